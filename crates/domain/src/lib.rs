@@ -1,4 +1,4 @@
-//! What Tollgate does, without how: types with their invariants, port traits and use cases.
+//! The domain of Tollgate: types with their invariants, port traits and use cases.
 //!
 //! One folder per area, each with `model.rs` (types), `ports.rs` (what the area needs from outside), `errors.rs`
 //! and one file per use case. The five operations of the interface are:

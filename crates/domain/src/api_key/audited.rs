@@ -1,4 +1,4 @@
-//! A key as the audit log shows it: everything that can be changed, and no secret.
+//! The audit view of a key: all changeable fields, without the secret.
 
 use super::ApiKey;
 use crate::json::Json;

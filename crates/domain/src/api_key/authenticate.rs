@@ -1,11 +1,11 @@
-//! From a bearer token to a caller.
+//! Authentication of a bearer token.
 
 use std::sync::Arc;
 
 use super::{ApiKeySecret, AuthenticateError, GrantScope, InferenceKey, KeyGrants, ManagementKey, Principal};
 use crate::system::Clock;
 
-/// Lets a caller in, or says why not.
+/// Authenticates callers.
 pub struct Authenticate {
     grants: Arc<dyn KeyGrants>,
     clock: Arc<dyn Clock>,
@@ -17,7 +17,7 @@ impl Authenticate {
         Self { grants, clock }
     }
 
-    /// `token` is what follows `Bearer ` in the `Authorization` header, untouched.
+    /// Authenticates a caller. `token` is the `Authorization` header without `Bearer `, unchanged.
     pub async fn execute(&self, token: &str) -> Result<Principal, AuthenticateError> {
         let secret: ApiKeySecret = token.parse().map_err(|_| AuthenticateError::Invalid)?;
         let grant = self.grants.find(&secret.hash()).await?.ok_or(AuthenticateError::Invalid)?;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_live_key_is_let_in_with_its_workspace() {
+    async fn execute_accepts_live_key_with_its_workspace() {
         let principal = authenticate(Ok(Some(grant(|_| {})))).await.unwrap();
         let key = principal.inference().unwrap();
         assert_eq!((key.owner_id(), key.id(), key.hash()), (Some("acme"), grant(|_| {}).id, secret().hash()));
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_management_key_runs_nothing() {
+    async fn management_key_is_no_inference_key() {
         let principal = authenticate(Ok(Some(grant(|g| g.scope = GrantScope::Management)))).await.unwrap();
         assert!(principal.management().is_ok());
         assert_eq!(principal.inference().unwrap_err().to_string(), "Management keys cannot perform this operation");
     }
 
     #[tokio::test]
-    async fn unknown_disabled_and_expired_keys_get_one_answer() {
+    async fn execute_rejects_unknown_disabled_and_expired_keys_alike() {
         let answers = [
             Ok(None),
             Ok(Some(grant(|g| g.disabled = true))),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failing_store_is_unavailable_and_never_unauthenticated() {
+    async fn failing_store_is_unavailable_and_never_unauthenticated() {
         for failure in [StoreError::unavailable("gone"), StoreError::Corrupt("no such table".to_owned())] {
             let error = authenticate(Err(failure)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_suspended_workspace_is_forbidden() {
+    async fn suspended_workspace_is_forbidden() {
         let suspended = grant(|g| {
             if let GrantScope::Inference { workspace_suspended, .. } = &mut g.scope {
                 *workspace_suspended = true;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_secret_is_not_even_looked_up() {
+    async fn malformed_secret_is_not_looked_up() {
         let mut clock = MockClock::new();
         clock.expect_now().returning(noon);
         let authenticate = Authenticate::new(Arc::new(MockKeyGrants::new()), Arc::new(clock));

@@ -1,18 +1,18 @@
-//! Requests per minute.
+//! Rate limits of requests.
 
 use std::sync::Arc;
 
 use super::Principal;
 use crate::rate::{DefaultRates, RateLimited, RateLimiter, RateSubject};
 
-/// Counts requests against the rates of their callers.
+/// Counts requests against the rate limits of their callers.
 pub struct CountRequest {
     limiter: Arc<dyn RateLimiter>,
     defaults: DefaultRates,
 }
 
 impl CountRequest {
-    /// Wires the port. `defaults` holds for callers without rates of their own.
+    /// Wires the port. `defaults` apply to callers without own rates.
     pub fn new(limiter: Arc<dyn RateLimiter>, defaults: DefaultRates) -> Self {
         Self { limiter, defaults }
     }
@@ -20,7 +20,7 @@ impl CountRequest {
     /// Counts a request of an authenticated caller.
     ///
     /// # Errors
-    /// The limit that leaves no request.
+    /// The exceeded rate limit.
     pub fn execute(&self, caller: &Principal) -> Result<(), RateLimited> {
         self.limiter.request(&RateSubject::of(caller, self.defaults))
     }

@@ -1,4 +1,4 @@
-//! Making a key.
+//! Creating a key.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
 
-/// What a new key is to be.
+/// The properties of a new key.
 #[derive(Debug, Clone)]
 pub struct NewApiKey {
-    /// 1 to 200 characters.
+    /// The display name, 1 to 200 characters.
     pub name: String,
-    /// What it may do.
+    /// The scope.
     pub scope: ApiKeyScope,
-    /// How much it may spend; more than zero.
+    /// The spend limit, above zero.
     pub limit: Option<SpendLimit>,
-    /// How often it may call.
+    /// The rate limits.
     pub rates: RateLimits,
-    /// When it stops; in the future.
+    /// The expiry, in the future.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// Makes a key.
+/// Creates a key.
 pub struct CreateApiKey {
     keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
@@ -47,7 +47,7 @@ impl CreateApiKey {
         Self { keys, clock, ids, secrets }
     }
 
-    /// Returns the key and its secret: the only time that the secret can be read.
+    /// Creates a key. Returns it with its secret, which cannot be read later.
     pub async fn execute(&self, actor: &Actor, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
         let now = self.clock.now();
         check_limits(new.scope, new.limit, new.rates)?;
@@ -75,7 +75,7 @@ impl CreateApiKey {
     }
 }
 
-/// Whether a key of that kind can have these limits.
+/// Checks that a key of this scope can have these limits.
 pub(super) fn check_limits(
     scope: ApiKeyScope,
     limit: Option<SpendLimit>,

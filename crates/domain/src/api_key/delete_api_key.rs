@@ -7,7 +7,7 @@ use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
-/// Deletes a key for good.
+/// Deletes a key permanently.
 pub struct DeleteApiKey {
     keys: Arc<dyn ApiKeyRepository>,
 }
@@ -18,7 +18,7 @@ impl DeleteApiKey {
         Self { keys }
     }
 
-    /// Returns the key as it was. It is refused from then on, and its id and hash are never used again.
+    /// Deletes a key and returns it. It is rejected from then on, and its id and hash are never reused.
     pub async fn execute(&self, actor: &Actor, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
         let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
         let details = Json::object([("before", view(&before).text())]);

@@ -1,47 +1,46 @@
-//! What can go wrong with keys.
+//! Errors of keys.
 
 use super::KeyReference;
 use crate::error::{ErrorKind, StoreError};
 
-/// A name that is empty, too long or holds control characters.
+/// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key name has 1 to 200 characters and no control characters")]
 pub struct InvalidApiKeyName;
 
-/// Why a caller was not let in. The messages are one for every way in which a credential does not stand, so that
-/// nobody learns whether a key exists.
+/// An authentication error. All invalid credentials get the same message, which does not reveal whether a key exists.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticateError {
-    /// No `Authorization` header.
+    /// The `Authorization` header is missing.
     #[error("Missing Authentication header")]
     Missing,
-    /// Malformed, unknown, disabled, expired or deleted.
+    /// The key is malformed, unknown, disabled, expired or deleted.
     #[error("Invalid API key")]
     Invalid,
-    /// The key stands; its workspace is suspended.
+    /// The key is valid; its workspace is suspended.
     #[error("This workspace is suspended")]
     WorkspaceSuspended {
         /// The workspace's owner, for the envelope.
         owner_id: Option<String>,
     },
-    /// Keys cannot be looked up now, so nobody is let in and nobody is called unauthorised.
+    /// The key store failed, so the caller is neither accepted nor called unauthorised.
     #[error("the key store failed")]
     Store(#[from] StoreError),
 }
 
 impl AuthenticateError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Missing | Self::Invalid => ErrorKind::Unauthenticated,
             Self::WorkspaceSuspended { .. } => ErrorKind::Forbidden,
-            // Whatever is wrong with the store, it says nothing about the caller, who may ask again.
+            // A failed store says nothing about the caller, who may retry.
             Self::Store(_) => ErrorKind::Unavailable,
         }
     }
 }
 
-/// The key stands and is of the other kind.
+/// A valid key of the wrong kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WrongKeyKind {
     /// An inference key on a management operation.
@@ -53,39 +52,39 @@ pub enum WrongKeyKind {
 }
 
 impl WrongKeyKind {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Forbidden
     }
 }
 
-/// Limits that a key cannot have.
+/// Invalid limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKeyLimit {
-    /// A limit of nothing or less.
+    /// The limit is not above zero.
     #[error("a limit is more than 0 USD")]
     NotPositive,
-    /// No request, or no token, a minute.
+    /// The rate is below one per minute.
     #[error("a rate is at least 1 a minute")]
     NoRate,
-    /// A management key spends nothing and runs nothing.
+    /// A management key calls no models, so it has no limits.
     #[error("a management key runs nothing, so it has no limit and no rate of its own")]
     OfManagementKey,
 }
 
-/// Why a key was not made.
+/// An error of creating a key.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateApiKeyError {
-    /// The name breaks the rules.
+    /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),
-    /// Limits that it cannot have.
+    /// The limits are invalid.
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
-    /// An expiry in the past.
+    /// The expiry is in the past.
     #[error("the expiry lies in the past")]
     ExpiryInThePast,
-    /// An inference key for a workspace that does not exist.
+    /// The workspace of the inference key does not exist.
     #[error("there is no such workspace")]
     UnknownWorkspace,
     /// The store or the random source failed.
@@ -94,7 +93,7 @@ pub enum CreateApiKeyError {
 }
 
 impl CreateApiKeyError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
@@ -104,25 +103,25 @@ impl CreateApiKeyError {
     }
 }
 
-/// Why a key was not changed.
+/// An error of changing a key.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeApiKeyError {
-    /// There is no such live key.
+    /// The key does not exist, or is deleted.
     #[error("there is no key {0}")]
     UnknownKey(KeyReference),
-    /// The name breaks the rules.
+    /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),
-    /// Limits that it cannot have.
+    /// The limits are invalid.
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
-    /// A period for a limit that is not there.
+    /// A reset interval without a limit.
     #[error("a reset belongs to a limit, and the key has none")]
     ResetWithoutLimit,
-    /// An expiry in the past.
+    /// The expiry is in the past.
     #[error("the expiry lies in the past")]
     ExpiryInThePast,
-    /// Others changed it each time before this change was written.
+    /// Concurrent changes came first, in every attempt.
     #[error("the key was changed by others at the same time; try again")]
     Contended,
     /// The store failed.
@@ -131,7 +130,7 @@ pub enum ChangeApiKeyError {
 }
 
 impl ChangeApiKeyError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownKey(_) => ErrorKind::NotFound,

@@ -1,4 +1,4 @@
-//! API keys: who calls, and what they may do.
+//! API keys: authentication and authorisation of callers.
 
 mod audited;
 mod authenticate;

@@ -1,4 +1,4 @@
-//! A key as it is kept, and a caller as a key proves it.
+//! Stored keys, and authenticated callers.
 
 use chrono::{DateTime, Utc};
 
@@ -7,51 +7,51 @@ use crate::budget::SpendLimit;
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::rate::RateLimits;
 
-/// A key as it is kept: everything but the secret.
+/// A stored key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its id, by which accounts, records and the audit log refer to it; a rotation leaves it.
+    /// The id, which accounts, records and the audit log refer to. A rotation keeps it.
     pub id: ApiKeyId,
-    /// The SHA-256 of its present secret.
+    /// The SHA-256 of the current secret.
     pub hash: ApiKeyHash,
     /// The masked secret.
     pub label: String,
-    /// What people call it.
+    /// The display name.
     pub name: ApiKeyName,
-    /// What it may do.
+    /// The scope.
     pub scope: ApiKeyScope,
-    /// True while it is switched off.
+    /// True while the key is disabled.
     pub disabled: bool,
-    /// From this moment on it is refused.
+    /// The expiry; the key is rejected from then on.
     pub expires_at: Option<DateTime<Utc>>,
-    /// How much it may spend.
+    /// The spend limit.
     pub limit: Option<SpendLimit>,
-    /// How often it may call; what is `None` here follows the configuration.
+    /// The rate limits; `None` follows the configuration.
     pub rates: RateLimits,
-    /// The guardrail that it holds; a key holds at most one.
+    /// The guardrail of the key.
     pub guardrail_id: Option<GuardrailId>,
-    /// When it was made.
+    /// The creation time.
     pub created_at: DateTime<Utc>,
 }
 
 impl ApiKey {
-    /// Both of its names.
+    /// Returns the id and the hash.
     pub fn identity(&self) -> KeyIdentity {
         KeyIdentity { id: self.id, hash: self.hash }
     }
 }
 
-/// What a key may do.
+/// The scope of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiKeyScope {
-    /// Runs models and handles files of one workspace.
+    /// Calls models and handles files of one workspace.
     Inference(WorkspaceId),
-    /// Manages, across workspaces; runs nothing.
+    /// Manages all workspaces; cannot call models.
     Management,
 }
 
 impl ApiKeyScope {
-    /// The workspace of an inference key.
+    /// Returns the workspace of an inference key.
     pub fn workspace_id(self) -> Option<WorkspaceId> {
         match self {
             Self::Inference(id) => Some(id),
@@ -65,7 +65,7 @@ impl ApiKeyScope {
 pub struct ApiKeyName(String);
 
 impl ApiKeyName {
-    /// Checks length and characters.
+    /// Validates length and characters.
     pub fn try_new(name: &str) -> Result<Self, InvalidApiKeyName> {
         let fits = (1..=200).contains(&name.chars().count());
         if fits && !name.chars().any(char::is_control) && !name.trim().is_empty() {
@@ -75,52 +75,52 @@ impl ApiKeyName {
         }
     }
 
-    /// What the first start calls the key that it makes.
+    /// Returns the name of the key that the first start creates.
     pub fn first_management_key() -> Self {
         Self("first management key".to_owned())
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// All that a request needs to know of its key, read in one piece so that it can be cached in one piece.
+/// The data of a key that a request needs, read and cached as one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyGrant {
-    /// The key.
+    /// The id of the key.
     pub id: ApiKeyId,
-    /// The hash of the secret that it was found by.
+    /// Returns the hash of the caller's secret.
     pub hash: ApiKeyHash,
-    /// True while the key is switched off.
+    /// True while the key is disabled.
     pub disabled: bool,
-    /// From this moment on the key is refused.
+    /// The expiry; the key is rejected from then on.
     pub expires_at: Option<DateTime<Utc>>,
-    /// What the key may do.
+    /// The scope of the key, with data of its workspace.
     pub scope: GrantScope,
 }
 
-/// What the key may do, with what its workspace adds.
+/// The scope of a key, with data of its workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantScope {
     /// An inference key.
     Inference {
-        /// Its workspace.
+        /// The workspace.
         workspace_id: WorkspaceId,
         /// True while the workspace is suspended.
         workspace_suspended: bool,
         /// The workspace's owner, for error envelopes.
         owner_id: Option<String>,
-        /// The guardrail that the key holds.
+        /// The guardrail of the key.
         guardrail_id: Option<GuardrailId>,
-        /// The guardrail that its whole workspace is under.
+        /// The default guardrail of the workspace.
         workspace_guardrail_id: Option<GuardrailId>,
-        /// True where the key has a limit, or its workspace credit or a budget.
+        /// True if the key has a limit, or its workspace has credit or a budget.
         limited: bool,
-        /// How often the key may call.
+        /// The rate limits of the key.
         rates: RateLimits,
-        /// How often all keys of the workspace together may call.
+        /// The rate limits of all keys of the workspace together.
         workspace_rates: RateLimits,
     },
     /// A management key.
@@ -128,8 +128,8 @@ pub enum GrantScope {
 }
 
 /// Proof that the caller holds a live inference key of a workspace that is not suspended. Only
-/// [`super::Authenticate`] (and tests, by [`InferenceKey::for_tests`]) make one, so a use case that takes it needs
-/// no check of its own.
+/// [`super::Authenticate`] (and tests, by [`InferenceKey::for_tests`]) create it, so a use case that takes it needs
+/// no own check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferenceKey {
     pub(super) id: ApiKeyId,
@@ -144,52 +144,52 @@ pub struct InferenceKey {
 }
 
 impl InferenceKey {
-    /// The key.
+    /// Returns the id of the key.
     pub fn id(&self) -> ApiKeyId {
         self.id
     }
 
-    /// The hash of the caller's secret.
+    /// Returns the hash of the caller's secret.
     pub fn hash(&self) -> ApiKeyHash {
         self.hash
     }
 
-    /// The workspace that the caller acts in.
+    /// Returns the workspace of the caller.
     pub fn workspace_id(&self) -> WorkspaceId {
         self.workspace_id
     }
 
-    /// The workspace's owner, where one is set.
+    /// Returns the workspace's owner, if set.
     pub fn owner_id(&self) -> Option<&str> {
         self.owner_id.as_deref()
     }
 
-    /// The guardrail that the key holds.
+    /// Returns the guardrail of the key.
     pub fn guardrail_id(&self) -> Option<GuardrailId> {
         self.guardrail_id
     }
 
-    /// The guardrail that its whole workspace is under.
+    /// Returns the default guardrail of the workspace.
     pub fn workspace_guardrail_id(&self) -> Option<GuardrailId> {
         self.workspace_guardrail_id
     }
 
-    /// True where the key has a limit, or its workspace credit or a budget. Guardrails may limit it as well.
+    /// Returns true if the key has a limit, or its workspace has credit or a budget. Guardrails may limit it as well.
     pub fn limited(&self) -> bool {
         self.limited
     }
 
-    /// How often the key may call.
+    /// Returns the rate limits of the key.
     pub fn rates(&self) -> RateLimits {
         self.rates
     }
 
-    /// How often all keys of the workspace together may call.
+    /// Returns the rate limits of all keys of the workspace together.
     pub fn workspace_rates(&self) -> RateLimits {
         self.workspace_rates
     }
 
-    /// A caller without authentication, for tests: under no guardrail, with no limit, and of no known hash.
+    /// Returns a caller without authentication, for tests: without guardrail, limit and hash.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(id: ApiKeyId, workspace_id: WorkspaceId) -> Self {
         Self {
@@ -205,21 +205,21 @@ impl InferenceKey {
         }
     }
 
-    /// The same caller with the secret of that hash, for tests.
+    /// Sets the hash of the secret, for tests.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_hash(self, hash: ApiKeyHash) -> Self {
         Self { hash, ..self }
     }
 
-    /// The same caller under guardrails, for tests.
+    /// Sets the guardrails, for tests.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn under(self, workspace_guardrail_id: Option<GuardrailId>, guardrail_id: Option<GuardrailId>) -> Self {
         Self { guardrail_id, workspace_guardrail_id, ..self }
     }
 
-    /// The same caller with a limit, for tests.
+    /// Marks the caller as limited, for tests.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_limit(self) -> Self {
@@ -235,17 +235,17 @@ pub struct ManagementKey {
 }
 
 impl ManagementKey {
-    /// The key.
+    /// Returns the id of the key.
     pub fn id(&self) -> ApiKeyId {
         self.id
     }
 
-    /// The hash of the caller's secret.
+    /// Returns the hash of the caller's secret.
     pub fn hash(&self) -> ApiKeyHash {
         self.hash
     }
 
-    /// A caller without authentication, for tests: of no known hash.
+    /// Returns a caller without authentication, for tests: without hash.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(id: ApiKeyId) -> Self {
         Self { id, hash: ApiKeyHash::from_bytes([0; 32]) }
@@ -262,7 +262,7 @@ pub enum Principal {
 }
 
 impl Principal {
-    /// The key.
+    /// Returns the id of the key.
     pub fn id(&self) -> ApiKeyId {
         match self {
             Self::Inference(key) => key.id,
@@ -270,7 +270,7 @@ impl Principal {
         }
     }
 
-    /// The caller as one who may manage.
+    /// Returns the management key, or an error for an inference key.
     pub fn management(&self) -> Result<&ManagementKey, super::WrongKeyKind> {
         match self {
             Self::Management(key) => Ok(key),
@@ -278,7 +278,7 @@ impl Principal {
         }
     }
 
-    /// The caller as one who may run models and handle files.
+    /// Returns the inference key, or an error for a management key.
     pub fn inference(&self) -> Result<&InferenceKey, super::WrongKeyKind> {
         match self {
             Self::Inference(key) => Ok(key),

@@ -4,7 +4,7 @@ use super::Principal;
 use crate::rate::{DefaultRates, RateSubject};
 
 impl RateSubject {
-    /// A caller, with the operator's defaults for keys and workspaces.
+    /// Returns the rate limits of a caller, with the operator's defaults for keys and workspaces.
     pub fn of(caller: &Principal, defaults: DefaultRates) -> Self {
         match caller {
             Principal::Inference(key) => Self {

@@ -1,4 +1,4 @@
-//! The names of a key.
+//! References to keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use super::ApiKeyHash;
 use crate::ids::ApiKeyId;
 
-/// One of the two names under which callers address a key: its id, or the hash of its present secret.
+/// A reference to a key: its id, or the hash of its current secret.
 ///
-/// `Debug` and `Display` show the name; neither is secret.
+/// `Debug` and `Display` show it; neither form is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyReference {
     /// The id, which survives a rotation.
@@ -41,29 +41,29 @@ impl From<ApiKeyHash> for KeyReference {
 impl FromStr for KeyReference {
     type Err = InvalidKeyReference;
 
-    /// Accepts what [`ApiKeyHash`] and [`ApiKeyId`] accept; their lengths differ.
+    /// Parses an [`ApiKeyHash`] or [`ApiKeyId`]; their lengths differ.
     fn from_str(text: &str) -> Result<Self, InvalidKeyReference> {
         let hash = text.parse().map(Self::Hash).ok();
         hash.or_else(|| text.parse().map(Self::Id).ok()).ok_or(InvalidKeyReference)
     }
 }
 
-/// Neither an id nor a hash.
+/// The text is neither an id nor a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key is named by its id (a UUID) or its hash (64 lower-case hex digits)")]
 pub struct InvalidKeyReference;
 
-/// Both names of a key.
+/// The id and the hash of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyIdentity {
     /// The id.
     pub id: ApiKeyId,
-    /// The hash of the present secret.
+    /// The hash of the current secret.
     pub hash: ApiKeyHash,
 }
 
 impl KeyIdentity {
-    /// True where it is the key that is named.
+    /// Returns true if the reference is to this key.
     pub fn is(&self, name: &KeyReference) -> bool {
         match name {
             KeyReference::Id(id) => *id == self.id,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_is_what_either_name_says() {
+    fn identity_matches_id_and_hash() {
         let identity = |id: u128, hash: u8| KeyIdentity {
             id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(id)),
             hash: ApiKeyHash::from_bytes([hash; 32]),

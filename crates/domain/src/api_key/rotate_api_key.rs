@@ -1,4 +1,4 @@
-//! Replacing the secret of a key.
+//! Rotating a key.
 
 use std::sync::Arc;
 
@@ -20,12 +20,13 @@ impl RotateApiKey {
         Self { keys, cache, secrets }
     }
 
-    /// Returns the key and its new secret: the only time that the secret can be read. The old secret is refused from
-    /// then on, at once in this process; id, limits, history and guardrail stay. A disabled or expired key stays so.
+    /// Replaces the secret. Returns the key with the new secret, which cannot be read later. The old secret is rejected
+    /// from then on, at once in this process. Id, limits, history and guardrail stay, and so does a disabled or expired
+    /// state.
     ///
     /// # Errors
-    /// No such live key; another rotation that came first, so that at most one new secret is ever returned for an old
-    /// one; the store or the random source.
+    /// An unknown key; a concurrent rotation, so that each old secret gets at most one new secret; a failure of the
+    /// store or the random source.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -37,12 +38,12 @@ impl RotateApiKey {
         let details = before_and_after(&before, &after);
         let audit = AuditDraft::done(actor, "key.rotate", format!("key {}", before.id), details);
         if !self.keys.rotate(&before, &after, &audit).await? {
-            // It was there a moment ago: deleted since, or rotated.
+            // The key existed before: it was deleted since, or rotated.
             self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
             return Err(ChangeApiKeyError::Contended);
         }
         if let Err(error) = self.cache.invalidate(&before.hash).await {
-            // The secret is stored and can be returned only now. Caches learn of it from the change feed as well.
+            // The secret can be returned only now, so this is no error. Caches also read the change feed.
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed does it");
         }

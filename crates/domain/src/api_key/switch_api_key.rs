@@ -1,4 +1,4 @@
-//! Switching a key off and on.
+//! Disabling and enabling a key.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
-/// Switches a key off and on.
+/// Disables and enables a key.
 pub struct SwitchApiKey {
     keys: Arc<dyn ApiKeyRepository>,
 }
@@ -17,7 +17,7 @@ impl SwitchApiKey {
         Self { keys }
     }
 
-    /// Returns the key as it is then. A disabled key is refused until it is enabled again.
+    /// Disables or enables a key, and returns it. A disabled key is rejected until it is enabled.
     pub async fn execute(
         &self,
         actor: &Actor,

@@ -1,4 +1,4 @@
-//! Changing what a key is called, may spend, and how long and how often it may call.
+//! Updating name, limits, rates and expiry of a key.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::system::Clock;
 
-/// How often a change is worked out anew because another one came first.
-const ROUNDS: u32 = 8;
+/// The most attempts of an update under concurrent changes.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// What is to change; what is kept stays as it is.
+/// The changes of a key.
 #[derive(Debug, Clone, Default)]
 pub struct ApiKeyChange {
-    /// 1 to 200 characters.
+    /// The display name, 1 to 200 characters.
     pub name: Option<String>,
-    /// The most that it may spend, more than zero; clearing takes the reset away as well.
+    /// The spend limit, above zero; clearing it clears the reset as well.
     pub limit: Edit<Usd>,
-    /// After which period the limit starts anew; needs a limit.
+    /// The reset interval; requires a limit.
     pub limit_reset: Edit<ResetInterval>,
-    /// At least one.
+    /// At least 1.
     pub requests_per_minute: Edit<u32>,
-    /// At least one.
+    /// At least 1.
     pub tokens_per_minute: Edit<u32>,
-    /// When it stops; in the future.
+    /// The expiry, in the future.
     pub expires_at: Edit<DateTime<Utc>>,
 }
 
 impl ApiKeyChange {
-    /// True where it changes nothing.
+    /// Returns true if no field changes.
     pub fn is_empty(&self) -> bool {
         self.name.is_none()
             && self.limit.is_keep()
@@ -77,7 +77,7 @@ impl ApiKeyChange {
     }
 }
 
-/// Changes a key.
+/// Updates a key.
 pub struct UpdateApiKey {
     keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
@@ -89,14 +89,15 @@ impl UpdateApiKey {
         Self { keys, clock }
     }
 
-    /// Returns the key as it is then. Of two changes at once none is lost: the later one is worked out over the earlier.
+    /// Updates a key, and returns it. Concurrent changes are not lost: the later one is applied to the result of the
+    /// earlier.
     pub async fn execute(
         &self,
         actor: &Actor,
         name: &KeyReference,
         change: &ApiKeyChange,
     ) -> Result<ApiKey, ChangeApiKeyError> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
             let after = change.of(&before, self.clock.now())?;
             if after == before {

@@ -1,14 +1,14 @@
-//! The immutable snapshot of the catalogue: every resolvable name, and counts by output modality.
+//! The immutable snapshot of the catalogue.
 
 use std::sync::Arc;
 
 use super::resolve::{self, Names};
 use super::{CatalogueFault, DynamicVariant, ModalityFilter, ModalitySet, Model};
 
-/// The author whose models answer inside this process. They never stand in for another model.
+/// The author of the sandbox models, which answer inside this process. They are never a fallback for another model.
 pub const SANDBOX_AUTHOR: &str = "sandbox";
 
-/// One state of the catalogue, never changed. Reads take no lock.
+/// An immutable state of the catalogue. Reads take no lock.
 #[derive(Debug, Default)]
 pub struct CatalogueSnapshot {
     rows: Vec<Arc<Model>>,
@@ -16,21 +16,20 @@ pub struct CatalogueSnapshot {
     names: Names,
 }
 
-/// What a name resolves to.
+/// The model that a name resolves to.
 #[derive(Debug, Clone)]
 pub struct ResolvedModel {
     /// The concrete row (never an alias row).
     pub model: Arc<Model>,
-    /// Its place in [`CatalogueSnapshot::rows`].
+    /// The index of the row in [`CatalogueSnapshot::rows`].
     pub index: usize,
-    /// The dynamic suffix that the name had.
+    /// The dynamic suffix of the name.
     pub dynamic: Option<DynamicVariant>,
 }
 
 impl CatalogueSnapshot {
-    /// Builds a snapshot. A row whose id is already taken, or an alias that leads nowhere, is left unresolvable
-    /// rather than refused, since a running gateway is better off with the rest; imports refuse such rows
-    /// beforehand, by [`CatalogueSnapshot::check`].
+    /// Builds a snapshot. A row with a duplicate id, or an alias without target, is not resolvable, so that a running
+    /// gateway keeps the other rows. Imports reject such rows by [`CatalogueSnapshot::check`].
     pub fn build(rows: Vec<Model>) -> Self {
         let rows: Vec<Arc<Model>> = rows.into_iter().map(Arc::new).collect();
         let outputs = rows.iter().map(|row| row.architecture.outputs()).collect();
@@ -38,12 +37,12 @@ impl CatalogueSnapshot {
         Self { rows, outputs, names }
     }
 
-    /// Finds the faults that an import must not bring in.
+    /// Validates rows before an import.
     pub fn check(rows: &[Model]) -> Result<(), CatalogueFault> {
         resolve::check(rows)
     }
 
-    /// Every row, aliases included, in the catalogue's order.
+    /// Returns all rows, including aliases, in the catalogue's order.
     pub fn rows(&self) -> &[Arc<Model>] {
         &self.rows
     }
@@ -62,10 +61,10 @@ impl CatalogueSnapshot {
         self.names.find(stem).map(|index| self.at(index, Some(dynamic)))
     }
 
-    /// Resolves a name without an author, in any case, among the models that answer Decisions requests: what stands
-    /// behind the slash of a name that [`Self::resolve`] knows, with a dynamic suffix or without. A spelling with
-    /// dashes for dots counts after all others. `None` where several authors have a model of that name, none of them
-    /// System One's, and for the sandbox's models, which answer to their whole names only.
+    /// Resolves a name without an author, in any case, among the models that answer Decisions requests: the part after
+    /// the slash of a name that [`Self::resolve`] knows, with or without a dynamic suffix. Spellings with dashes for
+    /// dots have the lowest priority. Returns `None` if several authors have such a model, none of them System One's,
+    /// and for sandbox models, which require their full names.
     pub fn resolve_bare(&self, name: &str) -> Option<ResolvedModel> {
         if name.len() > 256 {
             return None;
@@ -82,7 +81,7 @@ impl CatalogueSnapshot {
         ResolvedModel { model: Arc::clone(&self.rows[index]), index, dynamic }
     }
 
-    /// The places in [`Self::rows`] of what the filter lets through, in order.
+    /// Returns the indices in [`Self::rows`] of the rows that match the filter, in order.
     pub fn select(&self, filter: ModalityFilter) -> impl Iterator<Item = usize> {
         let passes = move |outputs: &ModalitySet| match filter {
             ModalityFilter::All => true,
@@ -91,13 +90,13 @@ impl CatalogueSnapshot {
         self.outputs.iter().enumerate().filter(move |(_, outputs)| passes(outputs)).map(|(index, _)| index)
     }
 
-    /// How many rows the filter lets through: always the length of the list under the same filter.
+    /// Returns the number of rows that match the filter: always the length of the list with the same filter.
     pub fn count(&self, filter: ModalityFilter) -> usize {
         self.select(filter).count()
     }
 
-    /// Up to `most` ids of concrete rows that `keep` accepts, closest in spelling to `name` first; none that is
-    /// farther than half of its length.
+    /// Returns up to `most` ids of concrete rows that `keep` accepts, by edit distance to `name`. Ids farther than half
+    /// of its length are left out.
     pub fn nearest(&self, name: &str, most: usize, keep: impl Fn(&Model) -> bool) -> Vec<String> {
         let lower: String = name.to_ascii_lowercase().chars().take(256).collect();
         let slug = |id: &str| id.split_once('/').map_or(id.to_owned(), |(_, slug)| slug.to_owned());
@@ -109,7 +108,7 @@ impl CatalogueSnapshot {
             .filter_map(|row| {
                 let id = row.id.as_str();
                 let whole = strsim::levenshtein(&lower, id);
-                // A slug that is nearly right under a wrong or missing author is close too.
+                // The author may be wrong or missing.
                 let by_slug = strsim::levenshtein(&wanted_slug, &slug(id));
                 let distance = if by_slug <= slug(id).len() / 3 { whole.min(by_slug + 1) } else { whole };
                 (distance <= id.len() / 2).then_some((distance, id))
@@ -169,7 +168,7 @@ mod tests {
     #[case::dynamic_on_dated("acme/judge-2.5-20260901:floor", "acme/judge-2.5")]
     #[case::dynamic_on_alias("~acme/judge-latest:online", "acme/judge-2.5")]
     #[case::dynamic_on_renamed("acme/judge-next:exacto", "acme/judge-2.5")]
-    fn resolves(#[case] name: &str, #[case] id: &str) {
+    fn name_resolves_to_id(#[case] name: &str, #[case] id: &str) {
         assert_eq!(catalogue().resolve(name).unwrap().model.id.as_str(), id);
     }
 
@@ -183,7 +182,7 @@ mod tests {
     #[case::only_suffix(":nitro")]
     #[case::sandbox_only_by_its_own_name("sandbox/judge-3-5")]
     #[case::prefix("acme/judge")]
-    fn does_not_resolve(#[case] name: &str) {
+    fn name_does_not_resolve(#[case] name: &str) {
         assert!(catalogue().resolve(name).is_none());
     }
 
@@ -231,7 +230,7 @@ mod tests {
     #[case::its_alias_as_well("favoured", "typesafe/common")]
     #[case::a_dashed_spelling_comes_last("exact-1-0", "rival/exact-1-0")]
     #[case::a_row_before_an_alias_of_its_author("either", "acme/either")]
-    fn a_bare_name_resolves(#[case] name: &str, #[case] id: &str) {
+    fn bare_name_resolves(#[case] name: &str, #[case] id: &str) {
         assert_eq!(bare_catalogue().resolve_bare(name).unwrap().model.id.as_str(), id);
     }
 
@@ -243,17 +242,17 @@ mod tests {
     #[case::with_a_slash_before_it("/jev-1.13")]
     #[case::only_suffix(":nitro")]
     #[case::empty("")]
-    fn a_bare_name_does_not_resolve(#[case] name: &str) {
+    fn bare_name_does_not_resolve(#[case] name: &str) {
         assert!(bare_catalogue().resolve_bare(name).is_none());
     }
 
     #[test]
-    fn a_bare_name_keeps_its_dynamic_suffix() {
+    fn bare_name_keeps_its_dynamic_suffix() {
         assert_eq!(bare_catalogue().resolve_bare("jev-1.13:floor").unwrap().dynamic, Some(DynamicVariant::Floor));
     }
 
     #[test]
-    fn a_count_is_the_length_of_the_list() {
+    fn count_is_the_length_of_the_list() {
         let snapshot = catalogue();
         assert_eq!(snapshot.count(ModalityFilter::All), snapshot.rows().len());
         assert_eq!(snapshot.count("decisions,text".parse().unwrap()), 8);
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn faulty_rows_are_named() {
+    fn check_names_invalid_rows() {
         let check = |rows: &[Model]| CatalogueSnapshot::check(rows).unwrap_err().to_string();
         assert!(check(&[row("a/b", "a/b"), row("a/b", "a/b")]).contains("more than once"));
         assert!(check(&[alias("~a/x", "a/missing")]).contains("would not hold"));
@@ -271,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_row_does_not_take_the_rest_down() {
+    fn snapshot_keeps_valid_rows_beside_invalid_ones() {
         let snapshot = CatalogueSnapshot::build(vec![row("a/b", "a/b"), alias("~a/x", "~a/y"), alias("~a/y", "~a/x")]);
         assert!(snapshot.resolve("a/b").is_some());
         assert!(snapshot.resolve("~a/x").is_none());
     }
 
     #[test]
-    fn a_near_miss_is_offered() {
+    fn nearest_returns_similar_names() {
         assert_eq!(catalogue().nearest("acme/jugde-2.5", 1, |_| true), ["acme/judge-2.5"]);
         assert_eq!(catalogue().nearest("judge-2.5", 1, |_| true), ["acme/judge-2.5"]);
         assert!(catalogue().nearest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 3, |_| true).is_empty());
@@ -286,14 +285,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_name_panics(name in ".{0,300}") {
+        fn resolve_never_panics(name in ".{0,300}") {
             let _ = catalogue().resolve(&name);
             let _ = catalogue().resolve_bare(&name);
             let _ = catalogue().nearest(&name, 3, |_| true);
         }
 
         #[test]
-        fn every_row_answers_to_its_own_id(index in 0_usize..6) {
+        fn every_row_resolves_by_its_id(index in 0_usize..6) {
             let snapshot = catalogue();
             let row = &snapshot.rows()[index];
             prop_assert_eq!(&snapshot.resolve(row.id.as_str()).unwrap().model.id, &row.id);

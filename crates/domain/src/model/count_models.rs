@@ -1,4 +1,4 @@
-//! Operation 5 of the interface: how many models there are.
+//! Operation 5 of the interface: the number of models.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl CountModels {
         Self { catalogue }
     }
 
-    /// `output_modalities` is the filter as the caller wrote it; `None` means `text`.
+    /// Counts models. `output_modalities` is the filter as the caller wrote it; `None` means `text`.
     pub fn execute(&self, output_modalities: Option<&str>) -> Result<usize, InvalidModalityFilter> {
         let filter = output_modalities.map_or(Ok(ModalityFilter::default()), str::parse)?;
         Ok(self.catalogue.snapshot().count(filter))

@@ -1,30 +1,30 @@
-//! What can go wrong with models.
+//! Errors of models.
 
 use super::ModelId;
 use crate::error::{ErrorKind, StoreError};
 
-/// Not a model name.
+/// The text is not a model name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a model id is author/slug with an optional :variant, made of letters, digits and - . _ ~")]
 pub struct InvalidModelId;
 
-/// Not a list of output modalities; holds the element at fault, cut to 64 characters.
+/// The text is not a list of output modalities. Holds the invalid element, cut to 64 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Invalid output_modalities value: \"{0}\". Valid values are: text, image, embeddings, audio, video, rerank, decisions, speech, transcription, all"
 )]
 pub struct InvalidModalityFilter(pub String);
 
-/// Why a model was not shown.
+/// An error of reading a model.
 #[derive(Debug, thiserror::Error)]
 pub enum GetModelError {
-    /// No row answers to that name.
+    /// The model does not exist.
     #[error("there is no such model")]
     NotFound,
 }
 
 impl GetModelError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound => ErrorKind::NotFound,
@@ -32,19 +32,19 @@ impl GetModelError {
     }
 }
 
-/// Why models were not listed.
+/// An error of listing models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListModelsError {
-    /// The filter is at fault.
+    /// The filter is invalid.
     #[error(transparent)]
     Filter(#[from] InvalidModalityFilter),
-    /// A page is too long, or holds nothing.
+    /// The page size is zero or too large.
     #[error("limit must be 1 to {}", super::Page::MAX_LIMIT)]
     Limit,
 }
 
 impl ListModelsError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Filter(_) | Self::Limit => ErrorKind::InvalidRequest,
@@ -52,35 +52,35 @@ impl ListModelsError {
     }
 }
 
-/// What is wrong with a set of catalogue rows.
+/// A violation of a set of catalogue rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueFault {
     /// Two rows have one id.
     #[error("{0} stands in the file more than once")]
     DuplicateId(ModelId),
-    /// An alias leads to nothing.
+    /// The target of an alias does not exist.
     #[error("{alias} is an alias of {target}, which the catalogue would not hold")]
     DanglingAlias {
         /// The alias row.
         alias: ModelId,
-        /// What it names.
+        /// The target of the alias.
         target: ModelId,
     },
-    /// An alias leads back to itself.
+    /// An alias is circular.
     #[error("{0} is an alias that leads back to itself")]
     AliasCycle(ModelId),
-    /// An alias would pass the sandbox off as a model.
+    /// An alias targets a sandbox model.
     #[error("{0} is an alias of a sandbox model; the sandbox never stands in for another model")]
     AliasOfSandbox(ModelId),
-    /// There is no row at all.
+    /// There are no rows.
     #[error("the file holds no rows")]
     Empty,
 }
 
-/// Why a catalogue was not imported. Nothing was changed then.
+/// An error of an import, which changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportCatalogueError {
-    /// The rows are at fault.
+    /// The rows are invalid.
     #[error(transparent)]
     Fault(#[from] CatalogueFault),
     /// The store failed.
@@ -89,7 +89,7 @@ pub enum ImportCatalogueError {
 }
 
 impl ImportCatalogueError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Fault(_) => ErrorKind::InvalidRequest,

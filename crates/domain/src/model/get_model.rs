@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Catalogue, CatalogueSnapshot, GetModelError, ResolvedModel};
 
-/// Reads one model by any of its names.
+/// Reads a model by any of its names.
 pub struct GetModel {
     catalogue: Arc<dyn Catalogue>,
 }
@@ -15,7 +15,7 @@ impl GetModel {
         Self { catalogue }
     }
 
-    /// `slug` may have a variant behind a colon. Returns the row and the snapshot that it is of.
+    /// Returns the model and its snapshot. `slug` may have a variant after a colon.
     pub fn execute(&self, author: &str, slug: &str) -> Result<(Arc<CatalogueSnapshot>, ResolvedModel), GetModelError> {
         let snapshot = self.catalogue.snapshot();
         let resolved = snapshot.resolve(&format!("{author}/{slug}")).ok_or(GetModelError::NotFound)?;
@@ -30,7 +30,7 @@ mod tests {
     use crate::money::Price;
 
     #[test]
-    fn author_and_slug_make_a_name() {
+    fn execute_joins_author_and_slug() {
         let row = Model::minimal("acme/judge:free".parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
         let snapshot = Arc::new(CatalogueSnapshot::build(vec![row]));
         let mut catalogue = MockCatalogue::new();

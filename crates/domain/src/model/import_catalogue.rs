@@ -10,33 +10,33 @@ use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
 use crate::json::Json;
 
-/// Imports rows, all or nothing.
+/// Imports catalogue rows in one transaction.
 pub struct ImportCatalogue {
     models: Arc<dyn ModelRepository>,
     served: HashSet<ModelId>,
 }
 
-/// How an import treats rows that the file does not name.
+/// The treatment of rows that are not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportMode {
-    /// They stay.
+    /// Keeps them.
     Merge,
-    /// They go, save those of models that an endpoint serves.
+    /// Removes them, except for models that an endpoint serves.
     Replace,
 }
 
-/// What an import did, in rows.
+/// The result of an import, in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImportReport {
-    /// Rows that are new.
+    /// New rows.
     pub imported: usize,
-    /// Rows that were there under the same id, whether or not they changed.
+    /// Rows with known ids, changed or not.
     pub updated: usize,
-    /// Rows that were taken away.
+    /// Removed rows.
     pub removed: usize,
 }
 
-/// How often an import that was overtaken by another begins anew.
+/// The most attempts of an import under concurrent imports.
 const ATTEMPTS: usize = 5;
 
 impl ImportCatalogue {
@@ -45,18 +45,17 @@ impl ImportCatalogue {
         Self { models, served: HashSet::new() }
     }
 
-    /// Names the models that endpoints are configured for. A replacement leaves their rows alone: an endpoint without
-    /// a price of its own charges the catalogue's, and must not become free because a file lacks the row.
+    /// Sets the models that endpoints serve. [`ImportMode::Replace`] keeps their rows: an endpoint without an own price
+    /// charges the catalogue's price, and must not become free because a file lacks the row.
     #[must_use]
     pub fn serving(mut self, models: impl IntoIterator<Item = ModelId>) -> Self {
         self.served.extend(models);
         self
     }
 
-    /// Checks `rows` together with what stays, then stores them in one transaction.
+    /// Validates `rows` together with the kept rows, then stores them in one transaction.
     ///
-    /// A row that goes away while another one with the same canonical slug and variant comes has been renamed: its
-    /// old id goes on resolving.
+    /// A removed row whose canonical slug and variant return in a new row was renamed: its old id still resolves.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -78,10 +77,10 @@ impl ImportCatalogue {
     }
 }
 
-/// Rows that an audit entry names; an import may be of any size.
-const NAMED: usize = 50;
+/// The most rows that an audit entry names.
+const MAX_NAMED_ROWS: usize = 50;
 
-/// What was imported: how many rows, and by name those that went or whose prices changed, which is what costs money.
+/// Returns the audit entry of an import: the counts of rows, and the rows that were removed or changed prices.
 fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &CatalogueChange) -> AuditDraft {
     let counts = [report.imported, report.updated, report.removed].map(|count| count.to_string());
     let [imported, updated, removed] = &counts;
@@ -96,8 +95,8 @@ fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &Cat
         let id = Json::string(row.id.as_str());
         (before != after).then(|| Json::object([("id", id.text()), ("before", before.text()), ("after", after.text())]))
     });
-    let repriced: Vec<Json> = repriced.take(NAMED).collect();
-    let gone: Vec<Json> = change.remove.iter().take(NAMED).map(|id| Json::string(id.as_str())).collect();
+    let repriced: Vec<Json> = repriced.take(MAX_NAMED_ROWS).collect();
+    let gone: Vec<Json> = change.remove.iter().take(MAX_NAMED_ROWS).map(|id| Json::string(id.as_str())).collect();
     let (repriced, gone) = (Json::array(repriced.iter().map(Json::text)), Json::array(gone.iter().map(Json::text)));
     let details = Json::object([
         ("imported", imported.as_str()),
@@ -120,7 +119,7 @@ fn plan(
         CatalogueSnapshot::check(&rows)?;
     }
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
-    // What an alias stands for may go, so an alias goes too.
+    // The target of an alias may be removed, so aliases are removed too.
     let stays = |row: &Model| {
         mode == ImportMode::Merge
             || served.contains(&row.id) && row.alias_target.is_none()
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_adds_and_updates_by_id() {
+    fn merge_adds_and_updates_by_id() {
         let (change, report) =
             plan(&[row("a/b", "a/b")], vec![row("a/b", "a/b"), row("a/c", "a/c")], ImportMode::Merge, &HashSet::new())
                 .unwrap();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_leaves_exactly_the_files_rows_and_remembers_a_renamed_one() {
+    fn replace_keeps_only_rows_of_the_file_and_former_names() {
         let stored = [row("a/old", "a/x-20260101"), row("a/gone", "a/gone")];
         let (change, report) =
             plan(&stored, vec![row("a/new", "a/x-20260101")], ImportMode::Replace, &HashSet::new()).unwrap();
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_leaves_the_rows_of_served_models_with_their_prices() {
+    fn replace_keeps_rows_of_served_models_with_prices() {
         let mut alias = row("~a/x-latest", "~a/x-latest");
         alias.alias_target = Some(crate::model::AliasTarget { name: String::new(), slug: "a/gone".parse().unwrap() });
         let stored =
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_entry_names_what_went_and_what_costs_something_else() {
+    fn audit_entry_names_removed_rows_and_changed_prices() {
         let priced = |id: &str, price: &str| Model {
             pricing: Pricing::per_token(price.parse().unwrap(), Price::ZERO),
             ..row(id, id)
@@ -238,11 +237,11 @@ mod tests {
         let many: Vec<Model> = (0..200).map(|number| priced(&format!("a/m{number}"), "1")).collect();
         let (change, report) = plan(&[], many, ImportMode::Merge, &HashSet::new()).unwrap();
         let draft = imported(&Actor::system(), &report, &[], &change);
-        assert_eq!(draft.details.text().matches("\"id\"").count(), NAMED, "an entry stays small");
+        assert_eq!(draft.details.text().matches("\"id\"").count(), MAX_NAMED_ROWS, "an entry stays small");
     }
 
     #[tokio::test]
-    async fn an_import_that_was_overtaken_begins_anew() {
+    async fn import_retries_after_concurrent_import() {
         let mut models = MockModelRepository::new();
         let mut version = 0;
         models.expect_version().times(2).returning(move || {
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_faulty_file_changes_nothing() {
+    async fn invalid_file_changes_nothing() {
         let mut models = MockModelRepository::new();
         models.expect_version().returning(|| Ok(0));
         models.expect_list().returning(|| Ok(Vec::new()));

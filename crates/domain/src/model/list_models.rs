@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Catalogue, CatalogueSnapshot, ListModelsError, Modality, ModalityFilter, ModalitySet};
 
-/// Which rows a list holds where the caller names no output modality.
+/// The filter of a list without an output modality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultModality {
-    /// Models that put out text, as the count does.
+    /// Models with text output, as for the count.
     Text,
     /// Models that answer Decisions requests.
     Decisions,
@@ -24,7 +24,7 @@ impl DefaultModality {
     }
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     offset: usize,
@@ -32,15 +32,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// Most rows of a page.
+    /// The most rows of a page.
     pub const MAX_LIMIT: usize = 1000;
-    /// Rows of a page that does not say how many.
+    /// The default rows of a page.
     const LIMIT: usize = 500;
 
-    /// `None`, that is everything, where neither is given.
+    /// Creates a page. Returns `None`, the whole list, if neither parameter is given.
     ///
     /// # Errors
-    /// A limit that is not 1 to [`Self::MAX_LIMIT`].
+    /// The limit is not 1 to [`Self::MAX_LIMIT`].
     pub fn of(offset: Option<usize>, limit: Option<usize>) -> Result<Option<Self>, ListModelsError> {
         if limit.is_some_and(|limit| !(1..=Self::MAX_LIMIT).contains(&limit)) {
             return Err(ListModelsError::Limit);
@@ -54,23 +54,23 @@ impl Page {
     }
 }
 
-/// A part of the rows that a filter lets through.
+/// A page of the rows that match a filter.
 #[derive(Debug, Clone)]
 pub struct ModelList {
-    /// The snapshot that the rows are of.
+    /// The snapshot of the rows.
     pub snapshot: Arc<CatalogueSnapshot>,
     /// The filter.
     pub filter: ModalityFilter,
-    /// Places in [`CatalogueSnapshot::rows`], in the catalogue's order.
+    /// Indices in [`CatalogueSnapshot::rows`], in the catalogue's order.
     pub rows: Vec<usize>,
-    /// How many rows the filter lets through: always the count under the same filter.
+    /// The number of rows that match the filter: always the count with the same filter.
     pub total: usize,
-    /// Where the next page begins and how long it may be; `None` where this is the last one.
+    /// The offset and limit of the next page; `None` on the last page.
     pub next: Option<(usize, usize)>,
 }
 
 impl ModelList {
-    /// True where it holds all that the filter lets through.
+    /// Returns true if the page has all rows that match the filter.
     pub fn is_whole(&self) -> bool {
         self.rows.len() == self.total
     }
@@ -87,8 +87,8 @@ impl ListModels {
         Self { catalogue }
     }
 
-    /// `output_modalities` is the filter as the caller wrote it, read as [`super::CountModels`] reads it; no `page` is
-    /// everything.
+    /// Lists models. `output_modalities` is the filter as the caller wrote it, parsed as by [`super::CountModels`].
+    /// Without a `page` the list is complete.
     pub fn execute(
         &self,
         output_modalities: Option<&str>,
@@ -147,7 +147,7 @@ mod tests {
     #[case(Some("decisions,Image"), DefaultModality::Text, &[1, 2, 4, 5, 7, 8])]
     #[case(Some("all"), DefaultModality::Decisions, &[0, 1, 2, 3, 4, 5, 6, 7, 8])]
     #[case(Some("rerank"), DefaultModality::Decisions, &[])]
-    fn a_list_holds_what_its_filter_lets_through(
+    fn list_contains_rows_that_match_the_filter(
         #[case] filter: Option<&str>,
         #[case] default: DefaultModality,
         #[case] expected: &[usize],
@@ -168,7 +168,7 @@ mod tests {
     #[case(None, Some(5), &[0, 1, 3, 4, 6], Some((5, 5)))]
     #[case(Some(6), Some(1), &[], None)]
     #[case(Some(usize::MAX), Some(1000), &[], None)]
-    fn a_page_is_a_part_of_it(
+    fn page_is_a_range_of_the_list(
         #[case] offset: Option<usize>,
         #[case] limit: Option<usize>,
         #[case] expected: &[usize],
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_limit_has_one_and_a_limit_has_bounds() {
+    fn page_has_a_default_limit_and_bounds() {
         assert_eq!(page(None, None), None);
         assert_eq!(page(Some(7), None), page(Some(7), Some(500)));
         assert_eq!(page(Some(0), Some(1000)), page(None, Some(1000)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_means_nothing_is_refused() {
+    fn list_rejects_unknown_modality() {
         let list = ListModels::new(catalogue());
         let error = list.execute(Some("file"), DefaultModality::Text, None).unwrap_err();
         assert!(error.to_string().contains("Valid values are: text"), "{error}");

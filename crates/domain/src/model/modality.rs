@@ -1,10 +1,10 @@
-//! What models put out, and the filter over it.
+//! Output modalities of models, and the filter by them.
 
 use std::str::FromStr;
 
 use super::InvalidModalityFilter;
 
-/// A kind of output that the count can be filtered by.
+/// An output modality that models can be filtered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Modality {
     /// `text`
@@ -28,7 +28,7 @@ pub enum Modality {
 }
 
 impl Modality {
-    /// Every modality, in the interface's order.
+    /// All modalities, in the interface's order.
     pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Image,
@@ -41,7 +41,7 @@ impl Modality {
         Self::Transcription,
     ];
 
-    /// Its name on every surface.
+    /// Returns the name in API and configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -56,7 +56,7 @@ impl Modality {
         }
     }
 
-    /// The modality of that name, in any case.
+    /// Returns the modality with this name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|modality| modality.as_str().eq_ignore_ascii_case(name))
     }
@@ -67,23 +67,23 @@ impl Modality {
 pub struct ModalitySet(u16);
 
 impl ModalitySet {
-    /// The set with `modality` added.
+    /// Returns the set with `modality` added.
     #[must_use]
     pub fn with(self, modality: Modality) -> Self {
         Self(self.0 | 1 << modality as u16)
     }
 
-    /// True where the sets share a member.
+    /// Returns true if the sets share a member.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The only member, where there is exactly one.
+    /// Returns the only member; `None` unless there is exactly one.
     pub fn only(self) -> Option<Modality> {
         Modality::ALL.into_iter().find(|&modality| self == Self::default().with(modality))
     }
 
-    /// True where `modality` is a member.
+    /// Returns true if `modality` is a member.
     pub fn contains(self, modality: Modality) -> bool {
         self.intersects(Self::default().with(modality))
     }
@@ -95,17 +95,17 @@ impl FromIterator<Modality> for ModalitySet {
     }
 }
 
-/// Which models to count.
+/// A filter of models by output modality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModalityFilter {
     /// Every model.
     All,
-    /// Models that put out at least one of these.
+    /// Models with at least one of these outputs.
     AnyOf(ModalitySet),
 }
 
 impl Default for ModalityFilter {
-    /// `text`, as the interface says.
+    /// Returns `text`, the default of the interface.
     fn default() -> Self {
         Self::AnyOf(ModalitySet::default().with(Modality::Text))
     }
@@ -114,7 +114,7 @@ impl Default for ModalityFilter {
 impl FromStr for ModalityFilter {
     type Err = InvalidModalityFilter;
 
-    /// Reads a comma-separated list in any case; `all`, alone or in the list, is everything. Spaces around an
+    /// Parses a comma-separated list in any case; `all`, alone or in the list, matches every model. Spaces around an
     /// element are ignored. An empty list or element, or an unknown name, is an error.
     fn from_str(text: &str) -> Result<Self, InvalidModalityFilter> {
         let mut set = ModalitySet::default();
@@ -138,13 +138,13 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn a_list_is_a_union_in_any_case() {
+    fn filter_is_a_union_in_any_case() {
         let filter: ModalityFilter = "TEXT, Image".parse().unwrap();
         assert_eq!(filter, ModalityFilter::AnyOf([Modality::Text, Modality::Image].into_iter().collect()));
     }
 
     #[test]
-    fn a_set_of_one_tells_its_member() {
+    fn only_returns_the_single_member() {
         let set = |names: &[Modality]| names.iter().copied().collect::<ModalitySet>();
         for modality in Modality::ALL {
             assert_eq!(set(&[modality]).only(), Some(modality));
@@ -156,7 +156,7 @@ mod tests {
     #[rstest]
     #[case("all")]
     #[case("text,ALL")]
-    fn all_wins_alone_or_in_a_list(#[case] text: &str) {
+    fn all_matches_everything_alone_or_in_a_list(#[case] text: &str) {
         assert_eq!(text.parse::<ModalityFilter>().unwrap(), ModalityFilter::All);
     }
 
@@ -168,7 +168,7 @@ mod tests {
     #[case("file")]
     #[case("text;image")]
     #[case("all,nonsense")]
-    fn what_is_no_list_of_modalities_is_refused_by_a_message_that_names_them(#[case] text: &str) {
+    fn parse_rejects_invalid_lists_and_names_valid_values(#[case] text: &str) {
         let message = text.parse::<ModalityFilter>().unwrap_err().to_string();
         assert!(
             message.contains("text, image, embeddings, audio, video, rerank, decisions, speech, transcription, all")

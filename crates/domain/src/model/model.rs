@@ -1,25 +1,25 @@
-//! One row of the catalogue.
+//! The rows of the catalogue.
 
 use super::{Modality, ModalitySet, ModelId};
 use crate::json::Json;
 use crate::money::Price;
 
-/// One model, as operation 4 shows it.
+/// A row of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// `author/slug[:variant]`.
     pub id: ModelId,
     /// The permanent slug, usually dated; a base row and its variants share it.
     pub canonical_slug: ModelId,
-    /// Display name.
+    /// The display name.
     pub name: String,
-    /// Free text.
+    /// The description, free text.
     pub description: String,
-    /// Creation time in Unix epoch seconds.
+    /// The creation time in Unix seconds.
     pub created: i64,
-    /// Context window in tokens.
+    /// The context window in tokens.
     pub context_length: Option<u64>,
-    /// What goes in and comes out.
+    /// The input and output modalities.
     pub architecture: Architecture,
     /// Prices in USD per unit.
     pub pricing: Pricing,
@@ -27,23 +27,22 @@ pub struct Model {
     pub top_provider: TopProvider,
     /// Parameter names that the model supports.
     pub supported_parameters: Vec<String>,
-    /// Where this row only stands for another: the id or canonical slug of that other.
+    /// The target, if this row is an alias.
     pub alias_target: Option<AliasTarget>,
-    /// Names that this model had before; they go on resolving to it.
+    /// Former names of this model, which still resolve to it.
     pub renamed_from: Vec<ModelId>,
-    /// Members that are shown as they are and that no rule looks into, by name: `reasoning`, `default_parameters`,
-    /// `benchmarks`, `hugging_face_id`, …
+    /// Further members by name, shown unchanged: `reasoning`, `default_parameters`, `benchmarks`, `hugging_face_id`, …
     pub further: Vec<(String, Json)>,
 }
 
-/// What goes in and comes out of a model.
+/// The modalities of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Architecture {
     /// `input->output`, such as `text+image->text`.
     pub modality: Option<String>,
-    /// Kinds of input.
+    /// The input modalities.
     pub input_modalities: Vec<String>,
-    /// Kinds of output; names outside [`Modality`] are kept and count only under `all`.
+    /// The output modalities; names outside [`Modality`] are kept and match only `all`.
     pub output_modalities: Vec<String>,
     /// The tokenizer's family.
     pub tokenizer: Option<String>,
@@ -52,7 +51,7 @@ pub struct Architecture {
 }
 
 impl Architecture {
-    /// The kinds of output that a filter can name.
+    /// Returns the output modalities that a filter can name.
     pub fn outputs(&self) -> ModalitySet {
         self.output_modalities.iter().filter_map(|name| Modality::from_name(name)).collect()
     }
@@ -69,16 +68,16 @@ pub struct Pricing {
     pub image: Price,
     /// Per request.
     pub request: Price,
-    /// Further prices by name (`input_cache_read`, `web_search`, …), in the order in which they came.
+    /// Further prices by name (`input_cache_read`, `web_search`, …), in their original order.
     pub further: Vec<(String, Price)>,
-    /// Rules by which prices change with the size or time of a request: a JSON array, shown as it is.
+    /// Rules that change prices by size or time of a request: a JSON array, shown unchanged.
     pub overrides: Option<Json>,
-    /// False where nobody has named a price, so that the zeros are no prices.
+    /// False if the prices are unknown; the zeros are then no prices.
     pub is_known: bool,
 }
 
 impl Pricing {
-    /// A price for tokens in and out, and nothing else.
+    /// Returns prices for input and output tokens only.
     pub fn per_token(prompt: Price, completion: Price) -> Self {
         Self {
             prompt,
@@ -91,12 +90,12 @@ impl Pricing {
         }
     }
 
-    /// Nobody has named a price: shown as zero.
+    /// Returns unknown prices, shown as zero.
     pub fn unknown() -> Self {
         Self { is_known: false, ..Self::per_token(Price::ZERO, Price::ZERO) }
     }
 
-    /// True where the price for tokens depends on what is routed to, so that no charge can be computed.
+    /// Returns true if the token price depends on the routed model, so that no charge can be computed.
     pub fn is_variable(&self) -> bool {
         self.prompt.is_variable() || self.completion.is_variable()
     }
@@ -105,26 +104,26 @@ impl Pricing {
 /// Figures of the best provider of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopProvider {
-    /// Context window in tokens.
+    /// The context window in tokens.
     pub context_length: Option<u64>,
-    /// True where the provider filters content.
+    /// True if the provider filters content.
     pub is_moderated: bool,
-    /// Most output tokens.
+    /// The most output tokens.
     pub max_completion_tokens: Option<u64>,
 }
 
-/// What an alias row stands for.
+/// The target of an alias row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasTarget {
-    /// Display name of the target.
+    /// The display name of the target.
     pub name: String,
-    /// Id or canonical slug of the target.
+    /// The id or canonical slug of the target.
     pub slug: ModelId,
 }
 
 impl Model {
-    /// A row for a model of which only an endpoint is known: `text->decisions` at that price. Sizes that nobody knows
-    /// are 0, as public catalogues write them.
+    /// Returns a row for a model of which only an endpoint is known: `text->decisions` at that price. Sizes that nobody
+    /// knows are 0, as public catalogues write them.
     pub fn minimal(id: ModelId, pricing: Pricing) -> Self {
         Self {
             canonical_slug: id.clone(),
@@ -149,7 +148,7 @@ impl Model {
         }
     }
 
-    /// True where it answers Decisions requests.
+    /// Returns true if the model answers Decisions requests.
     pub fn serves_decisions(&self) -> bool {
         self.architecture.outputs().contains(Modality::Decisions)
     }

@@ -1,19 +1,18 @@
-//! Which row a name means. Built once per snapshot; a look-up is one or two map reads.
+//! The index of names, built once per snapshot. A look-up is one or two map reads.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{CatalogueFault, Model, ModelId, SANDBOX_AUTHOR};
 
-/// Whose model a bare name means where several authors have one of that name: bare names are what clients of System
-/// One send, and this is the author that they know.
+/// The author with priority for bare names that several authors have: clients of System One send bare names.
 const SYSTEM_ONE_AUTHOR: &str = "typesafe";
 
-/// Every resolvable name (lower case) and the row it means.
+/// All resolvable names (lower case) with the indices of their rows.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     whole: HashMap<String, usize>,
-    /// Names without an author, of rows that answer Decisions requests.
+    /// Names without an author of rows that answer Decisions requests.
     bare: HashMap<String, usize>,
 }
 
@@ -27,8 +26,8 @@ impl Names {
     }
 }
 
-/// In the order of authority: ids, canonical slugs, renamed slugs, aliases' own ids, spellings with dashes for dots.
-/// An earlier kind of name is never overridden by a later one.
+/// Builds the index, by priority: ids, canonical slugs, renamed slugs, ids of aliases, spellings with dashes for dots.
+/// A later kind of name never replaces an earlier one.
 pub(super) fn index(rows: &[Arc<Model>]) -> Names {
     let mut names = HashMap::with_capacity(rows.len() * 3);
     let concrete = || rows.iter().enumerate().filter(|(_, row)| row.alias_target.is_none());
@@ -60,8 +59,8 @@ pub(super) fn index(rows: &[Arc<Model>]) -> Names {
     Names { whole: names, bare }
 }
 
-/// What stands behind the slash of whole names, where that tells one row: all whole names with that end mean it, or
-/// else System One's author has it.
+/// Returns the parts after the slash of full names, if they are unique: all full names with this part mean the same
+/// row, or System One's author has one of them.
 fn bare_names(names: &HashMap<String, usize>, rows: &[Arc<Model>]) -> HashMap<String, usize> {
     let mut by_end: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
     for (name, &index) in names {
@@ -76,7 +75,7 @@ fn bare_names(names: &HashMap<String, usize>, rows: &[Arc<Model>]) -> HashMap<St
     }
     let meant = |holders: &[(&str, usize)]| {
         let has_row = |author: &str| holders.iter().any(|(holder, _)| *holder == author);
-        // An alias stands behind a tilde; a row of the same author and end goes before it.
+        // Authors of aliases begin with a tilde; a row of the same author and slug has priority.
         let outdone = |author: &str| author.strip_prefix('~').is_some_and(has_row);
         let mut meant = holders.iter().filter(|(author, _)| !outdone(author));
         let (_, first) = *meant.next()?;
@@ -89,8 +88,8 @@ fn bare_names(names: &HashMap<String, usize>, rows: &[Arc<Model>]) -> HashMap<St
     by_end.into_iter().filter_map(|(end, holders)| meant(&holders).map(|index| (end.to_owned(), index))).collect()
 }
 
-/// A slug shared by several rows means the base row, else the first variant by id; with a variant behind it, it
-/// means the row of that variant.
+/// Adds canonical slugs. A slug of several rows means the base row, else the first variant by id; a slug with a variant
+/// means the row of the variant.
 fn add_canonical_slugs(names: &mut HashMap<String, usize>, rows: &[Arc<Model>]) {
     let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.alias_target.is_none()) {
@@ -110,7 +109,7 @@ fn add_canonical_slugs(names: &mut HashMap<String, usize>, rows: &[Arc<Model>]) 
     }
 }
 
-/// Follows each alias to the concrete row behind it; one that leads nowhere or in a circle gets no name.
+/// Adds aliases with their concrete rows. An alias without target, or a circular one, is left out.
 fn add_aliases(names: &mut HashMap<String, usize>, rows: &[Arc<Model>]) {
     let targets: HashMap<&str, &ModelId> =
         rows.iter().filter_map(|row| row.alias_target.as_ref().map(|target| (row.id.as_str(), &target.slug))).collect();
@@ -145,8 +144,8 @@ fn follow<'a>(alias: &'a str, targets: &HashMap<&'a str, &'a ModelId>) -> Follow
     Follow::Leads(at)
 }
 
-/// `family-3-5` for `family-3.5`: clients have long written version numbers both ways. Only where exactly one
-/// concrete row answers to the spelling, and never for the sandbox.
+/// Adds spellings such as `family-3-5` for `family-3.5`, because clients write version numbers both ways. Only unique
+/// spellings of concrete rows are added, and none of the sandbox.
 fn add_dashed_spellings(names: &mut HashMap<String, usize>, rows: &[Arc<Model>]) {
     let mut spellings: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
@@ -165,7 +164,7 @@ fn add_dashed_spellings(names: &mut HashMap<String, usize>, rows: &[Arc<Model>])
     }
 }
 
-/// Every dot between two digits becomes a dash.
+/// Replaces every dot between two digits by a dash.
 fn dashed(id: &str) -> String {
     let bytes = id.as_bytes();
     id.char_indices()

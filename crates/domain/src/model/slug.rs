@@ -12,22 +12,22 @@ use super::InvalidModelId;
 pub struct ModelId(Arc<str>);
 
 impl ModelId {
-    /// The whole name.
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the slash.
+    /// Returns the author, before the slash.
     pub fn author(&self) -> &str {
         self.0.split_once('/').map_or("", |(author, _)| author)
     }
 
-    /// Without the variant.
+    /// Returns the name without the variant.
     pub fn base(&self) -> &str {
         self.0.split_once(':').map_or(self.as_str(), |(base, _)| base)
     }
 
-    /// What follows the colon.
+    /// Returns the variant, after the colon.
     pub fn variant(&self) -> Option<&str> {
         self.0.split_once(':').map(|(_, variant)| variant)
     }
@@ -42,7 +42,7 @@ impl fmt::Display for ModelId {
 impl FromStr for ModelId {
     type Err = InvalidModelId;
 
-    /// Accepts either case and keeps lower case.
+    /// Parses a name in any case; the result is in lower case.
     fn from_str(text: &str) -> Result<Self, InvalidModelId> {
         let word = |part: &str, more: &[u8]| {
             !part.is_empty()
@@ -59,7 +59,7 @@ impl FromStr for ModelId {
     }
 }
 
-/// A suffix that has no row of its own: it asks for a way of routing, and names the base model.
+/// A routing suffix: it has no own row, and refers to the base model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DynamicVariant {
     /// `:nitro`, the fastest first.

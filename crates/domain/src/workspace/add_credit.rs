@@ -1,4 +1,4 @@
-//! Giving a workspace credit, and taking it away.
+//! Adding credit to a workspace.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
 
-/// Adds to a workspace's prepaid credit.
+/// Adds to the prepaid credit of a workspace.
 pub struct AddCredit {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -20,8 +20,8 @@ impl AddCredit {
         Self { workspaces }
     }
 
-    /// Adds `amount`, which takes away where it is negative; a workspace without credit starts from zero and is
-    /// unlimited no more. Returns the new balance. There is nothing to take away from one that is unlimited.
+    /// Adds `amount`, which may be negative, and returns the new balance. A workspace without credit starts from zero
+    /// and becomes limited. A negative amount for an unlimited workspace is an error.
     pub async fn execute(&self, actor: &Actor, id: WorkspaceId, amount: Usd) -> Result<Usd, ChangeWorkspaceError> {
         let unknown = || ChangeWorkspaceError::UnknownWorkspace(id);
         let before = self.workspaces.find(id).await?.ok_or_else(unknown)?.credit;
@@ -30,7 +30,7 @@ impl AddCredit {
         }
         before.unwrap_or_default().checked_add(amount).ok_or(ChangeWorkspaceError::CreditOutOfRange)?;
         let before = Json::object([("credit_usd", usd(before).as_str())]);
-        // What comes to be is the store's to know: requests are charged at the same time.
+        // Only the store knows the new balance: requests are charged at the same time.
         let details = Json::object([("before", before.text()), ("add_usd", &amount.to_string())]);
         let audit = AuditDraft::done(actor, "workspace.credit", format!("workspace {id}"), details);
         self.workspaces.add_credit(id, amount, &audit).await?.ok_or_else(unknown)

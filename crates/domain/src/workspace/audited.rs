@@ -1,4 +1,4 @@
-//! Parts of a workspace as the audit log shows them.
+//! The audit view of a workspace.
 
 use crate::budget::WorkspaceBudgets;
 use crate::json::Json;

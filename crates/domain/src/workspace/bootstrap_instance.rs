@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
 
-/// Makes the default workspace and the first management key, once.
+/// Creates the default workspace and the first management key, once.
 pub struct BootstrapInstance {
     workspaces: Arc<dyn WorkspaceRepository>,
     clock: Arc<dyn Clock>,
@@ -29,7 +29,7 @@ impl BootstrapInstance {
         Self { workspaces, clock, ids, secrets }
     }
 
-    /// Returns the management key's secret where this call made it: the only time that it can be read.
+    /// Returns the secret of the management key if this call created it. It cannot be read later.
     pub async fn execute(&self) -> Result<Option<ApiKeySecret>, WorkspaceError> {
         let now = self.clock.now();
         let secret = self.secrets.api_key_secret()?;

@@ -1,4 +1,4 @@
-//! Making a workspace unlimited.
+//! Clearing the credit of a workspace.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
 
-/// Takes a workspace's credit away, so that none limits it.
+/// Clears the credit of a workspace, which is then not limited by credit.
 pub struct ClearCredit {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -20,7 +20,7 @@ impl ClearCredit {
         Self { workspaces }
     }
 
-    /// What was left is gone: credit that is given later starts from zero. Budgets stay.
+    /// Clears the credit and its balance: later credit starts from zero. Budgets stay.
     pub async fn execute(&self, actor: &Actor, id: WorkspaceId) -> Result<(), ChangeWorkspaceError> {
         let unknown = || ChangeWorkspaceError::UnknownWorkspace(id);
         let before = self.workspaces.find(id).await?.ok_or_else(unknown)?.credit;

@@ -1,4 +1,4 @@
-//! Making a workspace.
+//! Creating a workspace.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::system::{Clock, IdGenerator};
 
-/// Makes a workspace with a name.
+/// Creates workspaces.
 pub struct CreateWorkspace {
     workspaces: Arc<dyn WorkspaceRepository>,
     clock: Arc<dyn Clock>,
@@ -22,7 +22,7 @@ impl CreateWorkspace {
         Self { workspaces, clock, ids }
     }
 
-    /// Adds a workspace; it is unlimited and not the default.
+    /// Creates a workspace, which is unlimited and not the default.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -34,7 +34,7 @@ impl CreateWorkspace {
         Ok(workspace)
     }
 
-    /// The default workspace, made now where there is none.
+    /// Returns the default workspace; creates it if there is none.
     pub async fn default(&self, actor: &Actor) -> Result<Workspace, WorkspaceError> {
         let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };
         Ok(self.workspaces.default_or_insert(&draft, &created(actor, &draft)).await?)

@@ -1,18 +1,18 @@
-//! What can go wrong with workspaces.
+//! Errors of workspaces.
 
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
-/// A name that is empty, too long or holds control characters.
+/// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a workspace name has 1 to 100 characters and no control characters")]
 pub struct InvalidWorkspaceName;
 
-/// Why a workspace was not made, found or changed.
+/// An error of creating or finding a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The name breaks the rules.
+    /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidWorkspaceName),
     /// The store failed.
@@ -21,7 +21,7 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidName(_) => ErrorKind::InvalidRequest,
@@ -30,37 +30,37 @@ impl WorkspaceError {
     }
 }
 
-/// Why a workspace was not changed.
+/// An error of changing a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeWorkspaceError {
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error("there is no workspace {0}")]
     UnknownWorkspace(WorkspaceId),
-    /// The balance would leave the range of money.
+    /// The balance would leave the range of [`Usd`].
     #[error("the credit would be beyond what can be counted: from {} to {} USD", Usd::MIN, Usd::MAX)]
     CreditOutOfRange,
-    /// An amount to take away where there is no credit.
+    /// A negative amount for a workspace without credit.
     #[error("the workspace has no credit that could be taken away: none limits it until some is added")]
     NoCreditToTake,
-    /// A budget of nothing or less.
+    /// The budget is not above zero.
     #[error("the {0} budget must be more than 0 USD")]
     BudgetNotPositive(&'static str),
-    /// A budget that is no more than that of a shorter period.
+    /// The budget is not above that of a shorter period.
     #[error("the {longer} budget of {amount} USD must be more than the {shorter} one of {least} USD")]
     BudgetsDoNotFall {
         /// The longer period.
         longer: &'static str,
-        /// Its budget.
+        /// The budget of the longer period.
         amount: Usd,
         /// The next shorter period that has a budget.
         shorter: &'static str,
-        /// That budget.
+        /// The budget of the shorter period.
         least: Usd,
     },
-    /// No request, or no token, a minute.
+    /// The rate is below one per minute.
     #[error("a rate is at least 1 a minute")]
     NoRate,
-    /// Others changed it each time before this change was written.
+    /// Concurrent changes came first, in every attempt.
     #[error("the workspace was changed by others at the same time; try again")]
     Contended,
     /// The store failed.
@@ -69,7 +69,7 @@ pub enum ChangeWorkspaceError {
 }
 
 impl ChangeWorkspaceError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownWorkspace(_) => ErrorKind::NotFound,

@@ -23,5 +23,5 @@ pub use set_workspace_budgets::*;
 pub use set_workspace_rates::*;
 pub use suspend_workspace::*;
 
-/// How often a change is worked out anew because another one came first.
-const ROUNDS: u32 = 8;
+/// The most attempts of an update under concurrent changes.
+const MAX_ATTEMPTS: u32 = 8;

@@ -1,4 +1,4 @@
-//! A workspace and what belongs to it.
+//! The workspace.
 
 use chrono::{DateTime, Utc};
 
@@ -7,31 +7,31 @@ use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
 use crate::rate::RateLimits;
 
-/// A tenant: keys, guardrails, files and usage live in exactly one.
+/// A tenant: each key, guardrail, file and usage record belongs to exactly one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
-    /// Its id.
+    /// The id.
     pub id: WorkspaceId,
-    /// Its display name, 1 to 100 characters.
+    /// The display name, 1 to 100 characters.
     pub name: WorkspaceName,
-    /// The owner's id in the operator's own directory, where one is set; error envelopes carry it as `user_id`.
+    /// The owner's id in the operator's directory; error envelopes carry it as `user_id`.
     pub owner_id: Option<String>,
-    /// True for the one that commands and keys use when none is named.
+    /// True for the workspace that commands and keys use by default.
     pub is_default: bool,
-    /// True while every call of its keys is refused.
+    /// True while all calls of its keys are rejected.
     pub suspended: bool,
-    /// What is left of the prepaid credit, reservations not counted; `None` means unlimited. A repository that is
-    /// given a new workspace takes it as the credit granted.
+    /// The balance of the prepaid credit, without holds; `None` is unlimited. For a new workspace it is the granted
+    /// credit.
     pub credit: Option<Usd>,
-    /// What it may spend in each period.
+    /// The budgets by period.
     pub budgets: WorkspaceBudgets,
-    /// How often all of its keys together may call; what is `None` here follows the configuration.
+    /// The rate limits of all keys together; `None` follows the configuration.
     pub rates: RateLimits,
-    /// The guardrail that all of its traffic is under.
+    /// The default guardrail, which applies to all requests of the workspace.
     pub default_guardrail_id: Option<GuardrailId>,
-    /// Bytes that its documents hold, those being written included.
+    /// The bytes of its documents, including documents that are being written.
     pub storage_used_bytes: u64,
-    /// When it was made.
+    /// The creation time.
     pub created_at: DateTime<Utc>,
 }
 
@@ -40,7 +40,7 @@ pub struct Workspace {
 pub struct WorkspaceName(String);
 
 impl WorkspaceName {
-    /// Checks length and characters.
+    /// Validates length and characters.
     pub fn try_new(name: &str) -> Result<Self, crate::workspace::InvalidWorkspaceName> {
         let length = name.chars().count();
         if (1..=100).contains(&length) && !name.chars().any(char::is_control) && !name.trim().is_empty() {
@@ -50,7 +50,7 @@ impl WorkspaceName {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

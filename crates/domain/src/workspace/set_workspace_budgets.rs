@@ -1,25 +1,25 @@
-//! Setting what a workspace may spend in each period.
+//! Setting the budgets of a workspace.
 
 use std::sync::Arc;
 
 use super::audited::{before_and_after, budgets};
-use super::{ChangeWorkspaceError, ROUNDS, WorkspaceRepository};
+use super::{ChangeWorkspaceError, MAX_ATTEMPTS, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::WorkspaceBudgets;
 use crate::edit::Edit;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
-/// Which budgets change.
+/// The changes of budgets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BudgetsChange {
-    /// More than zero.
+    /// Above zero.
     pub daily: Edit<Usd>,
-    /// More than zero, and more than that of a day.
+    /// Above zero and above the daily budget.
     pub weekly: Edit<Usd>,
-    /// More than zero, and more than those of shorter periods.
+    /// Above zero and above the budgets of shorter periods.
     pub monthly: Edit<Usd>,
-    /// More than zero, and more than those of every period.
+    /// Above zero and above the budgets of all periods.
     pub lifetime: Edit<Usd>,
 }
 
@@ -36,7 +36,7 @@ impl BudgetsChange {
     }
 }
 
-/// A budget that a shorter period's exceeds, or equals, would never bind: it is a mistake.
+/// Checks that longer periods have higher budgets: a budget up to that of a shorter period would have no effect.
 fn check(budgets: &WorkspaceBudgets) -> Result<(), ChangeWorkspaceError> {
     let mut narrower: Option<(&'static str, Usd)> = None;
     for (name, amount) in [
@@ -58,7 +58,7 @@ fn check(budgets: &WorkspaceBudgets) -> Result<(), ChangeWorkspaceError> {
     Ok(())
 }
 
-/// Sets a workspace's budgets.
+/// Sets the budgets of a workspace.
 pub struct SetWorkspaceBudgets {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -69,15 +69,15 @@ impl SetWorkspaceBudgets {
         Self { workspaces }
     }
 
-    /// Returns the budgets as they are then. Of two changes at once none is lost, and no two of them together break the
-    /// rule that budgets fall from lifetime to day.
+    /// Changes budgets, and returns all of them. Concurrent changes are not lost, and cannot break the order of the
+    /// budgets together.
     pub async fn execute(
         &self,
         actor: &Actor,
         id: WorkspaceId,
         change: BudgetsChange,
     ) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let found = self.workspaces.find(id).await?.ok_or(ChangeWorkspaceError::UnknownWorkspace(id))?;
             let (before, after) = (found.budgets, change.of(&found.budgets)?);
             if after == before {

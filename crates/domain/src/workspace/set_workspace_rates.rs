@@ -1,20 +1,20 @@
-//! Setting how often all keys of a workspace together may call.
+//! Setting the rate limits of a workspace.
 
 use std::sync::Arc;
 
 use super::audited::{before_and_after, rates};
-use super::{ChangeWorkspaceError, ROUNDS, WorkspaceRepository};
+use super::{ChangeWorkspaceError, MAX_ATTEMPTS, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::edit::Edit;
 use crate::ids::WorkspaceId;
 use crate::rate::RateLimits;
 
-/// Which rates change. One that is cleared follows the configuration again.
+/// The changes of rates. A cleared rate follows the configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RatesChange {
-    /// At least one.
+    /// At least 1.
     pub requests_per_minute: Edit<u32>,
-    /// At least one.
+    /// At least 1.
     pub tokens_per_minute: Edit<u32>,
 }
 
@@ -29,7 +29,7 @@ impl RatesChange {
     }
 }
 
-/// Sets a workspace's rates.
+/// Sets the rate limits of a workspace.
 pub struct SetWorkspaceRates {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -40,14 +40,14 @@ impl SetWorkspaceRates {
         Self { workspaces }
     }
 
-    /// Returns the rates as they are then. Of two changes at once none is lost.
+    /// Changes rates, and returns all of them. Concurrent changes are not lost.
     pub async fn execute(
         &self,
         actor: &Actor,
         id: WorkspaceId,
         change: RatesChange,
     ) -> Result<RateLimits, ChangeWorkspaceError> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let found = self.workspaces.find(id).await?.ok_or(ChangeWorkspaceError::UnknownWorkspace(id))?;
             let (before, after) = (found.rates, change.of(found.rates)?);
             if after == before {

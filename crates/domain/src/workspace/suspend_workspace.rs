@@ -1,4 +1,4 @@
-//! Refusing every call of a workspace's keys, and accepting them again.
+//! Suspending and resuming a workspace.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 
-/// Suspends a workspace, and resumes it.
+/// Suspends and resumes workspaces.
 pub struct SuspendWorkspace {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -19,7 +19,7 @@ impl SuspendWorkspace {
         Self { workspaces }
     }
 
-    /// While it is suspended, every call of its keys is refused.
+    /// Suspends or resumes a workspace. All calls of a suspended workspace's keys are rejected.
     pub async fn execute(&self, actor: &Actor, id: WorkspaceId, suspended: bool) -> Result<(), ChangeWorkspaceError> {
         let unknown = || ChangeWorkspaceError::UnknownWorkspace(id);
         let before = self.workspaces.find(id).await?.ok_or_else(unknown)?.suspended;

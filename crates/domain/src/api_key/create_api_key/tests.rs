@@ -28,7 +28,7 @@ async fn create(keys: MockApiKeyRepository, new: NewApiKey) -> Result<ApiKey, Cr
 }
 
 #[tokio::test]
-async fn what_was_made_is_written_down_without_its_secret() {
+async fn create_audits_key_without_secret() {
     let mut keys = MockApiKeyRepository::new();
     keys.expect_insert().times(1).returning(|_, audit| {
         let details = audit.details.text();
@@ -44,7 +44,7 @@ async fn what_was_made_is_written_down_without_its_secret() {
 }
 
 #[tokio::test]
-async fn limits_that_no_key_can_have_are_refused_before_anything_is_written() {
+async fn create_rejects_invalid_limits_before_writing() {
     let limit = |text: &str| Some(SpendLimit { amount: text.parse().unwrap(), reset: None });
     let rates = RateLimits { requests_per_minute: None, tokens_per_minute: Some(0) };
     for refused in [

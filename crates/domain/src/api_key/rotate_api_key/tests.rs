@@ -88,7 +88,7 @@ async fn rotate_is_a_conflict_when_another_rotation_came_first() {
 }
 
 #[tokio::test]
-async fn rotate_finds_no_key_that_is_deleted_before_or_meanwhile() {
+async fn rotate_does_not_find_a_deleted_key() {
     let mut keys = MockApiKeyRepository::new();
     keys.expect_find().returning(|_| Ok(None));
     assert_eq!(rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -99,7 +99,7 @@ async fn rotate_finds_no_key_that_is_deleted_before_or_meanwhile() {
 }
 
 #[tokio::test]
-async fn rotate_changes_nothing_without_a_new_secret() {
+async fn rotate_changes_nothing_when_random_source_fails() {
     let mut secrets = MockSecretGenerator::new();
     secrets.expect_api_key_secret().returning(|| Err(StoreError::unavailable("no randomness")));
     let rotate = RotateApiKey::new(Arc::new(finding()), Arc::new(invalidated(0, || Ok(()))), Arc::new(secrets));

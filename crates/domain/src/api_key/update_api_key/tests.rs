@@ -42,7 +42,7 @@ async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiK
 }
 
 #[tokio::test]
-async fn what_is_said_changes_and_the_rest_stays_and_both_states_are_written_down() {
+async fn update_changes_given_fields_and_audits_both_states() {
     let mut keys = finding(key());
     keys.expect_update().times(1).returning(|before, after, audit| {
         assert_eq!(*before, key());
@@ -71,7 +71,7 @@ async fn what_is_said_changes_and_the_rest_stays_and_both_states_are_written_dow
 }
 
 #[tokio::test]
-async fn a_limit_goes_with_its_reset_and_a_reset_needs_a_limit() {
+async fn update_clears_reset_with_limit_and_rejects_reset_without_limit() {
     let mut keys = finding(key());
     keys.expect_update().returning(|_, after, _| Ok(after.limit.is_none()));
     update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
@@ -88,14 +88,14 @@ async fn a_limit_goes_with_its_reset_and_a_reset_needs_a_limit() {
 }
 
 #[tokio::test]
-async fn a_change_to_what_is_there_already_is_none() {
+async fn update_without_effect_writes_nothing() {
     let change =
         ApiKeyChange { name: Some("old".to_owned()), limit: Edit::Set(usd("2.50")), ..ApiKeyChange::default() };
     assert_eq!(update(finding(key()), change).await.unwrap(), key());
 }
 
 #[tokio::test]
-async fn what_no_key_can_have_is_refused_before_anything_is_written() {
+async fn update_rejects_invalid_values_before_writing() {
     let management = || ApiKey { scope: ApiKeyScope::Management, limit: None, rates: RateLimits::default(), ..key() };
     let refused = async |found, change| update(finding(found), change).await.unwrap_err();
     for amount in ["0", "-1"] {
@@ -118,7 +118,7 @@ async fn what_no_key_can_have_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_change_that_another_one_forestalled_is_worked_out_anew_and_not_for_ever() {
+async fn update_retries_after_concurrent_change_up_to_a_maximum() {
     let mut keys = finding(key());
     let mut round = 0;
     keys.expect_update().times(2).returning(move |_, _, _| {
@@ -133,19 +133,19 @@ async fn a_change_that_another_one_forestalled_is_worked_out_anew_and_not_for_ev
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
-    let nobody = || {
+async fn changes_distinguish_unknown_key_from_store_failure() {
+    let unknown = || {
         let mut keys = MockApiKeyRepository::new();
         keys.expect_find().returning(|_| Ok(None));
         keys
     };
-    let away = || {
+    let unavailable = || {
         let mut keys = MockApiKeyRepository::new();
         keys.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
         keys
     };
     let (actor, hash) = (Actor::system(), key().hash.into());
-    for (make, kind) in [(&nobody as &dyn Fn() -> _, ErrorKind::NotFound), (&away, ErrorKind::Unavailable)] {
+    for (make, kind) in [(&unknown as &dyn Fn() -> _, ErrorKind::NotFound), (&unavailable, ErrorKind::Unavailable)] {
         assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
         let switched = SwitchApiKey::new(Arc::new(make())).execute(&actor, &hash, true).await;
         assert_eq!(switched.unwrap_err().kind(), kind);
@@ -154,7 +154,7 @@ async fn a_key_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
 }
 
 #[tokio::test]
-async fn switching_and_deleting_write_down_what_was() {
+async fn switch_and_delete_audit_previous_state() {
     let mut keys = finding(key());
     keys.expect_set_disabled().times(1).returning(|_, disabled, audit| {
         assert_eq!(audit.details.text(), r#"{"before":{"disabled":false},"after":{"disabled":true}}"#);
@@ -172,7 +172,7 @@ async fn switching_and_deleting_write_down_what_was() {
 }
 
 #[tokio::test]
-async fn a_key_that_vanishes_between_look_and_change_is_not_there() {
+async fn update_does_not_find_key_deleted_meanwhile() {
     let mut keys = finding(key());
     keys.expect_set_disabled().returning(|_, _, _| Ok(false));
     let switched = SwitchApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().id.into(), true).await;

@@ -60,7 +60,7 @@ impl Log {
     }
 }
 
-/// The violation of a log of five entries after a change.
+/// Returns the violation of a log of five entries after a change.
 async fn violation_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Option<AuditViolation> {
     let mut entries = chain(5);
     let log = Log::whole(&entries);

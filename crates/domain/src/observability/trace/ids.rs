@@ -16,7 +16,7 @@ pub fn span_id(name: &str) -> String {
     as_it_is(name, 16).unwrap_or_else(|| hashed(name, 8))
 }
 
-/// An id must not be all zeros.
+/// Returns the name as an id, unless it is all zeros.
 fn as_it_is(name: &str, digits: usize) -> Option<String> {
     let is_id = name.len() == digits
         && name.bytes().all(|byte| byte.is_ascii_hexdigit())

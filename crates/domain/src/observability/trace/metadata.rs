@@ -64,7 +64,7 @@ impl TraceMetadata {
     }
 }
 
-/// A name: a string, or any other value as it is written.
+/// Returns a name: a string, or any other value as it is written.
 fn text(value: &Json) -> Option<String> {
     if value.kind() == JsonKind::Null {
         return None;

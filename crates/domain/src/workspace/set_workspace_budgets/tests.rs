@@ -31,7 +31,7 @@ fn workspace() -> Workspace {
     }
 }
 
-/// A store that has the workspace.
+/// Returns a store with the workspace.
 async fn store() -> Arc<MemoryStore> {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "workspace", crate::json::Json::object([]));
@@ -49,7 +49,7 @@ async fn set(change: BudgetsChange) -> Result<WorkspaceBudgets, ChangeWorkspaceE
 }
 
 #[tokio::test]
-async fn budgets_change_one_by_one_and_both_states_are_written_down() {
+async fn set_budgets_changes_one_budget_and_audits_both_states() {
     let store = store().await;
     let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
     let use_case = SetWorkspaceBudgets::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
@@ -57,12 +57,12 @@ async fn budgets_change_one_by_one_and_both_states_are_written_down() {
     let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
     assert_eq!(after, expected);
     assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().budgets, expected);
-    let told = r#"{"before":{"daily_usd":1,"weekly_usd":null,"monthly_usd":10,"lifetime_usd":null},"after":{"daily_usd":1,"weekly_usd":5,"monthly_usd":null,"lifetime_usd":null}}"#;
-    assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), told.to_owned()));
+    let expected = r#"{"before":{"daily_usd":1,"weekly_usd":null,"monthly_usd":10,"lifetime_usd":null},"after":{"daily_usd":1,"weekly_usd":5,"monthly_usd":null,"lifetime_usd":null}}"#;
+    assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), expected.to_owned()));
 }
 
 #[tokio::test]
-async fn budgets_strictly_fall_from_lifetime_to_day() {
+async fn set_budgets_rejects_longer_period_without_higher_budget() {
     let set_to = |text: &str| Edit::Set(usd(text));
     let default = BudgetsChange::default();
     for (change, message) in [
@@ -93,21 +93,21 @@ async fn budgets_strictly_fall_from_lifetime_to_day() {
 }
 
 #[tokio::test]
-async fn rates_change_one_by_one() {
+async fn set_rates_changes_one_rate() {
     let store = store().await;
     let use_case = SetWorkspaceRates::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
     let change = RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) };
     let after = use_case.execute(&Actor::system(), id(), change).await.unwrap();
     assert_eq!(after, RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) });
-    let told = r#"{"before":{"requests_per_minute":60,"tokens_per_minute":null},"after":{"requests_per_minute":null,"tokens_per_minute":9}}"#;
-    assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), told.to_owned()));
+    let expected = r#"{"before":{"requests_per_minute":60,"tokens_per_minute":null},"after":{"requests_per_minute":null,"tokens_per_minute":9}}"#;
+    assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), expected.to_owned()));
     let none = RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() };
     let error = use_case.execute(&Actor::system(), id(), none).await.unwrap_err();
     assert_eq!(error.to_string(), "a rate is at least 1 a minute");
 }
 
 #[tokio::test]
-async fn credit_is_added_taken_and_cleared_and_written_down() {
+async fn credit_changes_are_audited() {
     let store = store().await;
     let ports = || Arc::clone(&store) as Arc<dyn WorkspaceRepository>;
     let actor = Actor::system();
@@ -125,7 +125,7 @@ async fn credit_is_added_taken_and_cleared_and_written_down() {
 }
 
 #[tokio::test]
-async fn suspending_is_written_down() {
+async fn suspend_is_audited() {
     let store = store().await;
     let suspend = SuspendWorkspace::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
     suspend.execute(&Actor::system(), id(), true).await.unwrap();
@@ -134,7 +134,7 @@ async fn suspending_is_written_down() {
 }
 
 #[tokio::test]
-async fn a_change_that_others_forestall_each_time_is_given_up() {
+async fn set_budgets_is_a_conflict_after_repeated_concurrent_changes() {
     let mut workspaces = MockWorkspaceRepository::new();
     workspaces.expect_find().returning(|_| Ok(Some(workspace())));
     workspaces.expect_set_budgets().returning(|_, _, _, _| Ok(false));
@@ -161,17 +161,17 @@ async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
-    let nobody = || {
+async fn changes_distinguish_unknown_workspace_from_store_failure() {
+    let unknown = || {
         let mut workspaces = MockWorkspaceRepository::new();
         workspaces.expect_find().returning(|_| Ok(None));
         workspaces
     };
-    assert_eq!(kinds(nobody).await, [ErrorKind::NotFound; 5]);
-    let away = || {
+    assert_eq!(kinds(unknown).await, [ErrorKind::NotFound; 5]);
+    let unavailable = || {
         let mut workspaces = MockWorkspaceRepository::new();
         workspaces.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
         workspaces
     };
-    assert_eq!(kinds(away).await, [ErrorKind::Unavailable; 5]);
+    assert_eq!(kinds(unavailable).await, [ErrorKind::Unavailable; 5]);
 }
