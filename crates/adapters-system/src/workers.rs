@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use async_trait::async_trait;
-use domain::system::{Work, WorkLost, WorkOwner, Workers};
+use domain::system::{TaskError, Work, WorkOwner, Workers};
 use tokio::sync::oneshot;
 
 /// The bounds of [`FairWorkers`].
@@ -78,12 +78,12 @@ impl FairWorkers {
 
 #[async_trait]
 impl Workers for FairWorkers {
-    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost> {
+    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), TaskError> {
         let (end, ended) = oneshot::channel();
         let shared = &self.handle.0;
         let _ticket = Ticket { shared, owner, id: shared.add(owner, work, end)? };
         // Without an end the work was never begun: the threads end.
-        ended.await.unwrap_or(Err(WorkLost::Stopped))
+        ended.await.unwrap_or(Err(TaskError::Stopped))
     }
 }
 
@@ -131,7 +131,7 @@ struct State {
 struct Entry {
     id: u64,
     work: Work,
-    end: oneshot::Sender<Result<(), WorkLost>>,
+    end: oneshot::Sender<Result<(), TaskError>>,
 }
 
 impl std::fmt::Debug for Entry {
@@ -145,15 +145,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, owner: WorkOwner, work: Work, end: oneshot::Sender<Result<(), WorkLost>>) -> Result<u64, WorkLost> {
+    fn add(&self, owner: WorkOwner, work: Work, end: oneshot::Sender<Result<(), TaskError>>) -> Result<u64, TaskError> {
         let mut state = self.lock();
         if state.stopped {
-            return Err(WorkLost::Stopped);
+            return Err(TaskError::Stopped);
         }
         let waiting = state.queues.get(&owner).map_or(0, VecDeque::len);
         if waiting >= self.queue_per_owner {
             state.rejected += 1;
-            return Err(WorkLost::QueueFull);
+            return Err(TaskError::QueueFull);
         }
         let id = state.next_id;
         state.next_id += 1;
@@ -184,7 +184,7 @@ impl Shared {
     /// What a thread does until the end.
     fn work(&self) {
         while let Some((owner, Entry { work, end, .. })) = self.next() {
-            let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| WorkLost::Panicked);
+            let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| TaskError::Panicked);
             self.lock().release(owner);
             // Nobody may wait for it any more.
             let _ = end.send(done);

@@ -28,7 +28,7 @@ use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
 };
-use domain::system::{Clock, IdGenerator, InPlace, Randomness, TimeSource, Timer};
+use domain::system::{Clock, IdGenerator, InlineExecutor, Randomness, TimeSource, Timer};
 use domain::usage::{AttemptRecord, UsageRecord};
 use uuid::Uuid;
 
@@ -249,7 +249,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         guardrails: FilterPorts {
             policies: Arc::new(NoGuardrails),
             // It serves one request; a service would let others wait while it looks through a large one.
-            workers: Arc::new(InPlace),
+            workers: Arc::new(InlineExecutor),
         },
         usage: UsagePorts {
             ledger: Arc::clone(&usage) as Arc<dyn Ledger>,

@@ -42,7 +42,7 @@ fn held(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
 /// Waiting calls, each added to the queue before the next.
 struct Calls {
     workers: FairWorkers,
-    waiting: JoinSet<Result<(), WorkLost>>,
+    waiting: JoinSet<Result<(), TaskError>>,
     order: Arc<Mutex<Vec<String>>>,
 }
 
@@ -137,7 +137,7 @@ async fn a_queue_is_bounded_for_each_owner() {
     until(|| begun.load(Ordering::SeqCst) == 1).await;
     calls.add_named(A, "a2").await;
     calls.add_named(A, "a3").await;
-    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Err(WorkLost::QueueFull));
+    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Err(TaskError::QueueFull));
     calls.add_named(B, "b1").await;
     assert_eq!(workers.status().rejected, 1);
     drop(let_go);
@@ -149,7 +149,7 @@ async fn a_queue_is_bounded_for_each_owner() {
 async fn a_panic_is_an_error_and_takes_no_thread_with_it() {
     let workers = workers(1);
     for _ in 0..3 {
-        assert_eq!(workers.run(owner(A), Box::new(|| panic!("as it should"))).await, Err(WorkLost::Panicked));
+        assert_eq!(workers.run(owner(A), Box::new(|| panic!("as it should"))).await, Err(TaskError::Panicked));
     }
     assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Ok(()));
 }
@@ -212,7 +212,7 @@ async fn waiting_work_is_lost_when_the_threads_end() {
     drop(let_go);
     assert_eq!(first.await.unwrap(), Ok(()), "what has begun ends");
     let (end, _) = oneshot::channel();
-    assert_eq!(shared.add(owner(A), Box::new(|| ()), end), Err(WorkLost::Stopped));
+    assert_eq!(shared.add(owner(A), Box::new(|| ()), end), Err(TaskError::Stopped));
     yield_now().await;
     until(|| Arc::strong_count(&shared) == 1).await;
 }

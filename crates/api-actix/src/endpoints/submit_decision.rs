@@ -68,7 +68,7 @@ pub(crate) async fn handle(
             let cause = "limits.request_timeout_ms passed while the body waited for a thread to read it";
             ApiError::of(ErrorKind::TimedOut).caused_by(cause)
         })?;
-        read.map_err(ApiError::work_lost)??
+        read.map_err(ApiError::from_task_error)??
     };
     let format = ErrorFormat::of_entry(entry, Some(manner.shape()), call.route.under_base);
     let answered = async {

@@ -11,7 +11,7 @@ use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
 use domain::money::Usd;
 use domain::rate::RateLimited;
-use domain::system::WorkLost;
+use domain::system::TaskError;
 use serde_json::{Map, Value};
 
 use super::connection::HeadFault;
@@ -157,9 +157,9 @@ impl ApiError {
     }
 
     /// Creates the error of work that did not finish on its worker thread.
-    pub(crate) fn work_lost(lost: WorkLost) -> Self {
+    pub(crate) fn from_task_error(lost: TaskError) -> Self {
         let error = Self::of(lost.kind()).caused_by(lost);
-        if lost != WorkLost::QueueFull {
+        if lost != TaskError::QueueFull {
             return error;
         }
         error

@@ -35,7 +35,7 @@ use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
-use domain::system::{Clock, HealthProbe, InPlace, MockSecretGenerator, TimeSource};
+use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
@@ -186,7 +186,7 @@ impl Setup {
                 health: Arc::clone(&self.health),
                 random: Arc::new(ScriptedRandomness::default()),
             },
-            guardrails: FilterPorts { policies: self.policies, workers: Arc::new(InPlace) },
+            guardrails: FilterPorts { policies: self.policies, workers: Arc::new(InlineExecutor) },
             usage: UsagePorts {
                 ledger: self.ledger,
                 volumes: Arc::new(self.store.clone()),
@@ -245,7 +245,7 @@ impl Setup {
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
-            workers: Arc::new(InPlace),
+            workers: Arc::new(InlineExecutor),
         };
         let tasks = TaskTracker::new();
         let application = Application::bind(services, self.settings, tasks.clone()).unwrap();

@@ -13,7 +13,7 @@ use crate::ids::DecisionId;
 use crate::model::ModelId;
 use crate::routing::RoutingFunnel;
 use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnsupportedQuestions};
-use crate::system::WorkLost;
+use crate::system::TaskError;
 use crate::usage::AttemptRecord;
 use crate::usage::Finding;
 
@@ -176,7 +176,7 @@ pub enum FilteringError {
     ClientDisconnected,
     /// The task of the filters did not run to its end.
     #[error("the content filters did not run to their end")]
-    TaskFailed(#[source] WorkLost),
+    TaskFailed(#[source] TaskError),
 }
 
 impl FilteringError {

@@ -52,7 +52,7 @@ pub enum WorkOwner {
 ///   caller, never `Ok`.
 /// - Only as much work runs at a time as the machine has capacity for. The rest is queued. Owners are scheduled in
 ///   turn, and the work of one owner runs in order. One owner has at most half of the threads if there are several.
-/// - The queue of one owner is bounded; more work is rejected with [`WorkLost::QueueFull`].
+/// - The queue of one owner is bounded; more work is rejected with [`TaskError::QueueFull`].
 /// - If the returned future is dropped, queued work is removed. Running work continues until it ends or sees its
 ///   [`CancelFlag`].
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -62,7 +62,7 @@ pub trait Workers: Send + Sync {
     ///
     /// # Errors
     /// Fails if the work did not run or did not end.
-    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost>;
+    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), TaskError>;
 }
 
 impl dyn Workers {
@@ -74,7 +74,7 @@ impl dyn Workers {
         &self,
         owner: WorkOwner,
         work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
-    ) -> Result<T, WorkLost> {
+    ) -> Result<T, TaskError> {
         let end: Arc<Mutex<Option<T>>> = Arc::default();
         let told = Arc::clone(&end);
         let flag = CancelFlag::default();
@@ -85,13 +85,13 @@ impl dyn Workers {
         };
         self.run(owner, Box::new(work)).await?;
         // A missing result means that the work did not run, even if the worker reported success.
-        end.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(WorkLost::Stopped)
+        end.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(TaskError::Stopped)
     }
 }
 
 /// The error of work that did not run to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WorkLost {
+pub enum TaskError {
     /// The work panicked.
     #[error("the work panicked")]
     Panicked,
@@ -103,7 +103,7 @@ pub enum WorkLost {
     QueueFull,
 }
 
-impl WorkLost {
+impl TaskError {
     /// Returns the error kind; a panic is an internal error.
     pub fn kind(self) -> ErrorKind {
         match self {

@@ -41,7 +41,7 @@ impl From<ExplainGuardrailError> for ApiError {
                 plain.message("There is no model of that name").metadata("nearest", nearest)
             }
             ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
-            ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::work_lost(lost),
+            ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),
             ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Filtering(_) => plain.caused_by(error),
             ExplainGuardrailError::Store(store) => Self::store(store),
         }

@@ -61,7 +61,7 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .metadata("used", full.used)
             .metadata("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true)),
         SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
-        SubmitDecisionError::Filtering(FilteringError::TaskFailed(lost)) => ApiError::work_lost(lost),
+        SubmitDecisionError::Filtering(FilteringError::TaskFailed(lost)) => ApiError::from_task_error(lost),
         SubmitDecisionError::Filtering(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
             plain.caused_by(error)
         }

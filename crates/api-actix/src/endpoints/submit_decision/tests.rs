@@ -16,7 +16,7 @@ use domain::routing::{
     AttemptError, AttemptFailureKind, ConfidenceSource, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
     TokenPrices,
 };
-use domain::system::WorkLost;
+use domain::system::TaskError;
 use domain::testing::SequentialIds;
 use domain::usage::{AttemptRecord, TokenSource};
 use serde_json::{Value, json};
@@ -105,8 +105,8 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 #[test]
 fn filter_failures_map_to_status_and_message() {
     let told = [
-        (FilteringError::TaskFailed(WorkLost::Panicked), 500, "Internal Server Error"),
-        (FilteringError::TaskFailed(WorkLost::Stopped), 503, "Service temporarily unavailable"),
+        (FilteringError::TaskFailed(TaskError::Panicked), 500, "Internal Server Error"),
+        (FilteringError::TaskFailed(TaskError::Stopped), 503, "Service temporarily unavailable"),
         (FilteringError::TimedOut, 524, "Request timed out. Please try again later."),
         (FilteringError::ClientDisconnected, 499, "The caller left before the answer"),
     ];
@@ -114,7 +114,7 @@ fn filter_failures_map_to_status_and_message() {
         let error = refusal(SubmitDecisionError::Filtering(why), 0);
         assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
     }
-    let full = refusal(SubmitDecisionError::Filtering(FilteringError::TaskFailed(WorkLost::QueueFull)), 0);
+    let full = refusal(SubmitDecisionError::Filtering(FilteringError::TaskFailed(TaskError::QueueFull)), 0);
     let view = full.view();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
     assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));

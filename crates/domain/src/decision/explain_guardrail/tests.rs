@@ -18,7 +18,7 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::routing::{DataPolicy, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy};
-use crate::system::{InPlace, MockTimer, MockWorkers, TimeSource, WorkLost, WorkOwner, Workers};
+use crate::system::{InlineExecutor, MockTimer, MockWorkers, TaskError, TimeSource, WorkOwner, Workers};
 use crate::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, ScriptedRandomness, SequentialIds};
 use crate::workspace::WorkspaceRepository;
 
@@ -49,7 +49,7 @@ impl Stage {
         let mut rows = rows();
         // Nobody has named a price for the oracle.
         rows[3].pricing = Pricing::unknown();
-        Self { store: store().await, endpoints, settings, health, workers: Arc::new(InPlace), rows }
+        Self { store: store().await, endpoints, settings, health, workers: Arc::new(InlineExecutor), rows }
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
@@ -252,7 +252,7 @@ async fn a_large_request_is_looked_through_elsewhere_and_nothing_is_told_where_t
         asking("acme/judge", state.text(), None)
     };
     for (end, kind) in
-        [(Err(WorkLost::Panicked), ErrorKind::Internal), (Err(WorkLost::Stopped), ErrorKind::Unavailable)]
+        [(Err(TaskError::Panicked), ErrorKind::Internal), (Err(TaskError::Stopped), ErrorKind::Unavailable)]
     {
         let mut workers = MockWorkers::new();
         workers.expect_run().withf(|owner, _| *owner == WorkOwner::System).times(1).returning(move |_, _| end);

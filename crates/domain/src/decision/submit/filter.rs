@@ -13,7 +13,7 @@ use crate::decision::{ClientConnection, DecisionRequest, FilteringError, SubmitD
 use crate::guardrail::filter::{Aliases, Blocked, Filtered};
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::question::ProviderInput;
-use crate::system::{Cancelled, TimeSource, WorkLost, WorkOwner, Workers};
+use crate::system::{Cancelled, TaskError, TimeSource, WorkOwner, Workers};
 use crate::usage::FilterAction;
 use crate::usage::RequestLabels;
 
@@ -139,10 +139,10 @@ impl InputFilter {
         owner: WorkOwner,
         policy: &Arc<Policy>,
         input: &Arc<ProviderInput>,
-    ) -> Result<ScanResult, WorkLost> {
+    ) -> Result<ScanResult, TaskError> {
         let (policy, input) = (Arc::clone(policy), Arc::clone(input));
         let result = self.workers.get(owner, move |cancel| policy.filter_until(&input, cancel)).await?;
-        result.map_err(|Cancelled| WorkLost::Stopped)
+        result.map_err(|Cancelled| TaskError::Stopped)
     }
 
     /// Applies a policy's filters to an input, without metrics.

@@ -16,7 +16,7 @@ use crate::question::{ProviderInput, Questions};
 use crate::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, SimulatedFailure, Wire,
 };
-use crate::system::{Clock, InPlace, TimeSource, Timer, Workers};
+use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
 use crate::usage::RequestLabels;
 use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
@@ -166,7 +166,7 @@ impl Setup {
                 health,
                 random: Arc::new(ScriptedRandomness::default()),
             },
-            guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InPlace) },
+            guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
             usage: UsagePorts {
                 ledger: Arc::new(ledger),
                 volumes: Arc::new(MockRecordVolumeReader::new()),

@@ -8,7 +8,7 @@ struct Keeper(Mutex<Vec<(WorkOwner, Work)>>);
 
 #[async_trait]
 impl Workers for Keeper {
-    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost> {
+    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), TaskError> {
         self.0.lock().unwrap().push((owner, work));
         std::future::pending().await
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::decision::FilteringError;
 use crate::decision::{MockBroadcast, MockMetrics, TraceContent};
 use crate::guardrail::{ContentFilter, GuardrailRules};
-use crate::system::{InPlace, MockWorkers, Work, WorkLost, WorkOwner};
+use crate::system::{InlineExecutor, MockWorkers, TaskError, Work, WorkOwner};
 use crate::usage::FilterAction;
 
 /// One filter, or eight, may look through so many bytes where it is asked for.
@@ -31,7 +31,7 @@ fn nobody() -> MockWorkers {
     workers
 }
 
-fn losing(end: Result<(), WorkLost>) -> MockWorkers {
+fn losing(end: Result<(), TaskError>) -> MockWorkers {
     let mut workers = MockWorkers::new();
     workers.expect_run().times(1).returning(move |_, _| end);
     workers
@@ -42,7 +42,7 @@ struct Busy;
 
 #[async_trait]
 impl Workers for Busy {
-    async fn run(&self, _: WorkOwner, _: Work) -> Result<(), WorkLost> {
+    async fn run(&self, _: WorkOwner, _: Work) -> Result<(), TaskError> {
         std::future::pending().await
     }
 }
@@ -86,7 +86,7 @@ async fn what_is_large_depends_on_how_many_filters_there_are() {
         .collect();
     let many = || guardrail(GuardrailRules { content_filters, ..GuardrailRules::default() });
     let (plan, _) = under(many());
-    let world = Plan { workers: Arc::new(losing(Err(WorkLost::Stopped))), ..plan }.build();
+    let world = Plan { workers: Arc::new(losing(Err(TaskError::Stopped))), ..plan }.build();
     let asked = world.ask(of_bytes(PROMPT / 8)).await;
     world.answer(0, 1).await;
     asked.end().await.unwrap();
@@ -108,12 +108,12 @@ async fn where_no_filter_applies_nothing_is_handed_on_however_large() {
 
 /// The last says that it is done, and has done nothing.
 #[rstest]
-#[case(Err(WorkLost::Panicked), ErrorKind::Internal)]
-#[case(Err(WorkLost::Stopped), ErrorKind::Unavailable)]
-#[case(Err(WorkLost::QueueFull), ErrorKind::RateLimited)]
+#[case(Err(TaskError::Panicked), ErrorKind::Internal)]
+#[case(Err(TaskError::Stopped), ErrorKind::Unavailable)]
+#[case(Err(TaskError::QueueFull), ErrorKind::RateLimited)]
 #[case(Ok(()), ErrorKind::Unavailable)]
 #[tokio::test]
-async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), WorkLost>, #[case] kind: ErrorKind) {
+async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), TaskError>, #[case] kind: ErrorKind) {
     let world = redacting(losing(end)).build();
     let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
     assert_eq!(refused.kind(), kind);
@@ -202,9 +202,9 @@ async fn labels_are_those_of_the_record_when_no_filter_applies() {
 
 #[tokio::test]
 async fn large_labels_are_redacted_on_a_worker() {
-    let labels = labels_of(redacting(InPlace), labelled(40_000)).await.unwrap();
+    let labels = labels_of(redacting(InlineExecutor), labelled(40_000)).await.unwrap();
     assert!(labels.trace.unwrap().text().contains("[EMAIL] [EMAIL]"));
-    let withheld = labels_of(redacting(losing(Err(WorkLost::Stopped))), labelled(40_000)).await;
+    let withheld = labels_of(redacting(losing(Err(TaskError::Stopped))), labelled(40_000)).await;
     assert_eq!(withheld, Some(RequestLabels::default()));
 }
 

@@ -43,7 +43,7 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
             health,
             random: Arc::new(ScriptedRandomness::default()),
         },
-        guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InPlace) },
+        guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
             ledger: Arc::clone(&books) as Arc<dyn Ledger>,
             volumes: Arc::new(books.store.clone()),

@@ -128,7 +128,7 @@ impl Plan {
             policies: Arc::new(NoGuardrails),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
-            workers: Arc::new(InPlace),
+            workers: Arc::new(InlineExecutor),
         }
     }
 

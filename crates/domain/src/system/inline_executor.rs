@@ -2,16 +2,16 @@
 
 use async_trait::async_trait;
 
-use super::{Work, WorkLost, WorkOwner, Workers};
+use super::{TaskError, Work, WorkOwner, Workers};
 
 /// Runs work on the calling thread, where its panics surface as well. For tests, and for processes that serve no other
 /// requests.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct InPlace;
+pub struct InlineExecutor;
 
 #[async_trait]
-impl Workers for InPlace {
-    async fn run(&self, _: WorkOwner, work: Work) -> Result<(), WorkLost> {
+impl Workers for InlineExecutor {
+    async fn run(&self, _: WorkOwner, work: Work) -> Result<(), TaskError> {
         work();
         Ok(())
     }
