@@ -11,6 +11,7 @@ mod m20261122_000008_store_identity;
 mod m20261123_000009_recall_answers;
 mod m20261123_000010_changes;
 mod m20261123_000011_key_ids;
+mod m20261123_000012_outcome_names;
 
 mod migrator;
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 const MAGIC: [u8; 8] = *b"TGJOURNL";
 /// Raised with every change of the format and of the payloads, so that segments of another version are quarantined.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const HEADER_BYTES: usize = 72;
 pub(crate) const ENTRY_HEADER_BYTES: usize = 17;
 /// The largest payload that is looked for; settings bound what is written far below.

@@ -96,16 +96,17 @@ struct TokenLabels {
 const OTHER: &str = "other";
 
 /// How attempts end, by the names that records use.
-const ATTEMPT_OUTCOMES: [&str; 12] = [
+const ATTEMPT_OUTCOMES: [&str; 13] = [
     "completed",
     "connect_error",
-    "broken",
-    "unauthorised",
+    "http_error",
+    "invalid_response",
+    "provider_auth_failed",
     "overloaded",
     "timed_out",
-    "refused",
-    "not_answered",
-    "caller_gone",
+    "rejected_by_provider",
+    "no_usable_answer",
+    "client_disconnected",
     "cancelled",
     "hedge_lost",
     "simulated",

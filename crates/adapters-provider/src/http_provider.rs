@@ -46,7 +46,7 @@ impl<W: WireCodec> HttpProvider<W> {
         let malformed = AttemptFailure {
             upstream_status: Some(200),
             usage: bad.usage,
-            ..AttemptFailure::new(AttemptFailureKind::Broken, bad.error.to_string())
+            ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, bad.error.to_string())
         };
         let meaning = self.codec.read_error().and_then(|read_error| read_error(200, body));
         meaning.map_or_else(|| malformed.clone(), |meaning| meaning.of(&malformed))

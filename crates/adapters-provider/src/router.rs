@@ -24,7 +24,9 @@ impl DecisionProvider for ProviderRouter {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         match self.providers.get(&call.endpoint.provider) {
             Some(provider) => provider.decide(call).await,
-            None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the endpoint's provider is not configured")),
+            None => {
+                Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the endpoint's provider is not configured"))
+            }
         }
     }
 

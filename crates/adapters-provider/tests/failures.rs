@@ -32,10 +32,10 @@ fn status(line: &str, headers: &str) -> String {
 }
 
 #[rstest]
-#[case("500 Oops", 500, AttemptFailureKind::Broken)]
-#[case("502 Oops", 502, AttemptFailureKind::Broken)]
-#[case("402 Pay", 402, AttemptFailureKind::Broken)]
-#[case("404 No", 404, AttemptFailureKind::Broken)]
+#[case("500 Oops", 500, AttemptFailureKind::HttpError)]
+#[case("502 Oops", 502, AttemptFailureKind::HttpError)]
+#[case("402 Pay", 402, AttemptFailureKind::HttpError)]
+#[case("404 No", 404, AttemptFailureKind::HttpError)]
 #[case("401 No", 401, AttemptFailureKind::Unauthorised)]
 #[case("403 No", 403, AttemptFailureKind::Unauthorised)]
 #[case("400 No", 400, AttemptFailureKind::Refused)]
@@ -44,7 +44,7 @@ fn status(line: &str, headers: &str) -> String {
 #[case("429 Slow", 429, AttemptFailureKind::Overloaded)]
 #[case("503 Later", 503, AttemptFailureKind::Overloaded)]
 #[case("529 Full", 529, AttemptFailureKind::Overloaded)]
-#[case("201 Made", 201, AttemptFailureKind::Broken)]
+#[case("201 Made", 201, AttemptFailureKind::InvalidResponse)]
 #[tokio::test]
 async fn failure_kind_follows_status(#[case] line: &str, #[case] code: u16, #[case] kind: AttemptFailureKind) {
     let failure = failure(status(line, "")).await;
@@ -68,7 +68,7 @@ async fn redirect_is_not_followed() {
     let target = elsewhere.base_url();
     for code in [301, 302, 303, 307, 308] {
         let failure = failure(status(&format!("{code} Over there"), &format!("location: {target}\r\n"))).await;
-        assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(code)));
+        assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::HttpError, Some(code)));
     }
     assert_eq!(elsewhere.seen(), 0);
 }
@@ -87,7 +87,7 @@ async fn answer_that_is_not_json_fails(#[case] media_type: &str, #[case] body: S
     let length = body.len();
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n{body}");
     let failure = failure(answer).await;
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::InvalidResponse, Some(200)));
     assert_eq!(failure.detail, detail);
 }
 
@@ -139,26 +139,27 @@ async fn reset_connection_fails(#[case] reads: bool) {
     })
     .await;
     let failure = decide(&provider(&upstream)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectionLost, None));
     assert_eq!(upstream.seen(), 1, "a fresh connection that broke is not tried again");
 }
 
 #[rstest]
-#[case::no_http("SSH-2.0-server\r\n\r\n", "the provider's answer is not HTTP")]
-#[case::nothing("", "the connection broke before the answer")]
+#[case::no_http("SSH-2.0-server\r\n\r\n", AttemptFailureKind::InvalidResponse, "the provider's answer is not HTTP")]
+#[case::nothing("", AttemptFailureKind::ConnectionLost, "the connection broke before the answer")]
 #[case::half_a_body(
     "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"answers\"",
+    AttemptFailureKind::InvalidResponse,
     "the connection broke within the answer"
 )]
 #[tokio::test]
-async fn truncated_answer_fails(#[case] bytes: &'static str, #[case] detail: &str) {
+async fn truncated_answer_fails(#[case] bytes: &'static str, #[case] kind: AttemptFailureKind, #[case] detail: &str) {
     let upstream = Upstream::start(move |mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(bytes.as_bytes()).await.unwrap();
     })
     .await;
     let failure = decide(&provider(&upstream)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.detail.as_str()), (AttemptFailureKind::Broken, detail));
+    assert_eq!((failure.kind, failure.detail.as_str()), (kind, detail));
 }
 
 #[tokio::test]
@@ -182,7 +183,7 @@ async fn endless_answer_is_dropped_at_limit() {
     .await;
     let bounded = HttpClientSettings { max_response_bytes: 1 << 20, ..support::settings() };
     let failure = decide(&provider_with(&bounded, &upstream.base_url())).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::InvalidResponse);
     assert_eq!(failure.detail, "the provider's answer is too long");
     tokio::time::timeout(support::AMPLE, end.notified()).await.expect("the connection is closed on the provider");
     // The limit, plus the kernel's socket buffers.

@@ -96,7 +96,7 @@ async fn flood_before_answer_fails_and_does_not_block_other_tasks(
     let failure = decide(&provider).await.unwrap_err();
     other.abort();
     drop(provider);
-    assert_eq!(failure.kind, AttemptFailureKind::Broken, "{failure:?}");
+    assert_eq!(failure.kind, AttemptFailureKind::InvalidResponse, "{failure:?}");
     assert_eq!(failure.detail, "the provider sent more than 262144 bytes before its answer");
     assert!(turns.load(Ordering::Relaxed) > 4, "the other task had {turns:?} turns");
     let sent = tokio::task::spawn_blocking(|| sender.join().unwrap()).await.unwrap();
@@ -210,7 +210,7 @@ async fn http2_calls_fail_when_ping_is_not_acknowledged() {
     let provider = provider_with(&settings, &upstream.base_url());
     decide(&provider).await.unwrap();
     let failure = decide(&provider).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken, "{failure:?}");
+    assert_eq!(failure.kind, AttemptFailureKind::ConnectionLost, "{failure:?}");
     decide(&provider).await.unwrap();
     assert_eq!(upstream.seen(), 2);
 }
@@ -228,5 +228,5 @@ async fn http2_head_is_limited() {
     })
     .await;
     let failure = decide(&provider_with(&http2_settings(), &upstream.base_url())).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::ConnectionLost);
 }

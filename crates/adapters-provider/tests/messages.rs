@@ -317,7 +317,7 @@ const DELAY: &str =
 #[rstest]
 #[case(Wire::OpenAiDecisions, error("429 Slow", QUOTA), AttemptFailureKind::Overloaded, Some(3_600_000))]
 #[case(Wire::OpenAiDecisions, error("429 Slow", RATE), AttemptFailureKind::Overloaded, None)]
-#[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::Broken, None)]
+#[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::HttpError, None)]
 #[case(Wire::GeminiDecisions, error("400 No", KEY), AttemptFailureKind::Unauthorised, None)]
 #[case(Wire::GeminiDecisions, error("429 Slow", DELAY), AttemptFailureKind::Overloaded, Some(1_500))]
 #[case(Wire::SystemOne, error("429 Slow", NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
@@ -328,7 +328,7 @@ const DELAY: &str =
     None
 )]
 #[case(Wire::SystemOne, support::ok(NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
-#[case::a_page(Wire::OpenAiDecisions, error("502 Oops", "<h1>private</h1>"), AttemptFailureKind::Broken, None)]
+#[case::a_page(Wire::OpenAiDecisions, error("502 Oops", "<h1>private</h1>"), AttemptFailureKind::HttpError, None)]
 #[tokio::test]
 async fn error_body_refines_status(
     #[case] wire: Wire,

@@ -121,7 +121,7 @@ async fn request_is_not_repeated_when_a_kept_connection_breaks_after_taking_it()
     let provider = provider(&upstream);
     decide(&provider).await.unwrap();
     let failure = decide(&provider).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::ConnectionLost);
     assert!(failure.sent_bytes > 0);
     assert_eq!((requests.load(Ordering::SeqCst), upstream.seen()), (2, 1));
 }

@@ -29,5 +29,5 @@ async fn router_calls_named_provider() {
     let mut nobody = support::endpoint();
     nobody.provider = slug("nobody");
     let failure = router.decide(ProviderCall { endpoint: Arc::new(nobody), ..support::call() }).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::ConnectFailed);
 }

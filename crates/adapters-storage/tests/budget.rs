@@ -261,7 +261,7 @@ async fn upgrade_keeps_records_as_they_are() {
     let free = UsageRecord {
         id: "gen-dec-free_text".parse().unwrap(),
         request_id: "from.the-caller".parse().unwrap(),
-        token_source: domain::usage::TokenSource::Bound,
+        usage_source: domain::usage::UsageSource::UpperBound,
         guardrails: vec![guardrail_id(7)],
         ..charged(1, 10)
     };

@@ -15,7 +15,7 @@ use domain::ids::{DecisionId, ProcessId, RequestId};
 use domain::money::Price;
 use domain::routing::TokenPrices;
 use domain::testing::FixedClock;
-use domain::usage::{AttemptRecord, TokenSource, UsageFilter, UsageRecord, UsageRepository};
+use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository, UsageSource};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -34,7 +34,7 @@ fn typical(number: u64, keys: u64) -> UsageRecord {
         began: Duration::from_micros(137),
         latency: Duration::from_micros(5_120),
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices,
         ..attempt(429)
     };

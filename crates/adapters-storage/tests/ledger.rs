@@ -79,7 +79,7 @@ async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() 
         latency: Duration::from_millis(2),
         input_tokens: 0,
         output_tokens: 0,
-        token_source: record.token_source,
+        usage_source: record.usage_source,
         prices: record.prices,
     };
     let answered = AttemptRecord {
@@ -113,7 +113,7 @@ async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
         r#""completion_price":"cheap""#,
     ] {
         let attempt =
-            format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"broken","latency_us":1,{damage}}}]"#);
+            format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"http_error","latency_us":1,{damage}}}]"#);
         folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
         let found = records.find(&decision_id(1)).await;
         assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");

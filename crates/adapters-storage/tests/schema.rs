@@ -51,6 +51,7 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261123_000009_recall_answers",
         "m20261123_000010_changes",
         "m20261123_000011_key_ids",
+        "m20261123_000012_outcome_names",
     ];
     assert_eq!(names, all);
 }

@@ -145,7 +145,7 @@ impl DecisionProvider for MoneyJudge {
         let answers: Vec<String> =
             questions.map(|question| format!(r#""{}":{{"type":"noul","noul":{yes}}}"#, question.name)).collect();
         let answers = Json::parse(&format!("{{{}}}", answers.join(",")))
-            .map_err(|_| AttemptFailure::new(AttemptFailureKind::Broken, "the answers are no JSON"))?;
+            .map_err(|_| AttemptFailure::new(AttemptFailureKind::InvalidResponse, "the answers are no JSON"))?;
         let usage = Some(ReportedUsage { input_tokens: 42, output_tokens: 0 });
         Ok(ProviderAnswer { answers, usage, sent_bytes: 0 })
     }

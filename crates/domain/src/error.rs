@@ -51,7 +51,7 @@ impl ErrorKind {
             Self::Unavailable => "unavailable",
             Self::TimedOut => "timed_out",
             Self::ProviderOverloaded => "provider_overloaded",
-            Self::ClientDisconnected => "caller_gone",
+            Self::ClientDisconnected => "client_disconnected",
         }
     }
 }

@@ -14,7 +14,7 @@ use domain::decision::{
 };
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
-use domain::usage::TokenSource;
+use domain::usage::UsageSource;
 
 use crate::codecs;
 
@@ -68,7 +68,7 @@ pub fn write_body(manner: &Manner, provider_input: &Arc<ProviderInput>, answers:
         provider: "Fuzz".to_owned(),
         input_tokens: 100,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: "0.000000000001".parse()?,
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),

@@ -11,7 +11,7 @@ use domain::guardrail::FilterAction;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
-use domain::usage::{AttemptRecord, Finding, OutboxMessage, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 /// Reads the number of an entry kind and a payload. A decoded payload must round-trip, and no shorter payload may
 /// decode to the same entry.
@@ -94,7 +94,7 @@ impl Samples {
             latency: Duration::from_millis(3),
             input_tokens: 300,
             output_tokens: 0,
-            token_source: TokenSource::Bound,
+            usage_source: UsageSource::UpperBound,
             prices: TokenPrices {
                 prompt: "0.00000045".parse()?,
                 completion: "12345678901234.123456789012345678901234".parse()?,
@@ -136,7 +136,7 @@ impl Samples {
             outcome: UsageOutcome::Completed,
             input_tokens: 12,
             output_tokens: 1 << 40,
-            token_source: TokenSource::Reported,
+            usage_source: UsageSource::Reported,
             cost: amount,
             prices: self.attempt.prices,
             share: UsageShare { index: 2, of: 300 },

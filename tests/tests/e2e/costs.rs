@@ -121,7 +121,7 @@ async fn a_request_that_every_provider_failed_costs_what_may_be_billed_and_is_on
     ensure!(rows.len() == 1, "{listed}");
     // The first answered with an error status and bills nothing; what the second took in is unknown: its bound.
     let sent = beta.take_request()?.body.len() as u64;
-    ensure!(rows[0]["outcome"] == "failed" && rows[0]["token_source"] == "bound", "{listed}");
+    ensure!(rows[0]["outcome"] == "failed" && rows[0]["usage_source"] == "upper_bound", "{listed}");
     ensure!(rows[0]["input_tokens"] == sent + 128, "{sent} bytes: {listed}");
 
     let free =

@@ -89,7 +89,7 @@ async fn counts_are_exact() -> Result<()> {
     ensure!(scrape.value("tollgate_added_latency_seconds_count") == 5);
     let attempts =
         |provider, outcome| scrape.of("tollgate_attempts_total", &[("provider", provider), ("outcome", outcome)]);
-    ensure!((attempts("alpha", "completed"), attempts("alpha", "broken")) == (3, 2));
+    ensure!((attempts("alpha", "completed"), attempts("alpha", "http_error")) == (3, 2));
     ensure!((attempts("beta", "completed"), scrape.sum("tollgate_attempts_total")) == (1, 6));
     let tokens =
         |provider, direction| scrape.of("tollgate_tokens_total", &[("provider", provider), ("direction", direction)]);

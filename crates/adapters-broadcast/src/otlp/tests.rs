@@ -7,7 +7,7 @@ use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::question::{ProviderInput, Questions};
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, FilterAction, Finding, TokenSource, UsageOutcome, UsageShare};
+use domain::usage::{AttemptRecord, FilterAction, Finding, UsageOutcome, UsageShare, UsageSource};
 
 use super::trace::trace;
 use super::*;
@@ -25,7 +25,7 @@ fn record() -> UsageRecord {
         latency: Duration::from_millis(80),
         input_tokens: 429,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices,
     };
     let overloaded = AttemptRecord {
@@ -49,7 +49,7 @@ fn record() -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: 429,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(18_018_000),
         prices,
         share: UsageShare::WHOLE,

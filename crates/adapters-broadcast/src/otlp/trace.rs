@@ -101,7 +101,7 @@ fn attributes(
         .int("gen_ai.usage.output_tokens", record.output_tokens)
         .double("gen_ai.usage.cost", &cost)
         .text("tollgate.cost_usd", &cost)
-        .text("tollgate.token_source", record.token_source.as_str())
+        .text("tollgate.usage_source", record.usage_source.as_str())
         .text("tollgate.outcome", record.outcome.as_str())
         .text("tollgate.request_id", record.request_id.as_str())
         .text("tollgate.workspace_id", &record.workspace_id.to_string())
@@ -166,7 +166,7 @@ fn attempt_span<'a>(
         .int("tollgate.attempt.part", attempt.part)
         .int("tollgate.attempt.input_tokens", attempt.input_tokens)
         .int("tollgate.attempt.output_tokens", attempt.output_tokens)
-        .text("tollgate.attempt.token_source", attempt.token_source.as_str());
+        .text("tollgate.attempt.usage_source", attempt.usage_source.as_str());
     if let Some(status) = attempt.upstream_status {
         attributes.int("http.response.status_code", status);
     }

@@ -10,7 +10,7 @@ use domain::observability::{Metrics, OutboxStatus};
 use domain::rate::{RateScope, RateUnit};
 use domain::routing::TokenPrices;
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 use super::*;
 use crate::{Kind, Sample};
@@ -48,7 +48,7 @@ fn attempt(provider: &str, outcome: &str, began_ms: u64, ms: u64) -> AttemptReco
         latency: Duration::from_millis(ms),
         input_tokens: 10,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices: prices(),
     }
 }
@@ -65,7 +65,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: 20,
         output_tokens: 6,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(2_000_000),
         prices: prices(),
         share,
@@ -84,11 +84,11 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
 #[test]
 fn a_charged_request_counts_its_attempts_tokens_and_money() {
     let metrics = metrics();
-    let attempts = vec![attempt("alpha", "broken", 1, 100), attempt("beta", "completed", 101, 198)];
+    let attempts = vec![attempt("alpha", "http_error", 1, 100), attempt("beta", "completed", 101, 198)];
     metrics.record_charge(&record(attempts, UsageShare::WHOLE));
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "1");
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="failed"}"#, "0");
-    assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="broken"}"#, "1");
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="http_error"}"#, "1");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="beta",outcome="completed"}"#, "1");
     assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="input"}"#, "10");
     assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="output"}"#, "3");

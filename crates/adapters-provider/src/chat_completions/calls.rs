@@ -35,7 +35,7 @@ impl From<CallError> for AttemptFailure {
 
 /// Builds the failure for an answer that arrived and is unusable.
 pub(super) fn unusable_answer(detail: impl Into<String>) -> AttemptFailure {
-    AttemptFailure { upstream_status: Some(200), ..AttemptFailure::new(AttemptFailureKind::Broken, detail) }
+    AttemptFailure { upstream_status: Some(200), ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, detail) }
 }
 
 /// The calls of one attempt.

@@ -123,7 +123,7 @@ mod tests {
         again.sent.count(7);
         again.record(CallUsage::Reported(USAGE));
         assert_eq!((totals.sent_bytes(), totals.total()), (7, CallUsage::Reported(USAGE)));
-        let failure = AttemptFailure::new(AttemptFailureKind::Broken, "x");
+        let failure = AttemptFailure::new(AttemptFailureKind::InvalidResponse, "x");
         let failure = totals.failure(AttemptFailure { upstream_status: Some(503), ..failure });
         assert_eq!((failure.upstream_status, failure.sent_bytes, failure.usage), (Some(503), 7, Some(USAGE)));
     }

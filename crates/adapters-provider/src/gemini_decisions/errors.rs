@@ -26,7 +26,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
             meaning(AttemptFailureKind::Unauthorised, None, "the provider does not take the API key")
         }
         (400, "FAILED_PRECONDITION") => {
-            meaning(AttemptFailureKind::Broken, None, "the provider does not serve this account")
+            meaning(AttemptFailureKind::HttpError, None, "the provider does not serve this account")
         }
         (429, _) => {
             let wait = details.iter().find_map(|detail| seconds(&text(detail, "retryDelay")?));

@@ -104,7 +104,7 @@ mod tests {
             let byte = socket.read_u8().await;
             tell.send(byte).ok();
         });
-        told.await.unwrap().map_err(|error| AttemptFailure::new(AttemptFailureKind::Broken, error.to_string()))
+        told.await.unwrap().map_err(|error| AttemptFailure::new(AttemptFailureKind::InvalidResponse, error.to_string()))
     }
 
     /// A thread that is blocked past the deadline finds both the timer and the socket ready.

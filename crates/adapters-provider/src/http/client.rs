@@ -12,7 +12,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyError};
 use super::connector::{Connector, proxies};
-use super::errors::{CallError, broken_connection};
+use super::errors::{CallError, invalid_response};
 use super::exchange::{Answer, exchange};
 use super::origin::{Origin, Origins};
 use super::payload::{Payload, SentCounter};
@@ -150,7 +150,9 @@ impl HttpClient {
             tracing::debug!(status, "a provider answered with a failure");
             return Err(failure(answer, read_error).await);
         }
-        self.read(answer).await.map_err(|detail| AttemptFailure { upstream_status: Some(status), ..broken(detail) })
+        self.read(answer)
+            .await
+            .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..invalid_response(detail) })
     }
 
     async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {

@@ -39,9 +39,9 @@ pub enum HttpClientError {
 #[error("the connection took too long")]
 pub(super) struct ConnectTimedOut;
 
-/// Builds the failure of a broken connection.
-pub(super) fn broken_connection(detail: &str) -> AttemptFailure {
-    AttemptFailure::new(AttemptFailureKind::Broken, detail)
+/// Builds the failure of a response that cannot be used.
+pub(super) fn invalid_response(detail: &str) -> AttemptFailure {
+    AttemptFailure::new(AttemptFailureKind::InvalidResponse, detail)
 }
 
 /// The error of a call without an answer.
@@ -67,9 +67,11 @@ impl CallError {
             Self::Connect(error) => {
                 AttemptFailure::new(AttemptFailureKind::ConnectFailed, connect_error_detail(&*error))
             }
-            Self::TooManyBytes(violation) => broken_connection(&violation.to_string()),
-            Self::Http(error) if error.is_parse() => broken_connection("the provider's answer is not HTTP"),
-            Self::Http(_) => broken_connection("the connection broke before the answer"),
+            Self::TooManyBytes(violation) => invalid_response(&violation.to_string()),
+            Self::Http(error) if error.is_parse() => invalid_response("the provider's answer is not HTTP"),
+            Self::Http(_) => {
+                AttemptFailure::new(AttemptFailureKind::ConnectionLost, "the connection broke before the answer")
+            }
         }
     }
 }

@@ -42,7 +42,7 @@ impl DecisionProvider for SandboxProvider {
                 Ok(decide(&call))
             }
             Some(Behaviour::Fail(failure)) => Err(simulated(failure)),
-            None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the sandbox has no such model")),
+            None => Err(AttemptFailure::new(AttemptFailureKind::HttpError, "the sandbox has no such model")),
         }
     }
 
@@ -163,6 +163,6 @@ mod tests {
 
     #[tokio::test]
     async fn decide_fails_for_unknown_model() {
-        assert_eq!(call("nobody", "\"?\"", "null").await.unwrap_err().kind, AttemptFailureKind::Broken);
+        assert_eq!(call("nobody", "\"?\"", "null").await.unwrap_err().kind, AttemptFailureKind::HttpError);
     }
 }

@@ -33,7 +33,7 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     }
     if has(7000) {
         // Reported as 400, although the request is valid.
-        return meaning(AttemptFailureKind::Broken, "the provider has no model of that name");
+        return meaning(error_kind(status), "the provider has no model of that name");
     }
     if status != 200 {
         // 5012 comes with 422 and with 529: the status decides.
@@ -45,7 +45,12 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     if Object::parse(text)?.get("success").ok()??.get() != "false" {
         return None;
     }
-    meaning(AttemptFailureKind::Broken, "the provider answered with an error")
+    meaning(AttemptFailureKind::InvalidResponse, "the provider answered with an error")
+}
+
+/// Returns the kind of an error that the request did not cause.
+fn error_kind(status: u16) -> AttemptFailureKind {
+    if status == 200 { AttemptFailureKind::InvalidResponse } else { AttemptFailureKind::HttpError }
 }
 
 /// Returns the error codes, including those nested in messages, up to `levels` deep.

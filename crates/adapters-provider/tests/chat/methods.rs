@@ -251,7 +251,7 @@ async fn auto_does_not_remember_unrelated_error() {
 
 #[rstest]
 #[case::objecting(400, error("logprobs: no"), AttemptFailureKind::Refused)]
-#[case::silent(200, saying("A"), AttemptFailureKind::Broken)]
+#[case::silent(200, saying("A"), AttemptFailureKind::InvalidResponse)]
 #[tokio::test]
 async fn logprobs_method_does_not_fall_back(
     #[case] status: u16,

@@ -75,7 +75,7 @@ fn read_detects_used_up_quota() {
 
 #[rstest]
 #[case(r#"{"error":{"code":503,"message":"busy"}}"#, Some(AttemptFailureKind::Overloaded))]
-#[case(r#"{"error":{"code":502.0}}"#, Some(AttemptFailureKind::Broken))]
+#[case(r#"{"error":{"code":502.0}}"#, Some(AttemptFailureKind::HttpError))]
 #[case(r#"{"error":{"code":429},"choices":[]}"#, Some(AttemptFailureKind::Overloaded))]
 #[case(r#"{"error":{"code":"busy"}}"#, None)]
 #[case(r#"{"error":{"code":200}}"#, None)]

@@ -102,7 +102,10 @@ async fn usage_is_unknown_when_connection_breaks() {
     })
     .await;
     let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status, failure.usage), (AttemptFailureKind::Broken, None, None));
+    assert_eq!(
+        (failure.kind, failure.upstream_status, failure.usage),
+        (AttemptFailureKind::ConnectionLost, None, None)
+    );
     assert_eq!(failure.sent_bytes, bytes(&server.requests()));
 }
 
@@ -110,7 +113,7 @@ async fn usage_is_unknown_when_connection_breaks() {
 async fn usage_includes_unusable_answer() {
     let server = Server::start(|_, _| Does::Answer(200, saying("no JSON"))).await;
     let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Structured)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::InvalidResponse, Some(200)));
     assert_eq!(failure.usage, Some(of(300, 40)));
 }
 

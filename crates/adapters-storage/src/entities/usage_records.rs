@@ -18,7 +18,7 @@ pub struct Model {
     pub input_tokens: i64,
     pub output_tokens: i64,
     /// Null where it is `reported`.
-    pub token_source: Option<String>,
+    pub usage_source: Option<String>,
     pub cost_pico: i64,
     pub prompt_price: String,
     pub completion_price: String,

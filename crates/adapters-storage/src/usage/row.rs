@@ -9,7 +9,7 @@ use domain::ids::DecisionId;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::routing::TokenPrices;
-use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use sea_orm::Value;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ struct StoredAttempt {
     #[serde(rename = "o", alias = "output_tokens", skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
     #[serde(rename = "t", alias = "token_source", skip_serializing_if = "Option::is_none")]
-    token_source: Option<String>,
+    usage_source: Option<String>,
     #[serde(rename = "pi", alias = "prompt_price", skip_serializing_if = "Option::is_none")]
     prompt_price: Option<String>,
     #[serde(rename = "po", alias = "completion_price", skip_serializing_if = "Option::is_none")]
@@ -73,9 +73,9 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         outcome: UsageOutcome::from_name(&row.outcome).ok_or_else(|| corrupt("usage_records.outcome", &id))?,
         input_tokens: unsigned(row.input_tokens, "usage_records.input_tokens", &id)?,
         output_tokens: unsigned(row.output_tokens, "usage_records.output_tokens", &id)?,
-        token_source: match &row.token_source {
-            Some(name) => TokenSource::from_name(name).ok_or_else(|| corrupt("usage_records.token_source", &id))?,
-            None => TokenSource::Reported,
+        usage_source: match &row.usage_source {
+            Some(name) => UsageSource::from_name(name).ok_or_else(|| corrupt("usage_records.usage_source", &id))?,
+            None => UsageSource::Reported,
         },
         cost: Usd::from_pico(row.cost_pico),
         prices,
@@ -158,7 +158,7 @@ fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
         began_us: Some(micros(attempt.began)),
         input_tokens: Some(attempt.input_tokens),
         output_tokens: Some(attempt.output_tokens),
-        token_source: Some(attempt.token_source.as_str().to_owned()),
+        usage_source: Some(attempt.usage_source.as_str().to_owned()),
         prompt_price: Some(attempt.prices.prompt.to_string()),
         completion_price: Some(attempt.prices.completion.to_string()),
     }
@@ -180,7 +180,7 @@ fn shortened(
     stored.began_us.take_if(|began| *began == micros(end_of_last));
     stored.input_tokens.take_if(|tokens| *tokens == of_record(record.input_tokens));
     stored.output_tokens.take_if(|tokens| *tokens == of_record(record.output_tokens));
-    stored.token_source.take_if(|_| attempt.token_source == record.token_source);
+    stored.usage_source.take_if(|_| attempt.usage_source == record.usage_source);
     stored.prompt_price.take_if(|price| *price == record.prices.prompt.to_string());
     stored.completion_price.take_if(|price| *price == record.prices.completion.to_string());
     stored
@@ -213,7 +213,7 @@ fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration
         began_us: stored.began_us.or_else(|| Some(micros(end_of_last))),
         input_tokens: stored.input_tokens.or_else(|| Some(of_record(record.input_tokens))),
         output_tokens: stored.output_tokens.or_else(|| Some(of_record(record.output_tokens))),
-        token_source: stored.token_source.or_else(|| Some(record.token_source.as_str().to_owned())),
+        usage_source: stored.usage_source.or_else(|| Some(record.usage_source.as_str().to_owned())),
         prompt_price: stored.prompt_price.or_else(|| Some(record.prices.prompt.to_string())),
         completion_price: stored.completion_price.or_else(|| Some(record.prices.completion.to_string())),
         ..stored
@@ -230,7 +230,7 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
         latency: span(stored.latency_us)?,
         input_tokens: stored.input_tokens?,
         output_tokens: stored.output_tokens?,
-        token_source: TokenSource::from_name(&stored.token_source?)?,
+        usage_source: UsageSource::from_name(&stored.usage_source?)?,
         prices: TokenPrices {
             prompt: stored.prompt_price?.parse().ok()?,
             completion: stored.completion_price?.parse().ok()?,
@@ -254,7 +254,7 @@ pub(crate) const RECORD_COLUMNS: [&str; 25] = [
     "outcome",
     "input_tokens",
     "output_tokens",
-    "token_source",
+    "usage_source",
     "cost_pico",
     "prompt_price",
     "completion_price",
@@ -288,7 +288,7 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreEr
         record.outcome.as_str().into(),
         signed(record.input_tokens, "usage_records.input_tokens", id)?.into(),
         signed(record.output_tokens, "usage_records.output_tokens", id)?.into(),
-        (record.token_source != TokenSource::Reported).then(|| record.token_source.as_str()).into(),
+        (record.usage_source != UsageSource::Reported).then(|| record.usage_source.as_str()).into(),
         record.cost.pico().into(),
         record.prices.prompt.to_string().into(),
         record.prices.completion.to_string().into(),

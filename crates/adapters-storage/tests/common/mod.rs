@@ -28,7 +28,7 @@ use domain::routing::TokenPrices;
 use domain::system::Clock;
 use domain::testing::contract::Stores;
 use domain::testing::{FixedClock, MemoryStore};
-use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use domain::workspace::{Workspace, WorkspaceName};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -281,7 +281,7 @@ pub fn attempt(pico: u32) -> AttemptRecord {
         latency: Duration::ZERO,
         input_tokens: pico.into(),
         output_tokens: 0,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices: TokenPrices { prompt: "0.000000000001".parse().unwrap(), completion: "0".parse().unwrap() },
     }
 }
@@ -305,7 +305,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: 429,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(18_018_000),
         prices: TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() },
         share: UsageShare::WHOLE,

@@ -241,8 +241,8 @@ pub(super) struct Generation {
     tokens_completion: i64,
     native_tokens_prompt: i64,
     native_tokens_completion: i64,
-    /// `reported`, or `bound` where a provider did not say what it used.
-    token_source: String,
+    /// `reported` by the provider, `upper_bound` where a provider reported no usage, or `none` where no usage is charged.
+    usage_source: String,
     /// The duration of the request in milliseconds.
     latency: i64,
     /// The time from the start of the first attempt to the end of the last one, in milliseconds.
@@ -318,7 +318,9 @@ pub(super) struct ProviderResponse {
     /// The provider's HTTP status: 200 for an answer, otherwise the error status.
     #[schema(required)]
     status: Option<i32>,
-    /// `completed`, or the reason for the failure.
+    /// `completed`, `connect_error`, `http_error`, `invalid_response`, `provider_auth_failed`, `overloaded`,
+    /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `client_disconnected`, `cancelled`, `hedge_lost`,
+    /// `simulated`, or `abandoned`.
     outcome: String,
     /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: i64,
@@ -326,7 +328,7 @@ pub(super) struct ProviderResponse {
     latency: i64,
     input_tokens: i64,
     output_tokens: i64,
-    token_source: String,
+    usage_source: String,
     pricing: AttemptPricing,
     /// The cost in USD, rounded up per attempt. The request's cost is rounded up once for all attempts.
     #[schema(required)]

@@ -98,7 +98,7 @@ async fn model_name_errors_are_distinct() {
 
 #[tokio::test]
 async fn failed_attempts_return_status_and_history() {
-    let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "secret detail"));
+    let broken = || Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "secret detail"));
     let late = || Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "late"));
     let refused = || Err(AttemptFailure::from_status(422, None));
     let cases = [

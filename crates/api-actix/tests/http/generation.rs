@@ -83,10 +83,10 @@ async fn record_contains_request_attempts_and_cost() {
         })
     );
     assert_eq!(
-        told(&["created_at", "tokens_prompt", "native_tokens_prompt", "tokens_completion", "token_source"]),
+        told(&["created_at", "tokens_prompt", "native_tokens_prompt", "tokens_completion", "usage_source"]),
         json!({
             "created_at": "2026-01-01T00:00:00.000Z", "tokens_prompt": 429, "native_tokens_prompt": 429,
-            "tokens_completion": 0, "token_source": "reported",
+            "tokens_completion": 0, "usage_source": "reported",
         })
     );
     assert_eq!(
@@ -114,7 +114,7 @@ async fn record_contains_request_attempts_and_cost() {
         &json!({
             "provider_name": "The first", "provider": "first", "model": "acme/judge", "model_permaslug": "acme/judge",
             "upstream_model": "judge-1", "part": 0, "status": 529, "outcome": "overloaded", "began": 0, "latency": 0,
-            "input_tokens": 0, "output_tokens": 0, "token_source": failed["token_source"],
+            "input_tokens": 0, "output_tokens": 0, "usage_source": failed["usage_source"],
             "pricing": {"prompt": "0.000000042", "completion": "0"}, "cost": 0, "is_byok": false,
         })
     );
@@ -125,7 +125,7 @@ async fn record_contains_request_attempts_and_cost() {
 
 #[tokio::test]
 async fn failed_request_has_record() {
-    let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "it broke"));
+    let broken = || Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "it broke"));
     let gateway = Setup::answering([broken(), broken()]).await.start();
     let refused = gateway.decide(BODY).await;
     refused.refusal(502);

@@ -177,7 +177,7 @@ async fn unknown_models_use_wire_format() {
 
 #[tokio::test]
 async fn provider_failures_use_wire_format() {
-    let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "secret detail"));
+    let broken = || Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "secret detail"));
     let late = || Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "late"));
     let overloaded = |wait| Err::<ProviderAnswer, _>(AttemptFailure::from_status(529, wait));
     let wait = Some(Duration::from_millis(2_500));

@@ -7,7 +7,7 @@ use api_actix::wires::dispatch::{Asked, write};
 use domain::decision::{AnswerRules, Answers, Decision, DecisionRequest, Question, QuestionKind};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
-use domain::usage::TokenSource;
+use domain::usage::UsageSource;
 
 /// Returns a decision on that request with those answers, in canonical form.
 pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
@@ -20,7 +20,7 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
         provider: "Acme".to_owned(),
         input_tokens: 140,
         output_tokens: 2,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: "0.00000588".parse().unwrap(),
         attempts: Arc::default(),
         funnel: Vec::new(),

@@ -10,7 +10,7 @@ use domain::money::{Price, Usd};
 use domain::observability::Metrics as _;
 use domain::routing::TokenPrices;
 use domain::system::Clock as _;
-use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use uuid::Uuid;
 
 use super::Bench;
@@ -63,7 +63,7 @@ fn record() -> Result<UsageRecord> {
         latency: Duration::from_millis(9),
         input_tokens: 10,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices,
     };
     let at = SystemClock::new().now();
@@ -78,7 +78,7 @@ fn record() -> Result<UsageRecord> {
         outcome: UsageOutcome::Completed,
         input_tokens: 10,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(1_000_000),
         prices,
         share: UsageShare::WHOLE,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Hold, HoldRequest};
 use crate::money::{Charge, Usd};
 use crate::pricing::TokenPrices;
-use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 /// What attempts cost together: tokens times prices, summed exactly, rounded up once. `None` where that leaves the range
 /// of money.
@@ -60,7 +60,7 @@ pub fn abandoned_record(claim: &HoldRequest, reservation: &Hold) -> Option<Usage
         outcome: UsageOutcome::Abandoned,
         input_tokens: tokens(|attempt| attempt.input_tokens),
         output_tokens: tokens(|attempt| attempt.output_tokens),
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         cost: cost_of_attempts(&claim.attempts).unwrap_or(reservation.amount),
         prices: first.prices,
         share: UsageShare::WHOLE,
@@ -99,7 +99,7 @@ mod tests {
             latency: Duration::ZERO,
             input_tokens,
             output_tokens,
-            token_source: TokenSource::Bound,
+            usage_source: UsageSource::UpperBound,
             prices: TokenPrices { prompt: "0.000000000000333".parse().unwrap(), completion: Price::ZERO },
         }
     }

@@ -7,7 +7,7 @@ use crate::model::ModelId;
 use crate::money::Usd;
 use crate::question::{Answers, ProviderInput};
 use crate::routing::RoutingFunnel;
-use crate::usage::{AttemptRecord, Finding, TokenSource};
+use crate::usage::{AttemptRecord, Finding, UsageSource};
 
 /// The answer to a Decisions request.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Decision {
     /// Output tokens.
     pub output_tokens: u64,
     /// The source of the token counts.
-    pub token_source: TokenSource,
+    pub usage_source: UsageSource,
     /// The cost.
     pub cost: Usd,
     /// Every attempt, successful ones included, in the order of their starts.

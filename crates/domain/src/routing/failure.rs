@@ -10,9 +10,12 @@ use crate::pricing::ReportedUsage;
 pub enum AttemptFailureKind {
     /// No connection: DNS, TCP, TLS or a proxy failed, or connecting timed out. No request was sent.
     ConnectFailed,
-    /// A connection reset, 3xx (redirects are not followed), 402, 404, 408, 5xx, or a response that is malformed, too
-    /// large, not JSON, or does not match the questions.
-    Broken,
+    /// The connection was reset or closed before the response began. The request may have been sent.
+    ConnectionLost,
+    /// An error status without a kind of its own: 3xx (redirects are not followed), 402, 404, 408, 5xx.
+    HttpError,
+    /// A response that is incomplete, too large, not HTTP, not JSON, or does not match the questions.
+    InvalidResponse,
     /// 401 or 403: the provider rejected our credentials.
     Unauthorised,
     /// 429, 503 or 529.
@@ -34,14 +37,15 @@ impl AttemptFailureKind {
     /// Returns its name in records and metadata.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::ConnectFailed => "connect_error",
-            Self::Broken => "broken",
-            Self::Unauthorised => "unauthorised",
+            Self::ConnectFailed | Self::ConnectionLost => "connect_error",
+            Self::HttpError => "http_error",
+            Self::InvalidResponse => "invalid_response",
+            Self::Unauthorised => "provider_auth_failed",
             Self::Overloaded => "overloaded",
             Self::TimedOut => "timed_out",
-            Self::Refused => "refused",
-            Self::NotAnswered => "not_answered",
-            Self::ClientDisconnected => "caller_gone",
+            Self::Refused => "rejected_by_provider",
+            Self::NotAnswered => "no_usable_answer",
+            Self::ClientDisconnected => "client_disconnected",
             Self::Simulated(_) => "simulated",
         }
     }
@@ -112,7 +116,8 @@ impl AttemptFailure {
             400 | 413 | 422 => AttemptFailureKind::Refused,
             401 | 403 => AttemptFailureKind::Unauthorised,
             429 | 503 | 529 => AttemptFailureKind::Overloaded,
-            _ => AttemptFailureKind::Broken,
+            200..=299 => AttemptFailureKind::InvalidResponse,
+            _ => AttemptFailureKind::HttpError,
         };
         Self {
             upstream_status: Some(status),
@@ -144,31 +149,32 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AttemptFailureKind::{Broken, Overloaded, Refused, TimedOut, Unauthorised};
+    use AttemptFailureKind::{HttpError, InvalidResponse, Overloaded, Refused, TimedOut, Unauthorised};
     use rstest::rstest;
 
     #[rstest]
-    #[case(&[Broken], ErrorKind::ProviderFailure)]
+    #[case(&[HttpError], ErrorKind::ProviderFailure)]
     #[case(&[Unauthorised], ErrorKind::ProviderFailure)]
     #[case(&[Overloaded], ErrorKind::ProviderOverloaded)]
     #[case(&[Overloaded, Overloaded], ErrorKind::ProviderOverloaded)]
     #[case(&[TimedOut, Overloaded], ErrorKind::TimedOut)]
-    #[case(&[Overloaded, Broken], ErrorKind::ProviderFailure)]
+    #[case(&[Overloaded, HttpError], ErrorKind::ProviderFailure)]
     #[case(&[TimedOut], ErrorKind::TimedOut)]
-    #[case(&[Broken, TimedOut], ErrorKind::TimedOut)]
-    #[case(&[TimedOut, Broken], ErrorKind::ProviderFailure)]
+    #[case(&[HttpError, TimedOut], ErrorKind::TimedOut)]
+    #[case(&[TimedOut, HttpError], ErrorKind::ProviderFailure)]
     #[case(&[AttemptFailureKind::NotAnswered], ErrorKind::ProviderFailure)]
     #[case(&[Refused], ErrorKind::InvalidRequest)]
     #[case(&[Refused, Refused], ErrorKind::InvalidRequest)]
     #[case(&[Refused, Overloaded], ErrorKind::InvalidRequest)]
-    #[case(&[Refused, Broken], ErrorKind::ProviderFailure)]
-    #[case(&[Broken, Refused], ErrorKind::ProviderFailure)]
+    #[case(&[Refused, HttpError], ErrorKind::ProviderFailure)]
+    #[case(&[HttpError, Refused], ErrorKind::ProviderFailure)]
     fn verdict_combines_failures_of_attempts(#[case] failures: &[AttemptFailureKind], #[case] expected: ErrorKind) {
         assert_eq!(verdict(failures), expected);
     }
 
     #[rstest]
-    #[case(&[301, 302, 307, 402, 404, 405, 408, 418, 500, 501, 502, 504, 520], Broken)]
+    #[case(&[301, 302, 307, 402, 404, 405, 408, 418, 500, 501, 502, 504, 520], HttpError)]
+    #[case(&[201, 204], InvalidResponse)]
     #[case(&[401, 403], Unauthorised)]
     #[case(&[429, 503, 529], Overloaded)]
     #[case(&[400, 413, 422], Refused)]

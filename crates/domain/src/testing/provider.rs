@@ -36,7 +36,7 @@ impl DecisionProvider for ScriptedProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         lock(&self.calls).push(call);
         let next = lock(&self.script).pop_front();
-        next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::Broken, "the script has ended")))
+        next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "the script has ended")))
     }
 
     /// The provider input as it is, whatever the script says was sent.

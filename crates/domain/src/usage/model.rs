@@ -67,7 +67,7 @@ pub struct AttemptRecord {
     /// The number of output tokens.
     pub output_tokens: u64,
     /// The source of the token counts.
-    pub token_source: TokenSource,
+    pub usage_source: UsageSource,
     /// The prices of the attempt.
     pub prices: TokenPrices,
 }
@@ -82,25 +82,38 @@ impl AttemptRecord {
 
 /// The source of token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenSource {
+pub enum UsageSource {
     /// The provider reported them.
     Reported,
-    /// The provider reported none, so the upper bound by the size of the request is used.
-    Bound,
+    /// The provider reported none; the counts are the upper bound by the size of the request.
+    UpperBound,
+    /// No usage: nothing was sent, or the provider rejected the request and bills nothing.
+    None,
 }
 
-impl TokenSource {
-    /// Returns the name in stores and on all interfaces.
+impl UsageSource {
+    /// Returns its name in stores and on surfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reported => "reported",
-            Self::Bound => "bound",
+            Self::UpperBound => "upper_bound",
+            Self::None => "none",
         }
     }
 
-    /// Returns the source of that name.
+    /// Returns the source with that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Reported, Self::Bound].into_iter().find(|source| source.as_str() == name)
+        [Self::Reported, Self::UpperBound, Self::None].into_iter().find(|source| source.as_str() == name)
+    }
+
+    /// Returns the source of a sum: one upper bound makes the sum an upper bound.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::UpperBound, _) | (_, Self::UpperBound) => Self::UpperBound,
+            (Self::Reported, _) | (_, Self::Reported) => Self::Reported,
+            (Self::None, Self::None) => Self::None,
+        }
     }
 }
 
@@ -142,7 +155,7 @@ pub struct UsageRecord {
     /// The number of output tokens.
     pub output_tokens: u64,
     /// The source of the token counts.
-    pub token_source: TokenSource,
+    pub usage_source: UsageSource,
     /// The cost.
     pub cost: Usd,
     /// The prices of the endpoint that answered first. Each attempt has its own prices, so that the charge can be

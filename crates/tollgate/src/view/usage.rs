@@ -33,7 +33,7 @@ pub struct UsageView {
     /// Tokens out.
     pub output_tokens: u64,
     /// Where the token counts come from.
-    pub token_source: &'static str,
+    pub usage_source: &'static str,
     /// What it cost, in USD.
     pub cost: UsdNumber,
     /// Which share of the cost of its attempts that is.
@@ -129,7 +129,7 @@ pub struct AttemptView {
     /// Tokens out.
     pub output_tokens: u64,
     /// Where the token counts come from.
-    pub token_source: &'static str,
+    pub usage_source: &'static str,
     /// What it adds to the cost, in USD, rounded up by itself; none where that is beyond what money can hold.
     pub cost: Option<UsdNumber>,
     /// The prices that it is charged at.
@@ -155,7 +155,7 @@ impl From<&AttemptRecord> for AttemptView {
             latency_ms: milliseconds(attempt.latency),
             input_tokens: attempt.input_tokens,
             output_tokens: attempt.output_tokens,
-            token_source: attempt.token_source.as_str(),
+            usage_source: attempt.usage_source.as_str(),
             cost: attempt.cost().map(UsdNumber),
             prices: attempt.prices.into(),
         }
@@ -175,7 +175,7 @@ impl From<&UsageRecord> for UsageView {
             outcome: record.outcome.as_str(),
             input_tokens: record.input_tokens,
             output_tokens: record.output_tokens,
-            token_source: record.token_source.as_str(),
+            usage_source: record.usage_source.as_str(),
             cost: UsdNumber(record.cost),
             cost_share: ShareView { index: record.share.index, of: record.share.of },
             prices: record.prices.into(),
@@ -204,7 +204,7 @@ fn milliseconds(duration: std::time::Duration) -> u64 {
 mod tests {
     use super::*;
     use chrono::DateTime;
-    use domain::usage::{TokenSource, UsageOutcome, UsageShare};
+    use domain::usage::{UsageOutcome, UsageShare, UsageSource};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -222,7 +222,7 @@ mod tests {
             latency: Duration::from_millis(30),
             input_tokens: 429,
             output_tokens: 0,
-            token_source: TokenSource::Bound,
+            usage_source: UsageSource::UpperBound,
             prices,
         };
         let record = UsageRecord {
@@ -236,7 +236,7 @@ mod tests {
             outcome: UsageOutcome::Failed,
             input_tokens: 429,
             output_tokens: 0,
-            token_source: TokenSource::Bound,
+            usage_source: UsageSource::UpperBound,
             cost: "0.000009009".parse().unwrap(),
             prices,
             share: UsageShare { index: 1, of: 2 },
@@ -252,7 +252,7 @@ mod tests {
         };
         let text = serde_json::to_string(&UsageView::from(&record)).unwrap();
         assert!(text.contains(r#""cost":0.000009009,"cost_share":{"index":1,"of":2},"#), "{text}");
-        assert!(text.contains(r#""token_source":"bound","cost":0.000018018,"prices""#), "{text}");
+        assert!(text.contains(r#""usage_source":"upper_bound","cost":0.000018018,"prices""#), "{text}");
         let shown: Value = serde_json::from_str(&text).unwrap();
         let attempt = &shown["attempts"][0];
         assert_eq!(attempt["prices"], json!({"prompt": "0.000000042", "completion": "0.10"}));

@@ -11,7 +11,7 @@ use domain::decision::{
 };
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
-use domain::usage::TokenSource;
+use domain::usage::UsageSource;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -125,7 +125,7 @@ pub fn back_and_there(form: Form, provider_input: &ProviderInput, given: &[Given
         provider: "Acme".to_owned(),
         input_tokens: 140,
         output_tokens: 7,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: "0.000018".parse().unwrap(),
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),

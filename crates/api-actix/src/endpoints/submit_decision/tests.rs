@@ -18,7 +18,7 @@ use domain::routing::{
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, TokenSource};
+use domain::usage::{AttemptRecord, UsageSource};
 use serde_json::{Value, json};
 
 fn attempt(outcome: &str) -> AttemptRecord {
@@ -34,7 +34,7 @@ fn attempt(outcome: &str) -> AttemptRecord {
         latency: Duration::from_millis(12),
         input_tokens: 0,
         output_tokens: 0,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices: TokenPrices { prompt: free, completion: free },
     }
 }
@@ -51,9 +51,9 @@ fn decision() -> Decision {
         provider: "Acmé \"AI\"".to_owned(),
         input_tokens: 429,
         output_tokens: 0,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: "0.000018018".parse::<Usd>().unwrap(),
-        attempts: vec![attempt("broken"), attempt("completed")].into(),
+        attempts: vec![attempt("http_error"), attempt("completed")].into(),
         funnel: vec![("configured", 2)],
         findings: Vec::new(),
     }

@@ -29,7 +29,7 @@ impl Told {
             "pipeline": pipeline_view(&decision.findings),
             "routing": self.routing,
             "routing_funnel": funnel_view(&decision.funnel),
-            "token_source": decision.token_source.as_str(),
+            "usage_source": decision.usage_source.as_str(),
         })
     }
     pub(super) fn of_refusal(self, error: ApiError) -> ApiError {

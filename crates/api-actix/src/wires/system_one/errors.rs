@@ -53,7 +53,7 @@ fn name_of(status: u16) -> &'static str {
         415 => "unsupported_media_type",
         422 => "unprocessable",
         429 => "rate_limited",
-        499 => "caller_gone",
+        499 => "client_disconnected",
         502 => "provider_failure",
         503 => "unavailable",
         524 => "timed_out",

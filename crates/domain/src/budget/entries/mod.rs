@@ -21,7 +21,7 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A payload that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
-use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 impl Writer {
     pub(super) fn attempts(&mut self, attempts: &[AttemptRecord]) {
@@ -24,14 +24,15 @@ impl Writer {
         self.duration(attempt.latency);
         self.number(attempt.input_tokens);
         self.number(attempt.output_tokens);
-        self.source(attempt.token_source);
+        self.source(attempt.usage_source);
         self.prices(attempt.prices);
     }
 
-    fn source(&mut self, source: TokenSource) {
+    fn source(&mut self, source: UsageSource) {
         self.byte(match source {
-            TokenSource::Reported => 0,
-            TokenSource::Bound => 1,
+            UsageSource::Reported => 0,
+            UsageSource::UpperBound => 1,
+            UsageSource::None => 2,
         });
     }
 
@@ -59,7 +60,7 @@ impl Writer {
         });
         self.number(record.input_tokens);
         self.number(record.output_tokens);
-        self.source(record.token_source);
+        self.source(record.usage_source);
         self.usd(record.cost);
         self.prices(record.prices);
         self.number(u64::from(record.share.index));
@@ -93,15 +94,16 @@ impl Reader<'_> {
             latency: self.duration()?,
             input_tokens: self.number()?,
             output_tokens: self.number()?,
-            token_source: self.source()?,
+            usage_source: self.source()?,
             prices: self.prices()?,
         })
     }
 
-    fn source(&mut self) -> Option<TokenSource> {
+    fn source(&mut self) -> Option<UsageSource> {
         match self.byte()? {
-            0 => Some(TokenSource::Reported),
-            1 => Some(TokenSource::Bound),
+            0 => Some(UsageSource::Reported),
+            1 => Some(UsageSource::UpperBound),
+            2 => Some(UsageSource::None),
             _ => None,
         }
     }
@@ -143,7 +145,7 @@ impl Reader<'_> {
             outcome: self.outcome()?,
             input_tokens: self.number()?,
             output_tokens: self.number()?,
-            token_source: self.source()?,
+            usage_source: self.source()?,
             cost: self.usd()?,
             prices: self.prices()?,
             share: UsageShare { index: self.small()?, of: self.small()? },

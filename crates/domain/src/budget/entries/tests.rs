@@ -14,7 +14,7 @@ use crate::testing::SequentialIds;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
 use crate::usage::OutboxMessage;
-use crate::usage::{TokenSource, UsageOutcome, UsageShare};
+use crate::usage::{UsageOutcome, UsageShare, UsageSource};
 
 fn guardrail(number: u128) -> GuardrailId {
     GuardrailId::from_uuid(Uuid::from_u128(number))
@@ -58,7 +58,7 @@ fn attempt(prompt: &str, upstream_status: Option<u16>) -> AttemptRecord {
         latency: Duration::from_micros(123_456_789),
         input_tokens: u64::MAX,
         output_tokens: 0,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices: TokenPrices { prompt: prompt.parse().unwrap(), completion: "0".parse().unwrap() },
     }
 }
@@ -80,7 +80,7 @@ fn record() -> UsageRecord {
         outcome: UsageOutcome::Abandoned,
         input_tokens: 12,
         output_tokens: 1 << 40,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(i64::MAX),
         prices: attempts[0].prices,
         share: UsageShare { index: 2, of: 300 },

@@ -70,7 +70,7 @@ fn merge_attempts(attempts: &[AttemptRecord]) -> Vec<AttemptRecord> {
     let mut merged: Vec<AttemptRecord> = Vec::new();
     for attempt in attempts {
         let is_alike =
-            |other: &&mut AttemptRecord| other.prices == attempt.prices && other.token_source == attempt.token_source;
+            |other: &&mut AttemptRecord| other.prices == attempt.prices && other.usage_source == attempt.usage_source;
         match merged.iter_mut().find(is_alike).and_then(|other| join(other, attempt)) {
             Some(()) => {}
             None => merged.push(attempt.clone()),

@@ -14,7 +14,7 @@ use crate::pricing::TokenPrices;
 use crate::routing::{Endpoint, Wire};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::usage::{
-    AttemptRecord, FindRecord, MockUsageRepository, TokenSource, UsageOutcome, UsageRepository, UsageShare,
+    AttemptRecord, FindRecord, MockUsageRepository, UsageOutcome, UsageRepository, UsageShare, UsageSource,
 };
 
 fn id() -> DecisionId {
@@ -37,7 +37,7 @@ fn attempt(provider: &str, model: &str) -> AttemptRecord {
         latency: Duration::from_millis(5),
         input_tokens: 429,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices: TokenPrices { prompt: "0.0000000208333333333333".parse().unwrap(), completion: Price::ZERO },
     }
 }
@@ -54,7 +54,7 @@ fn record() -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: 429,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(8_937_500),
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
         share: UsageShare::WHOLE,

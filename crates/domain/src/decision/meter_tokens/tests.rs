@@ -14,7 +14,7 @@ use crate::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Que
 use crate::rate::{MockRateLimiter, RateLimits, RateScope, RateUnit};
 use crate::routing::AttemptFailureKind;
 use crate::testing::{MemoryRateLimiter, SequentialIds};
-use crate::usage::TokenSource;
+use crate::usage::UsageSource;
 
 /// A body that a hundred tokens are taken for.
 const BODY_BYTES: usize = 400;
@@ -35,7 +35,7 @@ fn decision(input_tokens: u64, output_tokens: u64) -> Decision {
         provider: "Acme".to_owned(),
         input_tokens,
         output_tokens,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::ZERO,
         attempts: Arc::default(),
         funnel: Vec::new(),
@@ -49,13 +49,13 @@ fn attempt(input_tokens: u64, output_tokens: u64) -> AttemptRecord {
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge".to_owned(),
         part: 0,
-        outcome: "broken".to_owned(),
+        outcome: "invalid_response".to_owned(),
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::ZERO,
         input_tokens,
         output_tokens,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
     }
 }
@@ -67,7 +67,7 @@ fn failed(attempts: Vec<AttemptRecord>) -> SubmitDecisionError {
         provider_name: "Acme".to_owned(),
         attempts: attempts.into(),
         retry_after: None,
-        last: AttemptFailureKind::Broken,
+        last: AttemptFailureKind::InvalidResponse,
         funnel: Vec::new(),
         findings: Vec::new(),
     }))

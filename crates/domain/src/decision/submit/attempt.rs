@@ -65,7 +65,7 @@ fn check_answer(
         upstream_status: Some(200),
         sent_bytes,
         usage,
-        ..AttemptFailure::new(AttemptFailureKind::Broken, fault)
+        ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, fault)
     };
     if usage.is_some_and(|usage| !candidate.prices.can_charge(usage)) {
         return Err(invalid("the usage is beyond any price", None));

@@ -9,7 +9,7 @@ use crate::money::Charge;
 use crate::pricing::ReportedUsage;
 use crate::routing::{AttemptFailure, AttemptReport, Candidate, HealthBoard, Observation};
 use crate::usage::UnknownUsage;
-use crate::usage::{AttemptRecord, TokenSource};
+use crate::usage::{AttemptRecord, UsageSource};
 
 /// The log of one call's attempts.
 pub(super) struct AttemptLog<'a> {
@@ -39,7 +39,7 @@ impl Entry {
         let tokens = bound_tokens(factor, sent, self.overhead);
         let record = &mut self.record;
         (record.input_tokens, record.output_tokens) = record.prices.dearest(tokens);
-        record.token_source = TokenSource::Bound;
+        record.usage_source = UsageSource::UpperBound;
     }
 
     /// Returns its cost, or the most that it may cost while it is under way.
@@ -70,7 +70,7 @@ pub(super) fn new_record(candidate: &Candidate, number: u32, began: Duration) ->
         latency: Duration::ZERO,
         input_tokens: 0,
         output_tokens: 0,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::None,
         prices: candidate.prices,
     }
 }
@@ -124,6 +124,10 @@ impl<'a> AttemptLog<'a> {
         let latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
         let record = &mut entry.record;
         record.latency = latency;
+        let was_sent = match end {
+            AttemptEnd::Answered { sent_bytes, .. } => *sent_bytes > 0,
+            AttemptEnd::Failed(failure) => failure.sent_bytes > 0,
+        };
         let (usage, unknown, observation) = match end {
             AttemptEnd::Answered { usage, sent_bytes } => {
                 "completed".clone_into(&mut record.outcome);
@@ -146,6 +150,9 @@ impl<'a> AttemptLog<'a> {
         if let Some(usage) = usage {
             record.input_tokens = usage.input_tokens;
             record.output_tokens = usage.output_tokens;
+            if was_sent || usage.input_tokens > 0 || usage.output_tokens > 0 {
+                record.usage_source = UsageSource::Reported;
+            }
         } else if let Some(sent) = unknown {
             entry.charge_bound(self.factor, sent);
         }

@@ -9,7 +9,7 @@ use crate::decision::{DecisionProvider, TokenFactor};
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
 use crate::routing::Candidate;
-use crate::usage::{AttemptRecord, TokenSource};
+use crate::usage::{AttemptRecord, UsageSource};
 
 /// Bounds attempts by the bytes that they send.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Bounds {
         let tokens = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
         let (input_tokens, output_tokens) = candidate.prices.dearest(tokens);
         let record = new_record(candidate, number, Duration::ZERO);
-        AttemptRecord { input_tokens, output_tokens, token_source: TokenSource::Bound, ..record }
+        AttemptRecord { input_tokens, output_tokens, usage_source: UsageSource::UpperBound, ..record }
     }
 
     /// Returns the bound of the first attempt of each sub-request.
@@ -109,7 +109,7 @@ mod tests {
             latency: Duration::ZERO,
             input_tokens: tokens,
             output_tokens: 0,
-            token_source: TokenSource::Bound,
+            usage_source: UsageSource::UpperBound,
             prices: TokenPrices { prompt: price.parse().unwrap(), completion: "0".parse().unwrap() },
         }
     }

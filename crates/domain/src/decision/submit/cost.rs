@@ -1,7 +1,7 @@
 //! The tokens and the cost of a request. Pure.
 
 use crate::money::{Charge, Usd};
-use crate::usage::{AttemptRecord, TokenSource, UsageShare};
+use crate::usage::{AttemptRecord, UsageShare, UsageSource};
 
 /// The share of a call's cost that one request bears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl CostShare {
 pub(super) struct RequestCost {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    pub(super) token_source: TokenSource,
+    pub(super) usage_source: UsageSource,
     pub(super) cost: Usd,
 }
 
@@ -48,16 +48,14 @@ impl RequestCost {
     pub(super) fn of(attempts: &[AttemptRecord], share: CostShare) -> Option<Self> {
         let mut sum = Charge::ZERO;
         let (mut input_tokens, mut output_tokens) = (0_u64, 0_u64);
-        let mut token_source = TokenSource::Reported;
+        let mut usage_source = UsageSource::None;
         for attempt in attempts {
             sum = sum.checked_add(attempt.prices.charge(attempt.input_tokens, attempt.output_tokens)?)?;
             input_tokens = input_tokens.checked_add(attempt.input_tokens)?;
             output_tokens = output_tokens.checked_add(attempt.output_tokens)?;
-            if attempt.token_source == TokenSource::Bound {
-                token_source = TokenSource::Bound;
-            }
+            usage_source = usage_source.combine(attempt.usage_source);
         }
-        Some(Self { input_tokens, output_tokens, token_source, cost: share.apply(sum.round_up()?) })
+        Some(Self { input_tokens, output_tokens, usage_source, cost: share.apply(sum.round_up()?) })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::routing::{
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
 use crate::usage::RequestLabels;
-use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
+use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
 use async_trait::async_trait;
 use chrono::DateTime;
 use rstest::rstest;
@@ -46,7 +46,9 @@ mod thrift;
 mod unpriced;
 mod unwritten;
 
-use AttemptFailureKind::{Broken, ClientDisconnected, ConnectFailed, Overloaded, Refused, TimedOut, Unauthorised};
+use AttemptFailureKind::{
+    ClientDisconnected, ConnectFailed, InvalidResponse, Overloaded, Refused, TimedOut, Unauthorised,
+};
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;
 
@@ -218,7 +220,7 @@ async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
     assert_eq!((decision.provider.as_str(), decision.attempts.len()), ("ONE", 1));
     let [record] = &ended.records[..] else { panic!("one record, not {}", ended.records.len()) };
     assert_eq!((&record.id, record.cost, record.outcome), (&decision.id, decision.cost, UsageOutcome::Completed));
-    assert_eq!((record.input_tokens, record.output_tokens, record.token_source), (429, 7, TokenSource::Reported));
+    assert_eq!((record.input_tokens, record.output_tokens, record.usage_source), (429, 7, UsageSource::Reported));
     assert_eq!(record.prices.prompt, price("0.000000042"));
     assert_eq!((record.session_id.as_deref(), record.user.as_deref()), (Some("s"), Some("u")));
     assert_eq!(record.trace.as_ref().map(Json::text), Some(r#"{"t":1}"#));
@@ -226,7 +228,7 @@ async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
 }
 
 #[rstest]
-#[case(Broken)]
+#[case(InvalidResponse)]
 #[case(Unauthorised)]
 #[case(Overloaded)]
 #[case(TimedOut)]
@@ -249,7 +251,7 @@ async fn who_refused_is_not_asked_again() {
 
 #[tokio::test]
 async fn without_fallbacks_the_first_is_the_only_one() {
-    let mut setup = Setup::new([failure(Broken)]);
+    let mut setup = Setup::new([failure(InvalidResponse)]);
     setup.request.preferences.allow_fallbacks = false;
     let ended = setup.run().await;
     assert_eq!((ended.kind(), ended.upstreams()), (ErrorKind::ProviderFailure, vec!["a"]));
@@ -277,14 +279,14 @@ async fn each_attempt_gets_what_is_left_of_the_deadline() {
     assert_eq!(timeouts, [10, 10, 5]);
     assert_eq!(ended.kind(), ErrorKind::TimedOut);
 
-    let mut setup = Setup::new([failure(Broken)]);
+    let mut setup = Setup::new([failure(InvalidResponse)]);
     setup.takes = Duration::from_secs(25);
     assert_eq!(setup.run().await.upstreams(), ["a"], "nothing is tried after the deadline");
 }
 
 #[tokio::test]
 async fn when_the_caller_is_gone_nothing_more_is_tried() {
-    let ended = Setup::new([failure(Broken), failure(ClientDisconnected)]).run().await;
+    let ended = Setup::new([failure(InvalidResponse), failure(ClientDisconnected)]).run().await;
     assert_eq!(ended.kind(), ErrorKind::ClientDisconnected);
     assert_eq!(ended.records[0].outcome, UsageOutcome::Cancelled);
     assert_eq!(ended.records[0].attempts.len(), 2);
@@ -302,20 +304,20 @@ async fn no_answer_leaves_before_its_record_is_kept() {
 async fn where_no_usage_is_reported_the_bound_is_charged() {
     let ended = Setup::new([answer(None)]).run().await;
     let decision = ended.result.unwrap();
-    assert_eq!((decision.input_tokens, decision.token_source), (420, TokenSource::Bound));
+    assert_eq!((decision.input_tokens, decision.usage_source), (420, UsageSource::UpperBound));
     assert_eq!(decision.cost.to_string(), "0.00001764");
 }
 
 #[tokio::test]
 async fn attempt_that_never_connected_is_not_charged() {
-    let ended = Setup::new([failure(Broken), failure(TimedOut), answer(Some((10, 0)))]).run().await;
+    let ended = Setup::new([failure(InvalidResponse), failure(TimedOut), answer(Some((10, 0)))]).run().await;
     assert_eq!(ended.result.unwrap().cost.to_string(), "0.00000042", "ten tokens of the one that answered");
     let [first, second, _] = &ended.records[0].attempts[..] else { panic!("three attempts") };
     for attempt in [first, second] {
-        assert_eq!((attempt.input_tokens, attempt.token_source), (0, TokenSource::Reported), "nothing was sent");
+        assert_eq!((attempt.input_tokens, attempt.usage_source), (0, UsageSource::None), "nothing was sent");
     }
     // A byte that went out may be billed, with what the provider adds to it.
-    let sent = AttemptFailure { sent_bytes: 1, ..failure(Broken).unwrap_err() };
+    let sent = AttemptFailure { sent_bytes: 1, ..failure(InvalidResponse).unwrap_err() };
     let ended = Setup::new([Err(sent), answer(Some((10, 0)))]).run().await;
     assert_eq!(ended.records[0].attempts[0].input_tokens, 21);
 }
@@ -325,7 +327,7 @@ async fn a_usage_beyond_all_money_is_not_believed() {
     let absurd = AttemptFailure {
         usage: answer(Some((0, u64::MAX))).unwrap().usage,
         sent_bytes: 5,
-        ..failure(Broken).unwrap_err()
+        ..failure(InvalidResponse).unwrap_err()
     };
     let mut setup = Setup::new([answer(Some((u64::MAX, 0))), Err(absurd), answer(Some((1, 0)))]);
     setup.rows[0].pricing.completion = price("0.00000001");
@@ -333,7 +335,7 @@ async fn a_usage_beyond_all_money_is_not_believed() {
     assert_eq!(ended.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
     let tokens: Vec<u64> = ended.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
     assert_eq!(tokens, [420, 25, 1]);
-    assert_eq!(ended.records[0].attempts[0].outcome, "broken");
+    assert_eq!(ended.records[0].attempts[0].outcome, "invalid_response");
 }
 
 #[tokio::test]
@@ -341,7 +343,7 @@ async fn a_usage_that_no_store_can_count_is_not_believed_even_where_it_is_free()
     let ended = Setup::new([answer(Some((0, u64::MAX))), answer(Some((1, 1 << 48)))]).run().await;
     assert_eq!(ended.result.unwrap().output_tokens, 1 << 48);
     let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
-    assert_eq!(outcomes, ["broken", "completed"]);
+    assert_eq!(outcomes, ["invalid_response", "completed"]);
 }
 
 #[tokio::test]
@@ -349,7 +351,7 @@ async fn a_charge_beyond_all_money_is_no_answer() {
     // Each of them can be charged, and both together cannot.
     let billed = || {
         let usage = answer(Some((200_000_000_000_000, 0))).unwrap().usage;
-        Err(AttemptFailure { usage, ..failure(Broken).unwrap_err() })
+        Err(AttemptFailure { usage, ..failure(InvalidResponse).unwrap_err() })
     };
     let ended = Setup::new([billed(), billed(), answer(Some((1, 0)))]).run().await;
     assert!(matches!(ended.result, Err(SubmitDecisionError::ChargeOutOfRange)));
@@ -359,7 +361,7 @@ async fn a_charge_beyond_all_money_is_no_answer() {
 async fn an_answer_to_something_else_counts_as_broken() {
     let wrong = ProviderAnswer { answers: Json::parse(r#"{"x":{}}"#).unwrap(), usage: None, sent_bytes: 1 };
     let ended = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
-    assert_eq!(ended.records[0].attempts[0].outcome, "broken");
+    assert_eq!(ended.records[0].attempts[0].outcome, "invalid_response");
     assert_eq!(ended.result.unwrap().attempts.len(), 2);
 }
 
@@ -421,7 +423,7 @@ async fn the_sandbox_answers_to_its_own_name_only() {
 #[tokio::test]
 async fn floor_asks_the_cheapest_first() {
     let mut setup =
-        Setup { request: request("acme/judge:floor"), ..Setup::new([failure(Broken), answer(Some((10, 0)))]) };
+        Setup { request: request("acme/judge:floor"), ..Setup::new([failure(InvalidResponse), answer(Some((10, 0)))]) };
     let at = |prompt| Some(TokenPrices { prompt: price(prompt), completion: price("0") });
     setup.endpoints[0].prices = at("0.3");
     setup.endpoints[1].prices = at("0.2");

@@ -60,8 +60,10 @@ impl fmt::Display for AttemptError {
             (_, Some(status)) if !(200..300).contains(&status) => write!(f, "{status}"),
             (AttemptFailureKind::TimedOut, _) => f.write_str("a timeout"),
             (AttemptFailureKind::ConnectFailed, _) => f.write_str("a connection error"),
-            (_, Some(_)) => f.write_str("an invalid response"),
-            (_, None) => f.write_str("a broken connection"),
+            (AttemptFailureKind::ConnectionLost, _) => f.write_str("a lost connection"),
+            (AttemptFailureKind::HttpError, _) => f.write_str("an HTTP error"),
+            (_, Some(_)) | (AttemptFailureKind::InvalidResponse, _) => f.write_str("an invalid response"),
+            (_, None) => f.write_str(self.kind.as_str()),
         }
     }
 }
@@ -92,7 +94,10 @@ impl From<&AttemptFailure> for Observation {
             AttemptFailureKind::ConnectFailed => FailureClass::Connection,
             // Moderation answers 403, so that content can provoke it.
             AttemptFailureKind::Unauthorised if failure.upstream_status != Some(403) => FailureClass::Credentials,
-            AttemptFailureKind::Unauthorised | AttemptFailureKind::Broken => FailureClass::Content,
+            AttemptFailureKind::Unauthorised
+            | AttemptFailureKind::ConnectionLost
+            | AttemptFailureKind::HttpError
+            | AttemptFailureKind::InvalidResponse => FailureClass::Content,
             // A request that was not sent is no evidence about the endpoint.
             AttemptFailureKind::Refused if failure.upstream_status.is_some() => FailureClass::Content,
             AttemptFailureKind::TimedOut => FailureClass::Timeout,

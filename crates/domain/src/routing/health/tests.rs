@@ -40,7 +40,7 @@ fn failed(kind: AttemptFailureKind) -> Observation {
 
 /// A malformed answer.
 fn malformed() -> Observation {
-    let failure = AttemptFailure::new(AttemptFailureKind::Broken, "malformed");
+    let failure = AttemptFailure::new(AttemptFailureKind::InvalidResponse, "malformed");
     Observation::from(&AttemptFailure { upstream_status: Some(200), ..failure })
 }
 

@@ -13,7 +13,7 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
-use crate::usage::{AttemptRecord, TokenSource, UsageFilter, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 suite! {
     /// Every case of the port's contract, but for the death of the process.
@@ -57,7 +57,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         latency: Duration::from_micros(77_001),
         input_tokens: 0,
         output_tokens: 0,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
     };
     let completed = AttemptRecord {
@@ -69,7 +69,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         began: Duration::from_micros(77_002),
         input_tokens: 9_007_199_254_740_993,
         output_tokens: 3,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices,
         ..refused.clone()
     };
@@ -84,7 +84,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: 9_007_199_254_740_993,
         output_tokens: 3,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: Usd::from_pico(18_018_001),
         prices,
         share: UsageShare { index: u32::MAX - 1, of: u32::MAX },
@@ -111,7 +111,7 @@ async fn what_is_recorded_is_found(stores: &Stores) {
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), None);
     let bare = UsageRecord {
         outcome: UsageOutcome::Cancelled,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         cost: Usd::ZERO,
         share: UsageShare::WHOLE,
         attempts: std::sync::Arc::default(),

@@ -13,9 +13,9 @@ use crate::budget::{Account, ResetInterval, cost_of_record};
 use crate::ids::{ApiKeyId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
-use crate::usage::{FilterAction, Finding, OutboxMessage, TokenSource, UsageOutcome};
+use crate::usage::{FilterAction, Finding, OutboxMessage, UsageOutcome, UsageSource};
 
-fn attempt(input_tokens: u64, price: i128, token_source: TokenSource, name: &str) -> AttemptRecord {
+fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str) -> AttemptRecord {
     AttemptRecord {
         provider: name.to_owned(),
         model: "acme/judge".parse().unwrap(),
@@ -27,7 +27,7 @@ fn attempt(input_tokens: u64, price: i128, token_source: TokenSource, name: &str
         latency: Duration::from_secs(1),
         input_tokens,
         output_tokens: input_tokens / 3,
-        token_source,
+        usage_source,
         prices: TokenPrices {
             prompt: Price::from_parts(price, 20).unwrap(),
             completion: Price::from_parts(price / 2, 24).unwrap(),
@@ -52,7 +52,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         outcome: UsageOutcome::Failed,
         input_tokens: u64::MAX,
         output_tokens: u64::MAX,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         cost: Usd::ZERO,
         prices: TokenPrices {
             prompt: Price::from_parts(10_i128.pow(37), 24).unwrap(),
@@ -96,7 +96,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
 
 #[test]
 fn merge_joins_attempts_at_the_same_prices_alone() {
-    use TokenSource::{Bound, Reported};
+    use UsageSource::{Reported, UpperBound as Bound};
     let attempts = [
         attempt(10, 7, Reported, "a"),
         attempt(20, 8, Reported, "b"),
@@ -114,7 +114,7 @@ fn merge_joins_attempts_at_the_same_prices_alone() {
 
 #[test]
 fn apply_reports_false_when_the_charge_has_nothing_of_the_kind() {
-    let (full, _) = charge(vec![attempt(1, 1, TokenSource::Bound, "a"); 2], 1, "x");
+    let (full, _) = charge(vec![attempt(1, 1, UsageSource::UpperBound, "a"); 2], 1, "x");
     let mut charge = full;
     for omission in [Omission::Trace, Omission::Findings, Omission::Attempts] {
         assert!(omission.apply(&mut charge), "{omission:?}");
@@ -143,7 +143,7 @@ proptest! {
         of in 1_u32..9,
         name in prop_oneof![Just(String::new()), Just("é".repeat(2_000)), "\\PC{0,400}"],
     ) {
-        let source = |is_bound| if is_bound { TokenSource::Bound } else { TokenSource::Reported };
+        let source = |is_bound| if is_bound { UsageSource::UpperBound } else { UsageSource::Reported };
         let attempts: Vec<AttemptRecord> = attempts
             .into_iter()
             .map(|(tokens, price, is_bound)| attempt(u64::from(tokens), price, source(is_bound), &name))

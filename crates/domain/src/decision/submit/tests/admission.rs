@@ -21,7 +21,7 @@ async fn the_bound_is_reserved_and_what_was_used_is_charged() {
     assert_eq!(books.entries(), [Entry::Reserved(usd(most)), Entry::Settled(usd(30))]);
     let claim = books.claims().remove(0);
     assert_eq!(claim.id, decision.id);
-    assert_eq!((claim.attempts.len(), claim.attempts[0].token_source), (1, TokenSource::Bound));
+    assert_eq!((claim.attempts.len(), claim.attempts[0].usage_source), (1, UsageSource::UpperBound));
     let record = books.records().await.remove(0);
     assert_eq!(record.charged_at, crate::system::Clock::now(&FixedClock::default()), "when it was reserved");
 }
@@ -74,7 +74,7 @@ async fn bounds_follow_the_factor_the_overhead_and_the_dearer_price() {
     assert_eq!(books.standing(1).await, (0, tokens * 3));
     let sent_bytes = u64::try_from(nouls(1).provider_input.len_bytes()).unwrap();
     world.finish(0, Err(AttemptFailure { sent_bytes, ..failure(TimedOut).unwrap_err() })).await;
-    world.fail(1, Broken).await;
+    world.fail(1, InvalidResponse).await;
     asked.end().await.unwrap_err();
     let record = books.records().await.remove(0);
     assert_eq!((record.input_tokens, record.output_tokens), (0, u64::try_from(tokens).unwrap()));

@@ -6,7 +6,7 @@ use crate::usage::UnknownUsage;
 use rstest::rstest;
 
 fn broken(upstream_status: Option<u16>, sent_bytes: u64) -> AttemptFailure {
-    AttemptFailure { upstream_status, sent_bytes, ..AttemptFailure::new(Broken, "it broke") }
+    AttemptFailure { upstream_status, sent_bytes, ..AttemptFailure::new(InvalidResponse, "it broke") }
 }
 
 fn timed_out(upstream_status: Option<u16>, sent_bytes: u64) -> AttemptFailure {
@@ -52,13 +52,14 @@ async fn what_was_sent_and_not_accounted_for_is_charged_its_bound(
 ) {
     let gone = failure.kind == ClientDisconnected;
     let (attempt, record) = charged(UnknownUsage::Bound, failure.clone()).await;
-    let source = if tokens > 0 { TokenSource::Bound } else { TokenSource::Reported };
-    assert_eq!((attempt.input_tokens, attempt.output_tokens, attempt.token_source), (tokens, 0, source));
+    let source = if tokens > 0 { UsageSource::UpperBound } else { UsageSource::None };
+    assert_eq!((attempt.input_tokens, attempt.output_tokens, attempt.usage_source), (tokens, 0, source));
     assert_eq!(record.cost.pico(), i64::try_from(tokens + u64::from(!gone)).unwrap() * 42_000);
-    assert_eq!(record.token_source, source, "one bound makes the sum one");
+    let answered = if gone { UsageSource::None } else { UsageSource::Reported };
+    assert_eq!(record.usage_source, source.combine(answered), "one bound makes the sum one");
 
     let (attempt, record) = charged(UnknownUsage::Free, failure).await;
-    assert_eq!((attempt.input_tokens, attempt.token_source), (0, TokenSource::Reported));
+    assert_eq!((attempt.input_tokens, attempt.usage_source), (0, UsageSource::None));
     assert_eq!(record.cost.pico(), i64::from(!gone) * 42_000, "the operator bears it");
 }
 
@@ -69,7 +70,7 @@ async fn a_bad_answer_that_says_what_it_used_is_charged_by_that() {
         let told = AttemptFailure { usage, ..broken(Some(200), 400) };
         let (attempt, record) = charged(unknown, told).await;
         assert_eq!((attempt.input_tokens, attempt.output_tokens), (7, 3));
-        assert_eq!(attempt.token_source, TokenSource::Reported);
+        assert_eq!(attempt.usage_source, UsageSource::Reported);
         assert_eq!((record.input_tokens, record.output_tokens), (8, 3));
     }
 }

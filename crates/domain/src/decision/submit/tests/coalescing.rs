@@ -157,7 +157,7 @@ async fn a_failure_is_shared_and_each_has_its_record() {
     let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     world.finish(1, Err(AttemptFailure { sent_bytes: 1, ..failure(TimedOut).unwrap_err() })).await;
     let mut ids = Vec::new();
     for asked in [first, second] {

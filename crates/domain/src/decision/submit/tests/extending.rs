@@ -17,7 +17,7 @@ async fn a_fallback_reserves_what_is_lacking_and_no_more() {
     let books = Books::new(None, &[Some(10_000)]).await;
     let world = plan(&books).build();
     let asked = world.ask_with(key(1), nouls(1)).await;
-    let sent = AttemptFailure { sent_bytes: 10, ..failure(Broken).unwrap_err() };
+    let sent = AttemptFailure { sent_bytes: 10, ..failure(InvalidResponse).unwrap_err() };
     world.finish(0, Err(sent)).await;
     assert_eq!(books.standing(1).await, (0, 30 + most), "30 for the first, and the bound of the second");
     world.answer(1, 5).await;

@@ -108,8 +108,8 @@ async fn what_is_flagged_is_sent_as_it_is_and_told() {
     let world = plan.build();
     let asked = world.ask(about("from eve@example.com")).await;
     assert_eq!(world.call(0).provider_input, about("from eve@example.com").provider_input);
-    world.fail(0, Broken).await;
-    world.fail(1, Broken).await;
+    world.fail(0, InvalidResponse).await;
+    world.fail(1, InvalidResponse).await;
     let error = asked.end().await.unwrap_err();
     let SubmitDecisionError::Attempts(failed) = error else { panic!("both have failed: {error}") };
     assert_eq!(failed.findings, world.record().findings);
@@ -123,7 +123,7 @@ async fn what_a_guardrail_forbids_is_not_asked() {
     let world = plan.build();
     let asked = world.ask(nouls(1)).await;
     assert_eq!(world.upstreams(), ["b"]);
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     let error = asked.end().await.unwrap_err();
     let SubmitDecisionError::Attempts(failed) = error else { panic!("it has failed: {error}") };
     assert_eq!(failed.attempts.len(), 1, "not as a fallback either");

@@ -35,7 +35,7 @@ fn wrong() -> Outcome {
 }
 
 #[rstest]
-#[case::broken(failure(Broken), 10)]
+#[case::broken(failure(InvalidResponse), 10)]
 #[case::timed_out(failure(TimedOut), 2)]
 #[case::overloaded(failure(Overloaded), 10)]
 #[case::connect_failed(failure(ConnectFailed), 10)]

@@ -35,7 +35,7 @@ async fn the_second_is_asked_after_the_wait_and_the_first_good_answer_wins() {
     assert_eq!((lost.began, lost.latency), (Duration::ZERO, Duration::from_millis(400)));
     assert_eq!((won.began, won.latency), (AFTER, Duration::from_millis(100)));
     let bound = u64::try_from(world.call(0).provider_input.len_bytes()).unwrap() + 20;
-    assert_eq!((lost.input_tokens, lost.token_source), (bound, TokenSource::Bound), "it may be billed");
+    assert_eq!((lost.input_tokens, lost.usage_source), (bound, UsageSource::UpperBound), "it may be billed");
     assert_eq!(record.input_tokens, bound + 7);
     let view = world.health.view(0, Duration::ZERO);
     assert_eq!(view.observations, 0, "being slower says nothing");
@@ -91,7 +91,7 @@ async fn when_the_second_fails_the_first_goes_on_and_the_other_way_round() {
         let world = hedged(Some(AFTER), &["a", "b", "c"]).build();
         let asked = world.ask(nouls(1)).await;
         world.ring(AFTER).await;
-        world.fail(fails, Broken).await;
+        world.fail(fails, InvalidResponse).await;
         assert_eq!(world.upstreams(), ["a", "b"], "one is still under way");
         world.answer(wins, 1).await;
         assert_eq!(asked.end().await.unwrap().provider, provider);
@@ -103,8 +103,8 @@ async fn there_is_one_race_a_part_and_fallbacks_follow_it() {
     let world = hedged(Some(AFTER), &["a", "b", "c", "d"]).build();
     let asked = world.ask(nouls(1)).await;
     world.ring(AFTER).await;
-    world.fail(0, Broken).await;
-    world.fail(1, Broken).await;
+    world.fail(0, InvalidResponse).await;
+    world.fail(1, InvalidResponse).await;
     assert_eq!(world.upstreams(), ["a", "b", "c"]);
     assert!(world.bell.waiting().is_empty(), "raced once");
     world.answer(2, 1).await;
@@ -115,7 +115,7 @@ async fn there_is_one_race_a_part_and_fallbacks_follow_it() {
 async fn a_fallback_may_be_the_one_that_is_raced() {
     let world = hedged(Some(AFTER), &["a", "b", "c"]).build();
     let asked = world.ask(nouls(1)).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     assert_eq!((world.upstreams().len(), world.bell.waiting()), (2, vec![AFTER]), "its wait begins anew");
     world.ring(AFTER).await;
     assert_eq!(world.upstreams(), ["a", "b", "c"]);
@@ -188,7 +188,7 @@ async fn slowness_is_no_reason_to_answer_by_another_model() {
     let world = plan.build();
     let asked = world.ask(DecisionRequest { fallback_models: vec!["acme/other".to_owned()], ..nouls(1) }).await;
     assert!(world.bell.waiting().is_empty());
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     assert!(world.bell.waiting().is_empty(), "the options of the first are not those of the second");
     world.answer(1, 1).await;
     assert_eq!(asked.end().await.unwrap().model.as_str(), "acme/other");
@@ -206,7 +206,7 @@ async fn where_the_other_endpoint_rests_no_other_model_stands_in() {
     other.end().await.unwrap_err();
     world.ring(AFTER).await;
     assert_eq!(world.upstreams(), ["a", "b"], "b rests since, and c is of another model");
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     assert_eq!(world.upstreams(), ["a", "b", "c"], "as a fallback it may");
     world.answer(2, 1).await;
     asked.end().await.unwrap();

@@ -18,7 +18,7 @@ async fn models_are_tried_in_order_and_the_one_that_answered_is_told() {
     let world = of(&THREE).build();
     let asked = world.ask(falling_back(&["acme/third", "acme/second"])).await;
     for attempt in 0..3 {
-        world.fail(attempt, Broken).await;
+        world.fail(attempt, InvalidResponse).await;
     }
     world.answer(3, 1).await;
     let decision = asked.end().await.unwrap();
@@ -45,7 +45,7 @@ async fn a_model_under_several_names_is_tried_once() {
     let world = of(&THREE).build();
     let asked = world.ask(falling_back(&["Acme/Judge", "second", "acme/second", "acme/judge:floor"])).await;
     for attempt in 0..3 {
-        world.fail(attempt, Broken).await;
+        world.fail(attempt, InvalidResponse).await;
     }
     assert!(asked.end().await.is_err());
     assert_eq!(world.upstreams(), ["a", "b", "c"]);
@@ -71,7 +71,7 @@ async fn a_fallback_keeps_the_sort_that_its_own_name_asks_for() {
     // A draw of the last place would prefer the dear one, were it drawn at all.
     let world = plan.build();
     let asked = world.ask(falling_back(&["acme/second:floor"])).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     assert_eq!(world.upstreams(), ["a", "cheap"]);
     drop(asked);
 }

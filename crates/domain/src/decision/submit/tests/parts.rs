@@ -60,7 +60,7 @@ async fn each_type_goes_where_it_is_answered() {
     let asked = world.ask(asking(questions)).await;
     assert_eq!(world.upstreams(), ["two", "one", "three"]);
     assert_eq!(world.call(1).provider_input.questions.json.text().matches("noul").count(), 2, "both in one call");
-    world.fail(1, Broken).await;
+    world.fail(1, InvalidResponse).await;
     assert_eq!(world.upstreams()[3], "three", "the other one that answers such questions");
     for attempt in [3, 0, 2] {
         world.answer(attempt, 10).await;
@@ -71,7 +71,7 @@ async fn each_type_goes_where_it_is_answered() {
     assert_eq!(decision.provider, "TWO, THREE", "each once");
     let record = world.record();
     assert_eq!((record.provider.as_str(), record.input_tokens), ("two,three", 30));
-    assert_eq!(outcomes(&record.attempts), ["completed", "broken", "completed", "completed"]);
+    assert_eq!(outcomes(&record.attempts), ["completed", "invalid_response", "completed", "completed"]);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_part_that_fails_ends_the_others_and_the_request() {
 async fn a_partial_answer_names_what_it_lacks_each_by_its_own_failure() {
     let world = Plan::new(vec![taking(1, "one")]).build();
     let asked = world.ask(DecisionRequest { partial: true, ..nouls(4) }).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     world.fail(2, TimedOut).await;
     world.answer(1, 3).await;
     world.finish(3, Err(AttemptFailure::from_status(400, None))).await;
@@ -123,13 +123,13 @@ async fn a_partial_request_of_which_nothing_was_answered_fails() {
 async fn who_has_left_gets_no_part() {
     let world = Plan::new(vec![taking(1, "one")]).build();
     let asked = world.ask(DecisionRequest { partial: true, ..nouls(3) }).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     world.answer(1, 3).await;
     asked.leave();
     assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     let record = world.record();
     assert_eq!(record.outcome, UsageOutcome::Cancelled);
-    assert_eq!(outcomes(&record.attempts), ["broken", "completed", "caller_gone"]);
+    assert_eq!(outcomes(&record.attempts), ["invalid_response", "completed", "client_disconnected"]);
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn one_part_leaves_byte_for_byte() {
 
 #[tokio::test]
 async fn who_takes_less_at_a_time_is_a_fallback_all_the_same() {
-    for failure in [Broken, Overloaded, Refused, TimedOut] {
+    for failure in [InvalidResponse, Overloaded, Refused, TimedOut] {
         let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
         let asked = world.ask(nouls(3)).await;
         assert_eq!(world.upstreams(), ["one"], "whoever takes it whole comes first");
@@ -194,7 +194,7 @@ async fn who_takes_less_at_a_time_is_a_fallback_all_the_same() {
 async fn what_failed_before_the_smaller_parts_counts_in_the_verdict() {
     let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
     let asked = world.ask(nouls(3)).await;
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     world.fail(1, Overloaded).await;
     assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
 }
@@ -218,9 +218,9 @@ async fn smaller_parts_have_an_end() {
     request.preferences.order = vec!["one".to_owned()];
     let asked = world.ask(request).await;
     assert_eq!(world.upstreams(), ["one", "one"]);
-    world.fail(0, Broken).await;
+    world.fail(0, InvalidResponse).await;
     assert_eq!(world.upstreams(), ["one", "one", "two"]);
-    world.fail(1, Broken).await;
+    world.fail(1, InvalidResponse).await;
     assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
-    assert_eq!(outcomes(&world.record().attempts), ["broken", "broken", "cancelled"]);
+    assert_eq!(outcomes(&world.record().attempts), ["invalid_response", "invalid_response", "cancelled"]);
 }

@@ -83,7 +83,7 @@ fn throttled_endpoint_gets_a_probe_per_interval() {
 
 #[rstest]
 #[case::malformed(malformed())]
-#[case::reset(failed(AttemptFailureKind::Broken))]
+#[case::reset(failed(AttemptFailureKind::InvalidResponse))]
 #[case::bad_request(status(400))]
 #[case::forbidden(status(403))]
 #[case::not_found(status(404))]

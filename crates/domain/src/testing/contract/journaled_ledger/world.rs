@@ -23,7 +23,7 @@ use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::system::Clock;
 use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore};
-use crate::usage::{AttemptRecord, TokenSource, UnknownUsage, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Copies a store.
@@ -274,7 +274,7 @@ pub(super) fn attempt(pico: i64) -> AttemptRecord {
         latency: Duration::from_millis(3),
         input_tokens: u64::try_from(pico).unwrap(),
         output_tokens: 0,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices: TokenPrices { prompt: "0.000000000001".parse().unwrap(), completion: Price::ZERO },
     }
 }
@@ -312,7 +312,7 @@ pub fn usage_record(number: u128, pico: i64) -> UsageRecord {
         outcome: UsageOutcome::Completed,
         input_tokens: u64::try_from(pico).unwrap(),
         output_tokens: 0,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: usd(pico),
         prices: attempt(0).prices,
         share: UsageShare::WHOLE,

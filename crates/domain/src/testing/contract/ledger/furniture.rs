@@ -16,7 +16,7 @@ use crate::ids::{DecisionId, RequestId};
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
-use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 pub(in super::super) fn usd(pico: i64) -> Usd {
     Usd::from_pico(pico)
@@ -61,7 +61,7 @@ pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
         latency: Duration::from_millis(3),
         input_tokens: u64::try_from(pico).unwrap(),
         output_tokens: 7,
-        token_source: TokenSource::Bound,
+        usage_source: UsageSource::UpperBound,
         prices: TokenPrices { prompt: "0.000000000001".parse().unwrap(), completion: Price::ZERO },
     }
 }
@@ -90,7 +90,7 @@ pub(in super::super) fn record(number: u64, payer: Payer, pico: i64, charged_at:
         outcome: UsageOutcome::Completed,
         input_tokens: u64::try_from(pico).unwrap(),
         output_tokens: 7,
-        token_source: TokenSource::Reported,
+        usage_source: UsageSource::Reported,
         cost: usd(pico),
         prices: attempt(0).prices,
         share: UsageShare::WHOLE,
