@@ -13,7 +13,7 @@ use domain::observability::{
 use super::Context;
 use crate::cli::DestinationCommand;
 use crate::output::table;
-use crate::view::{List, Revived, TestedDestination};
+use crate::view::{List, RetriedView, TestedDestination};
 use crate::wiring::broadcast;
 
 /// Runs a command on destinations.
@@ -62,7 +62,7 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
     let stores = context.stores().await?;
     let retry = RetryDeadLetters::new(broadcast::outbox(&stores), Arc::clone(&stores.clock));
     let revived_count = retry.execute(&context.actor(), id).await?;
-    context.output.show(&Revived { revived_count }, || {
+    context.output.show(&RetriedView { revived_count }, || {
         format!("{revived_count} dead letters are delivered once more by a running server.")
     })?;
     Ok(ExitCode::SUCCESS)

@@ -20,7 +20,8 @@ use super::Context;
 use crate::cli::GuardrailCommand;
 use crate::output::{indent, note, table};
 use crate::view::{
-    Assigned, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail, Unassigned, time,
+    AssignmentView, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail,
+    UnassignmentView, time,
 };
 use crate::wiring::Stores;
 
@@ -193,7 +194,7 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     let Some(assigned_count) = stores.guardrails.assign_keys(id, &keys, &context.actor()).await? else {
         bail!("there is no guardrail {id}")
     };
-    context.output.show(&Assigned { assigned_count }, || {
+    context.output.show(&AssignmentView { assigned_count }, || {
         format!("{assigned_count} of {} keys hold the guardrail {id} now.", keys.len())
     })?;
     let distinct = keys.iter().collect::<BTreeSet<_>>().len() as u64;
@@ -232,7 +233,7 @@ async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Re
     let Some(unassigned_count) = stores.assignments.remove(id, &keys, &context.actor()).await? else {
         bail!("there is no guardrail {id}")
     };
-    context.output.show(&Unassigned { unassigned_count }, || {
+    context.output.show(&UnassignmentView { unassigned_count }, || {
         format!("{unassigned_count} of {} keys held the guardrail {id} and hold it no more.", keys.len())
     })?;
     Ok(ExitCode::SUCCESS)

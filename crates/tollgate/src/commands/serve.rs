@@ -42,7 +42,7 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     LOG.flush(START_FLUSH);
     LOG.start_batching();
     let serving = instance.serve_until(async || {
-        let signal = shutdown.asked().await;
+        let signal = shutdown.next_signal().await;
         tracing::info!(signal, "stopping");
     });
     serving.await?;

@@ -17,7 +17,8 @@ use super::Context;
 use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
 use crate::output::{escape, table};
 use crate::view::{
-    Budgeted, BudgetsView, CreatedWorkspace, Credited, LimitView, List, Rated, Suspended, UsdNumber, WorkspaceView,
+    BudgetsView, CreatedWorkspace, LimitView, List, UsdNumber, WorkspaceBudgetsView, WorkspaceCreditView,
+    WorkspaceRatesView, WorkspaceSuspensionView, WorkspaceView,
 };
 
 /// Runs a command on workspaces.
@@ -108,7 +109,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
     let stores = context.settled_stores().await?;
     let id = context.workspace(&stores, named.id()).await?;
     let balance = AddCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, amount).await?;
-    let view = Credited { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
+    let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -117,7 +118,7 @@ async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<
     let stores = context.settled_stores().await?;
     let id = context.workspace(&stores, named.id()).await?;
     ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
-    let view = Credited { id: id.to_string(), credit_usd: None };
+    let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
     context.output.show(&view, || format!("No credit limits the workspace {id}."))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -133,7 +134,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     let id = context.workspace(&stores, args.workspace.id()).await?;
     let use_case = SetWorkspaceBudgets::new(Arc::clone(&stores.workspaces));
     let budgets = use_case.execute(&context.actor(), id, change).await?;
-    let view = Budgeted { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
+    let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("none".to_owned(), |amount| format!("{amount} USD"));
         format!(
@@ -155,7 +156,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
     let stores = context.settled_stores().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
     let rates = SetWorkspaceRates::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, change).await?;
-    let view = Rated {
+    let view = WorkspaceRatesView {
         id: id.to_string(),
         requests_per_minute: rates.requests_per_minute,
         tokens_per_minute: rates.tokens_per_minute,
@@ -186,7 +187,7 @@ async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::
     let id: WorkspaceId = id.parse().with_context(|| format!("{id:?} cannot be used"))?;
     let stores = context.settled_stores().await?;
     SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
-    let view = Suspended { id: id.to_string(), suspended };
+    let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "at work again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The audit log.
+//! Views of the audit log.
 
 use domain::audit::{AuditEntry, AuditVerification, RowViolation};
 use serde::Serialize;
@@ -6,28 +6,28 @@ use serde_json::value::RawValue;
 
 use super::time;
 
-/// An entry.
+/// An audit entry.
 #[derive(Serialize)]
 pub struct AuditEntryView {
-    /// Its number.
+    /// The sequence number.
     pub seq: u64,
-    /// When.
+    /// The time.
     pub at: String,
-    /// Who.
+    /// The actor.
     pub actor: String,
-    /// From where.
+    /// The source address.
     pub source: Option<String>,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To what.
+    /// The affected record.
     pub subject: String,
-    /// How it ended: `done` or `refused`.
+    /// The outcome.
     pub outcome: &'static str,
-    /// An object, usually of `before` and `after`.
+    /// An object, usually with `before` and `after`.
     pub details: Option<Box<RawValue>>,
-    /// The hash of the entry before, in hexadecimal digits.
+    /// The hash of the previous entry, in hexadecimal digits.
     pub previous_hash: String,
-    /// Its own.
+    /// The hash of this entry.
     pub hash: String,
 }
 
@@ -48,33 +48,33 @@ impl From<&AuditEntry> for AuditEntryView {
     }
 }
 
-/// Whether the log is whole.
+/// The result of a verification.
 #[derive(Serialize)]
 pub struct VerificationView {
-    /// True where no fault was found.
+    /// True if no violation was found.
     pub verified: bool,
-    /// Entries that are as they were written.
+    /// The number of intact entries.
     pub entries: u64,
-    /// The number of the oldest one.
+    /// The sequence number of the oldest entry.
     pub oldest: Option<u64>,
-    /// The newest one, to be written down elsewhere: its number, a colon, its hash.
+    /// The newest entry as an anchor to store elsewhere: its number, a colon, its hash.
     pub newest: Option<String>,
-    /// Entries that retention removed.
+    /// The number of entries removed by retention.
     pub removed_by_retention: u64,
-    /// The first fault of the log.
+    /// The first violation in the log.
     pub fault: Option<String>,
-    /// Managed rows that were changed, added or removed without an entry.
+    /// Managed rows changed, added or removed without an entry.
     pub rows: Vec<RowFaultView>,
 }
 
-/// A managed row that the log does not account for.
+/// A managed row that differs from the log.
 #[derive(Serialize)]
 pub struct RowFaultView {
-    /// Its table.
+    /// The table.
     pub table: &'static str,
-    /// Its id, or what is known of it.
+    /// The row's id, or the known part of it.
     pub row: String,
-    /// What is wrong.
+    /// The difference.
     pub problem: &'static str,
 }
 

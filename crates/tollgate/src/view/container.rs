@@ -1,4 +1,4 @@
-//! Container files.
+//! Views of container files.
 
 use domain::container::{ContainerId, ContainerPath};
 use serde::Serialize;
@@ -6,9 +6,9 @@ use serde::Serialize;
 /// A container file.
 #[derive(Serialize)]
 pub struct ContainerFileView {
-    /// Its container.
+    /// The container.
     pub container_id: String,
-    /// The id by which the interface names it.
+    /// The id in the HTTP interface.
     pub file_id: String,
     /// Its path.
     pub path: String,
@@ -17,7 +17,7 @@ pub struct ContainerFileView {
 }
 
 impl ContainerFileView {
-    /// Of a container, a path in it and a size.
+    /// Creates a view.
     pub fn new(container: &ContainerId, path: &ContainerPath, size_bytes: u64) -> Self {
         Self {
             container_id: container.to_string(),

@@ -1,35 +1,35 @@
-//! Comma-separated values as RFC 4180 has them.
+//! Comma-separated values (RFC 4180).
 
 use crate::output::escape;
 
-/// What a spreadsheet takes for the beginning of a formula, in either width.
+/// Characters that begin a formula in spreadsheets, in ASCII and full width.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
-/// Some look behind spaces for one.
+/// Some spreadsheets ignore leading spaces.
 fn is_formula(text: &str) -> bool {
     text.starts_with(['\t', '\r']) || text.trim_start().starts_with(FORMULA)
 }
 
-/// One value of a record.
+/// A value of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
-    /// A number, or a word of ours, as it is.
+pub enum CsvValue {
+    /// A number or a constant, written unescaped.
     Plain(String),
-    /// Text of somebody else's. Control characters are escaped.
+    /// Text from clients; control characters are escaped.
     Text(String),
-    /// Nothing.
+    /// A missing value.
     Empty,
 }
 
-impl Cell {
-    /// Of a text that may be missing.
+impl CsvValue {
+    /// Creates a value from an optional text.
     pub fn of(text: Option<&str>) -> Self {
         text.map_or(Self::Empty, |text| Self::Text(text.to_owned()))
     }
 
-    fn written(&self) -> String {
+    fn escaped(&self) -> String {
         match self {
-            // A formula that came in as a text must not run where somebody opens the file.
+            // Prevents spreadsheets from executing a formula in the text.
             Self::Text(text) if is_formula(text) => quoted(&format!("'{}", escape(text))),
             Self::Text(text) => quoted(&escape(text)),
             Self::Plain(text) => quoted(text),
@@ -42,9 +42,9 @@ fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// One record with its line end.
-pub fn csv_line(cells: &[Cell]) -> String {
-    cells.iter().map(Cell::written).collect::<Vec<_>>().join(",") + "\r\n"
+/// Returns a record with its line end.
+pub fn csv_line(cells: &[CsvValue]) -> String {
+    cells.iter().map(CsvValue::escaped).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 #[cfg(test)]
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_quotes_gets_them() {
-        let text = |text: &str| Cell::Text(text.to_owned());
+    fn csv_line_quotes_special_characters() {
+        let text = |text: &str| CsvValue::Text(text.to_owned());
         let line = csv_line(&[
             text("a"),
             text("b,c"),
@@ -61,20 +61,20 @@ mod tests {
             text("f\r\ng"),
             text("\u{1b}[2J\u{9b}\u{202e}"),
             text(""),
-            Cell::Empty,
+            CsvValue::Empty,
             text("é "),
         ]);
         assert_eq!(line, "a,\"b,c\",\"d\"\"e\",f\\u000d\\u000ag,\\u001b[2J\\u009b\\u202e,,,é \r\n");
     }
 
     #[test]
-    fn a_text_is_no_formula() {
+    fn csv_line_neutralises_formulas() {
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=HYPERLINK(\"http://x\",\"y\")", " =1", "\u{a0}\u{ff1d}1"]
         {
-            let line = csv_line(&[Cell::Text(text.to_owned())]);
+            let line = csv_line(&[CsvValue::Text(text.to_owned())]);
             assert!(line.trim_start_matches('"').starts_with('\''), "{line:?}");
         }
-        assert_eq!(csv_line(&[Cell::Text("\r=1".to_owned())]), "'\\u000d=1\r\n");
-        assert_eq!(csv_line(&[Cell::Plain("-0.5".to_owned())]), "-0.5\r\n", "a number stays one");
+        assert_eq!(csv_line(&[CsvValue::Text("\r=1".to_owned())]), "'\\u000d=1\r\n");
+        assert_eq!(csv_line(&[CsvValue::Plain("-0.5".to_owned())]), "-0.5\r\n", "a number stays one");
     }
 }

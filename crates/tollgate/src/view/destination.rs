@@ -1,19 +1,19 @@
-//! Destinations of traces.
+//! Views of trace destinations.
 
 use serde::Serialize;
 
-/// A destination that answered a test.
+/// A destination that passed a test.
 #[derive(Serialize)]
 pub struct TestedDestination {
     /// Its id.
     pub id: String,
-    /// Always true; a test that fails is an error.
+    /// Always true; a failed test is an error.
     pub reached: bool,
 }
 
-/// Dead letters that are due again.
+/// The result of a retry of dead letters.
 #[derive(Serialize)]
-pub struct Revived {
-    /// How many.
+pub struct RetriedView {
+    /// The number of retried dead letters.
     pub revived_count: u64,
 }

@@ -1,10 +1,10 @@
-//! Endpoints.
+//! Views of endpoints.
 
 use domain::decision::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, TokenPrices, Wire};
 use serde::Serialize;
 
-/// An endpoint as it is configured, what its wire adds included.
+/// A configured endpoint, including the properties of its wire.
 #[derive(Serialize)]
 pub struct EndpointView {
     /// The model's name in the catalogue.
@@ -13,31 +13,31 @@ pub struct EndpointView {
     pub provider: String,
     /// The provider's display name.
     pub provider_name: String,
-    /// The protocol.
+    /// The wire.
     pub wire: &'static str,
     /// The model's name at the provider.
     pub upstream_model: String,
-    /// What is charged; null where neither the endpoint nor the catalogue says.
+    /// The prices; null if neither the endpoint nor the catalogue has any.
     pub prices: Option<EndpointPricesView>,
-    /// The types of questions that it answers.
+    /// The supported types of questions.
     pub question_types: Vec<&'static str>,
-    /// What it takes at most.
+    /// The limits of a request.
     pub limits: LimitsView,
-    /// In which form it takes media.
+    /// The transport of images.
     pub image_transport: &'static str,
-    /// Which number is `confidence`.
+    /// The source of `confidence`.
     pub confidence: &'static str,
-    /// Decimals of its numbers.
+    /// The decimals of its numbers.
     pub probability_decimals: u32,
-    /// True where it keeps nothing.
+    /// True for zero data retention.
     pub zdr: bool,
-    /// Whether it may store or train on what it is sent: `allow` or `deny`.
+    /// Whether it may store or train on prompts: `allow` or `deny`.
     pub data_collection: &'static str,
     /// The number format of the weights.
     pub quantization: &'static str,
-    /// The attempt's deadline in milliseconds.
+    /// The deadline of an attempt in milliseconds.
     pub attempt_timeout_ms: u64,
-    /// How a chat model is made to answer; only on that wire.
+    /// The settings of a chat model; only on that wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatView>,
 }
@@ -49,11 +49,11 @@ pub struct EndpointPricesView {
     pub prompt: String,
     /// Per output token.
     pub completion: String,
-    /// `endpoint` or `catalogue`: who says so.
+    /// The source of the prices: `endpoint` or `catalogue`.
     pub source: &'static str,
 }
 
-/// Most of everything; null is no limit.
+/// The limits of a request; null is no limit.
 #[derive(Serialize)]
 pub struct LimitsView {
     max_questions: Option<usize>,
@@ -63,7 +63,7 @@ pub struct LimitsView {
     max_input_tokens: Option<usize>,
 }
 
-/// How a chat model is made to answer, in the words of the configuration.
+/// The settings of a chat model, in configuration terms.
 #[derive(Serialize)]
 pub struct ChatView {
     method: &'static str,
@@ -83,14 +83,14 @@ impl From<ChatSettings> for ChatView {
     }
 }
 
-/// Thousandths as a decimal number: 1350 is `1.35`.
+/// Formats thousandths as a decimal number: 1350 is `1.35`.
 fn decimal(thousandths: u32) -> String {
     let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 impl EndpointView {
-    /// Of an endpoint, and the prices of the catalogue's row for where it has none of its own.
+    /// Creates a view; the catalogue's prices apply if the endpoint has none.
     pub fn new(endpoint: &Endpoint, of_catalogue: Option<TokenPrices>) -> Self {
         let prices = |prices: TokenPrices, source| EndpointPricesView {
             prompt: prices.prompt.to_string(),
@@ -129,10 +129,10 @@ impl EndpointView {
         }
     }
 
-    /// The names of the columns of [`Self::line`].
+    /// The column heads of [`Self::line`].
     pub const HEAD: [&str; 7] = ["MODEL", "PROVIDER", "WIRE", "USD/TOKEN IN", "USD/TOKEN OUT", "LIMITS", "DATA"];
 
-    /// For a table.
+    /// Returns a table row.
     pub fn line(&self) -> [String; 7] {
         let price =
             |of: fn(&EndpointPricesView) -> &String| self.prices.as_ref().map_or("-", |prices| of(prices)).to_owned();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoints_own_price_comes_before_the_catalogues() {
+    fn endpoint_prices_have_precedence_over_catalogue() {
         let own = Endpoint { prices: Some(prices("0.5")), ..endpoint(Wire::SystemOne) };
         for (endpoint, row, expected) in [
             (&own, Some(prices("0.25")), Some(("0.5", "endpoint"))),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_limits_of_the_wire_as_well_and_what_is_done_with_data() {
+    fn line_shows_limits_of_wire_and_data_policy() {
         let limited = Endpoint {
             own_limits: EndpointLimits { max_levels: Some(4), ..EndpointLimits::default() },
             data_policy: DataPolicy { zdr: false, collects: false },
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_need_images() {
+    fn view_omits_boxes_without_images() {
         let types = |endpoint: &Endpoint| EndpointView::new(endpoint, None).question_types;
         assert_eq!(types(&endpoint(Wire::SystemOne)), ["noul", "choice", "score"]);
         let seeing = Endpoint { attachments: AttachmentForm::Assets, ..endpoint(Wire::SystemOne) };
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn thousandths_are_shown_as_decimals() {
+    fn decimal_formats_thousandths() {
         for (number, text) in [(0, "0"), (50, "0.05"), (500, "0.5"), (1_000, "1"), (20_125, "20.125"), (10_000, "10")] {
             assert_eq!(decimal(number), text);
         }
     }
 
     #[test]
-    fn only_chat_models_show_how_they_are_made_to_answer() {
+    fn chat_settings_are_shown_for_chat_models_only() {
         let json = |wire| serde_json::to_value(EndpointView::new(&endpoint(wire), None)).unwrap();
         let chat = &json(Wire::ChatCompletions)["chat"];
         assert_eq!((&chat["method"], &chat["temperature"]), (&"auto".into(), &"1".into()));

@@ -1,9 +1,9 @@
-//! Guardrails.
+//! Views of guardrails.
 
 use api_actix::{GuardrailVersionView, GuardrailView};
 use serde::Serialize;
 
-/// A guardrail that was made now.
+/// A created guardrail.
 #[derive(Serialize)]
 pub struct CreatedGuardrail {
     /// Its id.
@@ -12,38 +12,38 @@ pub struct CreatedGuardrail {
     pub name: String,
 }
 
-/// A guardrail, in the JSON of HTTP, and who holds it.
+/// A guardrail as in the HTTP interface, with its number of keys.
 #[derive(Serialize)]
 pub struct ShownGuardrail<'a> {
     /// The record.
     #[serde(flatten)]
     pub record: GuardrailView<'a>,
-    /// How many live keys hold it.
+    /// The number of live keys with this guardrail.
     pub key_count: u64,
 }
 
-/// The states that a guardrail was in, in the JSON of HTTP.
+/// The versions of a guardrail as in the HTTP interface.
 #[derive(Serialize)]
 pub struct GuardrailVersions<'a> {
-    /// The newest first.
+    /// The newest version first.
     pub data: Vec<GuardrailVersionView<'a>>,
 }
 
-/// What an assignment did.
+/// The result of an assignment.
 #[derive(Serialize)]
-pub struct Assigned {
-    /// How many of the keys that were named hold the guardrail now.
+pub struct AssignmentView {
+    /// The number of the given keys that now have the guardrail.
     pub assigned_count: u64,
 }
 
-/// What a removal did.
+/// The result of an unassignment.
 #[derive(Serialize)]
-pub struct Unassigned {
-    /// How many of the keys that were named held the guardrail.
+pub struct UnassignmentView {
+    /// The number of the given keys that had the guardrail.
     pub unassigned_count: u64,
 }
 
-/// What a workspace is under now.
+/// The default guardrail of a workspace.
 #[derive(Serialize)]
 pub struct DefaultGuardrail {
     /// The workspace.

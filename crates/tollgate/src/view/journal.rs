@@ -1,20 +1,20 @@
-//! Processes and their journals.
+//! Views of processes and their journals.
 
 use domain::budget::LiveProcess;
 use serde::Serialize;
 
 use super::time;
 
-/// A process that has allowances.
+/// A process with allowances.
 #[derive(Serialize)]
 pub struct ProcessView {
     /// Its id.
     pub id: String,
-    /// When the database last saw it.
+    /// The last time that the database saw it.
     pub seen_at: String,
     /// The time since then, in seconds.
     pub silent_seconds: u64,
-    /// True where its journal is on this machine.
+    /// True if its journal is on this machine.
     pub has_journal: bool,
 }
 
@@ -29,11 +29,11 @@ impl From<&(LiveProcess, bool)> for ProcessView {
     }
 }
 
-/// A process that was forgotten.
+/// A forgotten process.
 #[derive(Serialize)]
 pub struct ForgottenView {
     /// Its id.
     pub id: String,
-    /// True.
+    /// Always true.
     pub forgotten: bool,
 }

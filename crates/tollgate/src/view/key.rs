@@ -1,18 +1,18 @@
-//! Keys.
+//! Views of keys.
 
 use domain::api_key::{ApiKey, ApiKeyScope, ApiKeySecret};
 use serde::Serialize;
 
 use super::{LimitView, UsdNumber, time};
 
-/// A key that was created or rotated now: the only time that its secret is shown.
+/// A created or rotated key; its secret is shown only once.
 #[derive(Serialize)]
 pub struct CreatedKey {
     /// The secret.
     pub key: String,
-    /// The hash of the secret, which names the key until the secret is rotated.
+    /// The hash of the secret; it changes when the secret is rotated.
     pub hash: String,
-    /// The id, which names the key for as long as it exists.
+    /// The id; it never changes.
     pub id: String,
     /// Its name.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct CreatedKey {
 }
 
 impl CreatedKey {
-    /// Of a key and its secret.
+    /// Creates a view of a key with its secret.
     pub fn new(key: &ApiKey, secret: &ApiKeySecret) -> Self {
         Self {
             key: secret.expose().to_owned(),
@@ -36,12 +36,12 @@ impl CreatedKey {
     }
 }
 
-/// A key as it is kept.
+/// A stored key.
 #[derive(Serialize)]
 pub struct KeyView {
-    /// The id, which names it for as long as it exists.
+    /// The id; it never changes.
     pub id: String,
-    /// The hash of its present secret.
+    /// The hash of the current secret.
     pub hash: String,
     /// The masked secret.
     pub label: String,
@@ -51,23 +51,23 @@ pub struct KeyView {
     pub workspace_id: Option<String>,
     /// True for a management key.
     pub management: bool,
-    /// True while it is refused.
+    /// True while its requests are rejected.
     pub disabled: bool,
-    /// When it stops.
+    /// The expiry time.
     pub expires_at: Option<String>,
-    /// The most that it may spend, in USD.
+    /// The spending limit in USD.
     pub limit_usd: Option<UsdNumber>,
-    /// When the limit starts anew.
+    /// The period of the limit.
     pub limit_reset: Option<&'static str>,
-    /// Requests per minute; null follows the configuration.
+    /// Requests per minute; null is the configured default.
     pub requests_per_minute: Option<u32>,
-    /// Tokens per minute, in and out; null follows the configuration.
+    /// Tokens per minute, in and out; null is the configured default.
     pub tokens_per_minute: Option<u32>,
-    /// The guardrail that it holds.
+    /// The assigned guardrail.
     pub guardrail_id: Option<String>,
-    /// When it was made.
+    /// The creation time.
     pub created_at: String,
-    /// Every limit that it is under, as it stands; only where one key is shown.
+    /// Every limit of the key with its current usage; for a single key only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<LimitView>>,
 }

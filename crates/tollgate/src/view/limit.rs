@@ -1,4 +1,4 @@
-//! Limits as they stand.
+//! Views of limits.
 
 use domain::budget::{LimitStatus, ResetInterval};
 use domain::money::Usd;
@@ -6,27 +6,26 @@ use serde::Serialize;
 
 use super::{UsdNumber, time};
 
-/// A limit as it stands.
+/// A limit with its current usage.
 #[derive(Debug, Serialize)]
 pub struct LimitView {
-    /// Whose it is: `workspace`, `key` or `guardrail`.
+    /// The owner: `workspace`, `key` or `guardrail`.
     pub scope: &'static str,
-    /// The guardrail, where it is one's budget.
+    /// The guardrail, for a guardrail's budget.
     pub guardrail_id: Option<String>,
     /// True for the workspace's prepaid credit.
     pub is_credit: bool,
-    /// The most that may be spent in the period, in USD.
+    /// The maximum spend in the period, in USD.
     pub limit_usd: UsdNumber,
-    /// When it starts anew.
+    /// The period.
     pub reset_interval: Option<&'static str>,
-    /// What has been spent in the period, in USD.
+    /// The spend in the period, in USD.
     pub spent_usd: UsdNumber,
-    /// What requests in flight may come to, in USD.
+    /// The holds of requests in flight, in USD.
     pub reserved_usd: UsdNumber,
-    /// What is left for further requests, in USD; below zero where more was billed than reserved, or the limit was
-    /// lowered.
+    /// The amount left for further requests, in USD; negative if a charge exceeded its hold or the limit was lowered.
     pub remaining_usd: UsdNumber,
-    /// When the period ends.
+    /// The end of the period.
     pub resets_at: Option<String>,
 }
 
@@ -48,10 +47,10 @@ impl From<&LimitStatus> for LimitView {
 }
 
 impl LimitView {
-    /// The head of a table of limits.
+    /// The column heads of [`Self::line`].
     pub const HEAD: [&'static str; 6] = ["LIMIT", "USD", "SPENT", "RESERVED", "LEFT", "STARTS ANEW"];
 
-    /// A line of it.
+    /// Returns a table row.
     pub fn line(&self) -> [String; 6] {
         let what = match (self.scope, self.is_credit, self.reset_interval) {
             (scope, true, _) => format!("{scope} credit"),
@@ -80,7 +79,7 @@ mod tests {
     use domain::budget::BudgetScope;
 
     #[test]
-    fn what_is_left_is_the_limit_without_what_is_spent_and_reserved() {
+    fn remaining_is_limit_minus_spend_and_holds() {
         let usd = |text: &str| text.parse::<Usd>().unwrap();
         let standing = LimitStatus {
             scope: BudgetScope::Key,

@@ -1,4 +1,4 @@
-//! Lists.
+//! Views of lists.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ pub struct List<T> {
     pub data: Vec<T>,
 }
 
-/// What became of one thing: `{"id":…,"deleted":true}` and the like.
+/// The result of a deletion: `{"id":…,"deleted":true}`.
 #[derive(Debug, Serialize)]
 pub struct Deleted<'a> {
-    /// The thing.
+    /// The id of the deleted record.
     pub id: &'a str,
     /// Always true.
     pub deleted: bool,

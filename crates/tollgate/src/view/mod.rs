@@ -1,4 +1,4 @@
-//! What commands show, as JSON and as text.
+//! The results of commands, as JSON and as text.
 
 mod audit;
 mod container;

@@ -1,4 +1,4 @@
-//! Money as a JSON number with every digit it has: it never goes through a float.
+//! Money as an exact JSON number, without a conversion to a float.
 
 use domain::money::Usd;
 use serde::{Serialize, Serializer};
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_digit_is_kept() {
+    fn usd_number_keeps_every_digit() {
         for text in ["0", "5", "0.000000000001", "9223372.036854775807", "-2.5"] {
             let usd: Usd = text.parse().unwrap();
             assert_eq!(serde_json::to_string(&UsdNumber(usd)).unwrap(), text);

@@ -1,4 +1,4 @@
-//! Usage records.
+//! Views of usage records.
 
 use domain::guardrail::filter::Finding;
 use domain::json::Json;
@@ -9,54 +9,54 @@ use serde_json::value::RawValue;
 
 use super::{UsdNumber, time};
 
-/// A usage record with every field.
+/// A complete usage record.
 #[derive(Serialize)]
 pub struct UsageView {
-    /// The id that the answer carried.
+    /// The id from the response.
     pub id: String,
-    /// The caller's workspace.
+    /// The workspace of the key.
     pub workspace_id: String,
-    /// The id of the caller's key.
+    /// The id of the key.
     pub api_key: String,
-    /// The HTTP request.
+    /// The id of the HTTP request.
     pub request_id: String,
-    /// The model as the caller named it.
+    /// The requested model name.
     pub requested_model: String,
-    /// The model that was served or tried.
+    /// The model that answered or was tried.
     pub model: String,
     /// The provider's slug.
     pub provider: String,
-    /// How it ended.
+    /// The outcome of the request.
     pub outcome: &'static str,
-    /// Tokens in.
+    /// The input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// The output tokens.
     pub output_tokens: u64,
-    /// Where the token counts come from.
+    /// The source of the token counts.
     pub usage_source: &'static str,
-    /// What it cost, in USD.
+    /// The cost in USD.
     pub cost: UsdNumber,
-    /// Which share of the cost of its attempts that is.
+    /// The request's share of the cost of its attempts.
     pub cost_share: ShareView,
-    /// The prices of the endpoint that answered first.
+    /// The prices of the first endpoint that answered.
     pub prices: PricesView,
     /// Every attempt, in order.
     pub attempts: Vec<AttemptView>,
-    /// The guardrails that the key was under, the workspace's first.
+    /// The guardrails of the request, the workspace's first.
     pub guardrails: Vec<String>,
-    /// What their filters redacted or flagged.
+    /// The findings of their filters.
     pub findings: Vec<FindingView>,
-    /// The moment whose day, week and month the cost belongs to.
+    /// The time that determines the day, week and month of the cost.
     pub charged_at: String,
-    /// The caller's group of requests.
+    /// The client's group of requests.
     pub session_id: Option<String>,
-    /// The caller's observability metadata.
+    /// The client's observability metadata.
     pub trace: Option<Box<RawValue>>,
-    /// The caller's end user.
+    /// The client's end user.
     pub user: Option<String>,
-    /// When the request began.
+    /// The start of the request.
     pub created_at: String,
-    /// From its beginning to its end, in milliseconds.
+    /// The duration of the request in milliseconds.
     pub latency_ms: u64,
 }
 
@@ -69,27 +69,27 @@ pub struct PricesView {
     pub completion: String,
 }
 
-/// One of so many equal shares.
+/// A share of a cost that is split equally.
 #[derive(Serialize)]
 pub struct ShareView {
-    /// Its place among the requests that shared a call, from 0.
+    /// The position among the requests of a shared call, from 0.
     pub index: u32,
-    /// How many requests share the cost.
+    /// The number of requests that share the cost.
     pub of: u32,
 }
 
-/// What a filter did. The text that it matched is kept nowhere.
+/// A finding of a filter. The matched text is not stored.
 #[derive(Serialize)]
 pub struct FindingView {
-    /// Whose filter.
+    /// The guardrail of the filter.
     pub guardrail_id: String,
     /// The filter's label.
     pub label: String,
     /// `redact` or `flag`.
     pub action: &'static str,
-    /// Where the first match was.
+    /// The position of the first match.
     pub path: String,
-    /// How many there were.
+    /// The number of matches.
     pub count: u32,
 }
 
@@ -105,34 +105,34 @@ impl From<&Finding> for FindingView {
     }
 }
 
-/// One attempt.
+/// A provider attempt.
 #[derive(Serialize)]
 pub struct AttemptView {
     /// The provider's slug.
     pub provider: String,
-    /// The model that it was asked for.
+    /// The requested model.
     pub model: String,
     /// The model's name at the provider.
     pub upstream_model: String,
-    /// Which part of a split request it was for, from 0.
+    /// The sub-request that it belongs to, from 0.
     pub part: u32,
-    /// `completed`, or how it failed.
+    /// `completed`, or the kind of failure.
     pub outcome: String,
-    /// The provider's status, where it failed with one.
+    /// The status of a provider's error response.
     pub upstream_status: Option<u16>,
-    /// From the request's beginning to its own, in milliseconds.
+    /// The time from the request's start to the attempt's, in milliseconds.
     pub began_ms: u64,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub latency_ms: u64,
-    /// Tokens in.
+    /// The input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// The output tokens.
     pub output_tokens: u64,
-    /// Where the token counts come from.
+    /// The source of the token counts.
     pub usage_source: &'static str,
-    /// What it adds to the cost, in USD, rounded up by itself; none where that is beyond what money can hold.
+    /// The cost in USD, rounded up per attempt; null if it exceeds the range of money.
     pub cost: Option<UsdNumber>,
-    /// The prices that it is charged at.
+    /// The prices of the attempt.
     pub prices: PricesView,
 }
 
@@ -209,7 +209,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn each_attempt_is_shown_with_its_part_tokens_and_exact_cost() {
+    fn attempt_view_shows_part_tokens_and_exact_cost() {
         let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0.10".parse().unwrap() };
         let attempt = AttemptRecord {
             provider: "acme".to_owned(),
@@ -256,9 +256,9 @@ mod tests {
         let shown: Value = serde_json::from_str(&text).unwrap();
         let attempt = &shown["attempts"][0];
         assert_eq!(attempt["prices"], json!({"prompt": "0.000000042", "completion": "0.10"}));
-        let told =
+        let shown =
             ["model", "part", "outcome", "upstream_status", "began_ms", "latency_ms", "input_tokens", "output_tokens"];
-        let told: Vec<Value> = told.iter().map(|&name| attempt[name].clone()).collect();
-        assert_eq!(Value::from(told), json!(["acme/judge", 1, "timed_out", 504, 20, 30, 429, 0]));
+        let shown: Vec<Value> = shown.iter().map(|&name| attempt[name].clone()).collect();
+        assert_eq!(Value::from(shown), json!(["acme/judge", 1, "timed_out", 504, 20, 30, 429, 0]));
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::usage::UsageRecord;
 
-use super::csv::{Cell, csv_line};
+use super::csv::{CsvValue, csv_line};
 use super::time;
 
 const COLUMNS: [&str; 20] = [
@@ -28,24 +28,24 @@ const COLUMNS: [&str; 20] = [
     "user",
 ];
 
-/// The line that names the columns.
+/// Returns the line of column names.
 pub fn usage_csv_head() -> String {
-    csv_line(&COLUMNS.map(|name| Cell::Plain(name.to_owned())))
+    csv_line(&COLUMNS.map(|name| CsvValue::Plain(name.to_owned())))
 }
 
-/// One record. Money and prices are decimals with every digit.
+/// Returns a record. Money and prices are exact decimals.
 pub fn usage_csv_line(record: &UsageRecord) -> String {
-    let plain = |value: &dyn ToString| Cell::Plain(value.to_string());
-    let cells: [Cell; COLUMNS.len()] = [
+    let plain = |value: &dyn ToString| CsvValue::Plain(value.to_string());
+    let cells: [CsvValue; COLUMNS.len()] = [
         plain(&record.id),
-        Cell::Plain(time(record.created_at)),
-        Cell::Plain(time(record.charged_at)),
+        CsvValue::Plain(time(record.created_at)),
+        CsvValue::Plain(time(record.charged_at)),
         plain(&record.workspace_id),
         plain(&record.api_key),
-        Cell::of(Some(record.request_id.as_str())),
-        Cell::of(Some(&record.requested_model)),
-        Cell::of(Some(record.model.as_str())),
-        Cell::of(Some(&record.provider)),
+        CsvValue::of(Some(record.request_id.as_str())),
+        CsvValue::of(Some(&record.requested_model)),
+        CsvValue::of(Some(record.model.as_str())),
+        CsvValue::of(Some(&record.provider)),
         plain(&record.outcome.as_str()),
         plain(&record.input_tokens),
         plain(&record.output_tokens),
@@ -55,8 +55,8 @@ pub fn usage_csv_line(record: &UsageRecord) -> String {
         plain(&record.prices.completion),
         plain(&record.attempts.len()),
         plain(&record.latency.as_millis()),
-        Cell::of(record.session_id.as_deref()),
-        Cell::of(record.user.as_deref()),
+        CsvValue::of(record.session_id.as_deref()),
+        CsvValue::of(record.user.as_deref()),
     ];
     csv_line(&cells)
 }

@@ -1,4 +1,4 @@
-//! Workspaces.
+//! Views of workspaces.
 
 use domain::budget::WorkspaceBudgets;
 use domain::workspace::Workspace;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{LimitView, UsdNumber, time};
 
-/// A workspace that was made now.
+/// A created workspace.
 #[derive(Serialize)]
 pub struct CreatedWorkspace {
     /// Its id.
@@ -22,41 +22,41 @@ pub struct WorkspaceView {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Its owner's id in the operator's directory.
+    /// The owner's id in the operator's directory.
     pub owner_id: Option<String>,
-    /// True for the default one.
+    /// True for the default workspace.
     pub is_default: bool,
-    /// True while its keys' calls are refused.
+    /// True while requests of its keys are rejected.
     pub suspended: bool,
-    /// Its balance in USD; null is unlimited.
+    /// The balance in USD; null is unlimited.
     pub credit_usd: Option<UsdNumber>,
-    /// What it may spend in each period.
+    /// The budget of each period.
     pub budgets: BudgetsView,
-    /// Requests per minute of all of its keys together; null follows the configuration.
+    /// Requests per minute of all keys together; null is the configured default.
     pub requests_per_minute: Option<u32>,
-    /// Tokens per minute of all of its keys together; null follows the configuration.
+    /// Tokens per minute of all keys together; null is the configured default.
     pub tokens_per_minute: Option<u32>,
-    /// The guardrail that all of its traffic is under.
+    /// The guardrail for all of its traffic.
     pub default_guardrail_id: Option<String>,
-    /// Bytes that its documents hold.
+    /// The size of its documents in bytes.
     pub storage_used_bytes: u64,
-    /// When it was made.
+    /// The creation time.
     pub created_at: String,
-    /// Its credit and its budgets as they stand; only where one workspace is shown.
+    /// The credit and the budgets with their current usage; for a single workspace only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<LimitView>>,
 }
 
-/// What a workspace may spend in each period, in USD; null is no budget.
+/// The budget of each period in USD; null is no budget.
 #[derive(Serialize)]
 pub struct BudgetsView {
-    /// A UTC day.
+    /// Per UTC day.
     pub daily_usd: Option<UsdNumber>,
-    /// Monday to Monday.
+    /// Per week, from Monday.
     pub weekly_usd: Option<UsdNumber>,
-    /// A calendar month.
+    /// Per calendar month.
     pub monthly_usd: Option<UsdNumber>,
-    /// All time.
+    /// In total.
     pub lifetime_usd: Option<UsdNumber>,
 }
 
@@ -71,23 +71,23 @@ impl From<&WorkspaceBudgets> for BudgetsView {
     }
 }
 
-/// A workspace's budgets as they are now.
+/// The budgets of a workspace after a change.
 #[derive(Serialize)]
-pub struct Budgeted {
+pub struct WorkspaceBudgetsView {
     /// The workspace.
     pub id: String,
-    /// What it may spend in each period.
+    /// The budget of each period.
     pub budgets: BudgetsView,
 }
 
-/// A workspace's rates as they are now.
+/// The rates of a workspace after a change.
 #[derive(Serialize)]
-pub struct Rated {
+pub struct WorkspaceRatesView {
     /// The workspace.
     pub id: String,
-    /// Requests per minute; null follows the configuration.
+    /// Requests per minute; null is the configured default.
     pub requests_per_minute: Option<u32>,
-    /// Tokens per minute; null follows the configuration.
+    /// Tokens per minute; null is the configured default.
     pub tokens_per_minute: Option<u32>,
 }
 
@@ -111,20 +111,20 @@ impl From<&Workspace> for WorkspaceView {
     }
 }
 
-/// A workspace's new balance.
+/// The balance of a workspace after a change.
 #[derive(Serialize)]
-pub struct Credited {
+pub struct WorkspaceCreditView {
     /// The workspace.
     pub id: String,
-    /// Its balance in USD; null is unlimited.
+    /// The balance in USD; null is unlimited.
     pub credit_usd: Option<UsdNumber>,
 }
 
-/// Whether a workspace is suspended now.
+/// The suspension of a workspace after a change.
 #[derive(Serialize)]
-pub struct Suspended {
+pub struct WorkspaceSuspensionView {
     /// The workspace.
     pub id: String,
-    /// True while its keys' calls are refused.
+    /// True while requests of its keys are rejected.
     pub suspended: bool,
 }

@@ -1,4 +1,4 @@
-//! What runs beside requests.
+//! Background tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use tokio_util::task::TaskTracker;
 use super::Stores;
 use super::throttling::{ThrottleLog, keep_heartbeat};
 
-/// How often the change feed is read.
+/// The poll interval of the change feed.
 const POLL_EVERY: Duration = Duration::from_millis(50);
-/// How often interrupted promotions are looked for.
+/// The interval of the search for interrupted promotions.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
-/// How old something must be to count as left behind: longer than the longest copy.
+/// The age from which leftovers are removed: longer than the longest copy.
 const SWEEP_GRACE: Duration = Duration::from_hours(1);
 
-/// Tasks that are counted, and the word that ends them.
+/// Tracked tasks and the token that cancels them.
 #[derive(Debug, Clone, Default)]
 pub struct Background {
-    /// Every task, those of requests included.
+    /// All tasks, those of requests included.
     pub tasks: TaskTracker,
-    /// Ends the tasks of this module.
+    /// Cancels the tasks of this module.
     pub cancelled: CancellationToken,
 }
 
@@ -37,7 +37,7 @@ impl Background {
         self.tasks.spawn(async move { watcher.run(POLL_EVERY, catalogue, cancelled).await });
     }
 
-    /// Logs which endpoints are throttled, and detects pauses of the process.
+    /// Logs throttled endpoints and detects pauses of the process.
     pub fn watch_endpoints(
         &self,
         endpoints: &Arc<EndpointDirectory>,
@@ -49,13 +49,13 @@ impl Background {
         self.tasks.spawn(keep_heartbeat(Arc::clone(health), Arc::clone(clock), self.cancelled.clone()));
     }
 
-    /// Removes what interrupted promotions left behind, now and every ten minutes.
+    /// Removes leftovers of interrupted promotions, immediately and every ten minutes.
     pub fn sweep(&self, stores: &Stores) {
         let sweep = sweeper(stores);
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move {
             loop {
-                tell(sweep.execute().await);
+                log_sweep(sweep.execute().await);
                 tokio::select! {
                     () = cancelled.cancelled() => return,
                     () = tokio::time::sleep(SWEEP_EVERY) => {}
@@ -64,7 +64,7 @@ impl Background {
         });
     }
 
-    /// Ends the tasks and waits for all of them; false where some did not end in time.
+    /// Cancels the tasks and waits for all of them; returns false if some did not end in time.
     pub async fn end(self, within: Duration) -> bool {
         self.cancelled.cancel();
         self.tasks.close();
@@ -72,9 +72,9 @@ impl Background {
     }
 }
 
-/// Gives back what a process that is dead had reserved: its place says whether there is nobody else who promotes.
-pub async fn look_after_the_dead(stores: &Stores) {
-    tell(sweeper(stores).execute_alone().await);
+/// Releases the leftovers of dead processes. The caller holds the only server lock, so no promotion is running.
+pub async fn clean_up_after_dead_processes(stores: &Stores) {
+    log_sweep(sweeper(stores).execute_alone().await);
 }
 
 fn sweeper(stores: &Stores) -> SweepDocuments {
@@ -86,7 +86,7 @@ fn sweeper(stores: &Stores) -> SweepDocuments {
     )
 }
 
-fn tell(swept: Result<SweepReport, StoreError>) {
+fn log_sweep(swept: Result<SweepReport, StoreError>) {
     match swept {
         Ok(report) if report == SweepReport::default() => {}
         Ok(report) => tracing::info!(

@@ -1,4 +1,4 @@
-//! Traces: who writes them, who delivers them, and what manages their destinations.
+//! Traces: their writer, their delivery, and the management of their destinations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use domain::system::Randomness;
 use super::{Background, Stores};
 use crate::config::Config;
 
-/// How often it is looked whether the destinations were changed. The change feed itself is read elsewhere.
+/// The interval at which changed destinations are reloaded. The change feed itself is read elsewhere.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
-/// What manages destinations.
+/// Returns the ports for managing destinations.
 ///
 /// # Errors
 /// The platform's TLS cannot be used.
@@ -36,17 +36,17 @@ pub fn destination_ports(config: &Config, stores: &Stores) -> anyhow::Result<Des
     })
 }
 
-/// Where destinations are kept.
+/// Returns the repository of destinations.
 pub fn repository(stores: &Stores) -> Arc<dyn DestinationRepository> {
     Arc::new(SeaOrmDestinationRepository::new(stores.database.clone()))
 }
 
-/// Where messages wait.
+/// Returns the outbox of messages.
 pub fn outbox(stores: &Stores) -> Arc<dyn Outbox> {
     Arc::new(SeaOrmOutbox::new(stores.database.clone()))
 }
 
-/// Starts delivering, and returns what writes the messages.
+/// Starts the delivery, and returns the writer of messages.
 ///
 /// # Errors
 /// The platform's TLS cannot be used, or the destinations cannot be read.
@@ -99,7 +99,7 @@ fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
     }
 }
 
-/// The operator's own collector, where one is configured.
+/// Returns the operator's own collector, if one is configured.
 fn operators(config: &Config, stores: &Stores) -> Option<Destination> {
     let telemetry = config.telemetry.as_ref()?;
     Some(Destination {

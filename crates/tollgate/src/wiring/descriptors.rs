@@ -1,4 +1,4 @@
-//! File descriptors: the number that a server may need, and the number that it may have.
+//! The required and the available number of file descriptors.
 
 use std::num::NonZero;
 use std::thread;
@@ -7,19 +7,19 @@ use adapters_system::DescriptorLimit;
 
 use crate::config::Config;
 
-/// Descriptors of an operation at work: a provider's connection and one that races it, or the two files of a copy.
+/// Descriptors per operation: a provider's connection and a hedged one, or the two files of a copy.
 const PER_OPERATION: u64 = 2;
-/// Descriptors of each connection to the database: its file, the write-ahead log and its index.
+/// Descriptors per database connection: its file, the write-ahead log and its index.
 const PER_DATABASE_CONNECTION: u64 = 3;
-/// Connections to the database beside those that read: the two that write, the one that copies the write-ahead log, and
-/// the one that looks for commits.
+/// Database connections beside those for reads: two for writes, one that checkpoints the write-ahead log, and one that
+/// detects commits.
 const OTHER_DATABASE_CONNECTIONS: u64 = 4;
-/// Connections that each worker accepts beyond its places.
+/// Connections that each worker accepts beyond its limit.
 const WAITING_CONNECTIONS: u64 = 16;
-/// Descriptors of the process itself and of its tasks, generously.
+/// A generous estimate for the process itself and its tasks.
 const OTHERS: u64 = 128;
 
-/// Raises the limit of the process to what the system allows. Logs a warning where the configuration may need more.
+/// Raises the limit of the process to the system's maximum. Logs a warning if the configuration may need more.
 pub fn prepare_descriptors(config: &Config) {
     let limit = DescriptorLimit::raise().soft;
     let needed = needed(config, thread::available_parallelism().map_or(1, NonZero::get));
@@ -33,7 +33,7 @@ pub fn prepare_descriptors(config: &Config) {
     }
 }
 
-/// The most descriptors that the configuration lets the server open.
+/// Returns the maximum number of descriptors that the configuration can require.
 fn needed(config: &Config, processors: usize) -> u64 {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let workers = number(config.server.workers.unwrap_or(processors));
@@ -55,7 +55,7 @@ mod tests {
     use crate::config::{Environment, load_text};
 
     #[test]
-    fn needed_descriptors_follow_the_configuration() {
+    fn needed_descriptors_depend_on_configuration() {
         let of = |text: &str| needed(&load_text(None, text, &Environment::default()).unwrap(), 4);
         assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 8 + 128);
         let small = "[server]\nworkers = 2\nmax_connections_per_worker = 16\n[storage]\nread_connections = 1\n";

@@ -1,4 +1,4 @@
-//! Endpoints as the configuration describes them.
+//! The endpoints of the configuration.
 
 use adapters_provider::SandboxProvider;
 use domain::model::{Model, Pricing};
@@ -6,12 +6,12 @@ use domain::routing::{AttachmentForm, Endpoint, EndpointDirectory};
 
 use crate::config::{Config, EndpointConfig, ProviderConfig};
 
-/// The endpoints of the configuration, in its order.
+/// Returns the endpoints of the configuration, in their order.
 pub fn configured(config: &Config) -> Vec<Endpoint> {
     config.endpoints.iter().filter_map(|endpoint| of_config(endpoint, &config.providers)).collect()
 }
 
-/// Every endpoint: those of the configuration in their order, then the sandbox's.
+/// Returns every endpoint: the configured ones in their order, then the sandbox's.
 pub fn directory(config: &Config) -> EndpointDirectory {
     let mut endpoints = configured(config);
     if config.sandbox_enabled {
@@ -20,7 +20,7 @@ pub fn directory(config: &Config) -> EndpointDirectory {
     EndpointDirectory::new(endpoints)
 }
 
-/// `None` only for an endpoint of a provider that is not configured, which the configuration refuses.
+/// Returns `None` only for an endpoint of an unknown provider, which the configuration rejects.
 fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<Endpoint> {
     let provider = providers.iter().find(|provider| provider.slug == endpoint.provider)?;
     let upstream_model = endpoint.upstream_model.clone();
@@ -43,8 +43,8 @@ fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<
     })
 }
 
-/// A row for each model that an endpoint is configured for, for where the catalogue has none: `text->decisions`, at
-/// the price of its first endpoint that has one.
+/// Returns a row for each configured model, for models that the catalogue lacks: `text->decisions`, at the price of the
+/// first endpoint with prices.
 pub fn minimal_rows(endpoints: &[EndpointConfig]) -> Vec<Model> {
     let mut rows: Vec<Model> = Vec::new();
     for endpoint in endpoints {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_says_nothing_is_as_its_wire_is() {
+    fn endpoint_has_defaults_of_its_wire() {
         for wire in [Wire::SystemOne, Wire::GeminiDecisions, Wire::ChatCompletions] {
             let config = read(&format!(
                 "[[providers]]\nslug = \"p\"\nname = \"P\"\nbase_url = \"http://h\"\nwire = \"{}\"\n\
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attribute_reaches_the_endpoint() {
+    fn endpoint_has_all_configured_attributes() {
         let config = read(
             r#"
             [[providers]]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_gets_one_row_at_the_first_price_that_is_known() {
+    fn minimal_rows_have_first_known_price() {
         let config = read(
             r#"
             [[providers]]

@@ -1,4 +1,4 @@
-//! A whole instance: stores, use cases, background tasks and a server that has its port.
+//! An instance: stores, use cases, background tasks and a server that is bound to its port.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
 
-use super::background::look_after_the_dead;
+use super::background::clean_up_after_dead_processes;
 use super::services::services;
-use super::{Background, Measures, Presence, Stores};
+use super::{Background, ProcessMetrics, ServerLock, Stores};
 use crate::config::{Config, Environment, WireNamesConfig};
 
-/// How long a stop waits for what requests left to do.
+/// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// An instance that listens and does not serve yet.
+/// An instance that is bound to its port and does not serve yet.
 pub struct Instance {
     application: Application,
     metrics: Option<MetricsServer>,
     background: Background,
     stores: Stores,
-    _presence: Option<Presence>,
+    _lock: Option<ServerLock>,
 }
 
 impl Instance {
-    /// Puts everything together and takes the port.
+    /// Builds the instance and binds the port.
     ///
     /// # Errors
-    /// A provider's settings cannot be used, the catalogue cannot be read, or the port cannot be taken.
+    /// A provider's settings are invalid, the catalogue cannot be read, or the port cannot be bound.
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<Self> {
         let background = Background::default();
-        let measures = Measures::new(config);
+        let measures = ProcessMetrics::new(config);
         let services = services(config, environment, &stores, &background, &measures).await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
@@ -40,28 +40,29 @@ impl Instance {
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
-        let mut presence = None;
+        let mut lock = None;
         if !config.storage.read_only {
-            presence = take_place(&config.storage.file, &stores).await;
+            lock = take_server_lock(&config.storage.file, &stores).await;
             background.sweep(&stores);
         }
-        Ok(Self { application, metrics, background, stores, _presence: presence })
+        Ok(Self { application, metrics, background, stores, _lock: lock })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.application.local_addr()
     }
 
-    /// Serves until `ask` returns, then drains for the configured period, closes the listener and finishes what is in
-    /// flight. A further return of `ask` ends the drain period; one after that ends what is in flight.
+    /// Serves until `ask` returns. Then drains for the configured period, closes the listener and finishes the requests
+    /// in flight. A second return of `ask` ends the drain period, a third one aborts the requests.
     ///
     /// # Errors
+    /// The server failed.
     /// The server failed.
     pub async fn serve_until<A: AsyncFnMut()>(self, mut ask: A) -> anyhow::Result<()> {
         let metrics = self.metrics.as_ref().map(MetricsServer::handle);
         if let Some(server) = self.metrics {
-            // Measures are read for as long as there is something to count, and their failure is not the gateway's.
+            // Metrics stay available until the end; their failure does not stop the gateway.
             self.background.tasks.spawn(async move {
                 if let Err(error) = server.run().await {
                     tracing::error!(%error, "measures are not served any more");
@@ -97,16 +98,16 @@ impl Instance {
     }
 }
 
-/// Without a place nothing is lost: what dead processes left behind then waits for the sweeper's grace period.
-async fn take_place(database: &Path, stores: &Stores) -> Option<Presence> {
-    Presence::take(database, async || look_after_the_dead(stores).await)
+/// A missing lock is harmless: leftovers of dead processes then wait for the sweeper's grace period.
+async fn take_server_lock(database: &Path, stores: &Stores) -> Option<ServerLock> {
+    ServerLock::take(database, async || clean_up_after_dead_processes(stores).await)
         .await
         .inspect_err(|error| tracing::debug!(%error, "the database's folder takes no locks"))
         .ok()
 }
 
-/// Takes the port of measures, where the configuration names one.
-fn metrics_server(config: &Config, measures: &Measures) -> anyhow::Result<Option<MetricsServer>> {
+/// Binds the metrics port, if one is configured.
+fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Option<MetricsServer>> {
     let (Some(listen), Some(exposition)) = (config.server.metrics_listen, measures.exposition()) else {
         return Ok(None);
     };
@@ -140,7 +141,7 @@ fn http_settings(config: &Config) -> HttpSettings {
     }
 }
 
-/// The HTTP layer's word for the configuration's.
+/// Converts the configuration's type to the HTTP layer's.
 pub fn wire_names(names: WireNamesConfig) -> WireNames {
     match names {
         WireNamesConfig::Interface => WireNames::Interface,

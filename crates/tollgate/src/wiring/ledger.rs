@@ -18,24 +18,24 @@ use domain::observability::Metrics;
 use super::{Background, Stores};
 use crate::config::Config;
 
-/// The time between two looks for journals of processes that died.
+/// The interval of the search for journals of dead processes.
 const RECOVER_EVERY: Duration = Duration::from_secs(1);
-/// The longest time between two signs of life, and their least number before a process counts as lost.
+/// The maximum interval of heartbeats, and their minimum number before a process counts as lost.
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
 const HEARTBEATS: u32 = 8;
-/// How long an instance that ends waits for a store that is away: somewhat less than for everything.
+/// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
-/// How long a command waits for charges of running servers, and how often it looks.
+/// The time that a command waits for running servers to fold their journals, and its poll interval.
 const SETTLE_WITHIN: Duration = Duration::from_secs(1);
 const SETTLE_STEP: Duration = Duration::from_millis(10);
-/// The size of a segment, and the largest entry: a record with the messages to its destinations.
+/// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
 const SEGMENT_BYTES: u64 = 16 << 20;
 const MAX_PAYLOAD_BYTES: usize = 2 << 20;
-/// The same under a limit on the size of files.
+/// The size of a segment under a limit on file sizes.
 const SMALL_SEGMENT_BYTES: u64 = 128 << 10;
 const SMALL_PAYLOAD_BYTES: usize = 24 << 10;
 
-/// Recovers the journals of dead processes, creates the journal of this one and starts the work beside requests.
+/// Recovers the journals of dead processes, creates the journal of this one and starts the background tasks.
 ///
 /// # Errors
 /// The journal's folder cannot be created, or the store cannot be written.
@@ -51,7 +51,7 @@ pub async fn start(
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     let orphans = LocalJournals::new(path, store_id, config.journal.keep);
     let recover = RecoverJournals::new(Arc::clone(&store), Arc::new(orphans), config.unknown_usage);
-    // Nothing is served before the charges of those that died count.
+    // The charges of dead processes count before the first request.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
     count(&*metrics, &report);
     let local = LocalJournalSettings {
@@ -66,7 +66,7 @@ pub async fn start(
             JournalSettings { segment_bytes, max_payload_bytes, max_unfolded_bytes, ..JournalSettings::default() };
         LocalJournal::create(path, stores.ids.process_id(), local, settings, &ports)
     };
-    // The process may be forbidden to write files of the usual size.
+    // A resource limit may forbid files of the usual size.
     let journal =
         create(SEGMENT_BYTES, MAX_PAYLOAD_BYTES).or_else(|_| create(SMALL_SEGMENT_BYTES, SMALL_PAYLOAD_BYTES));
     let journal = journal.with_context(|| format!("the journal folder {} cannot be created", path.display()))?;
@@ -75,11 +75,11 @@ pub async fn start(
     let settings = LedgerSettings { heartbeat, ..LedgerSettings::default() };
     let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), limits, settings));
     run(Arc::clone(&ledger), background);
-    look_after_others(recover, forget_processes(config, stores).await?, metrics, background);
+    recover_journals_of_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
 }
 
-/// Lists and forgets processes whose journals are gone.
+/// Returns the use case that lists and forgets processes without a journal.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -91,10 +91,11 @@ pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Resul
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
 }
 
-/// Brings the store up to date for a command that shows money or usage: folds the journals of dead processes, and waits
-/// a moment for the living ones of this machine to fold what is in theirs.
+/// Updates the store for a command that shows money or usage: folds the journals of dead processes, and waits briefly
+/// until the running ones of this machine have folded theirs.
 ///
 /// # Errors
+/// The journals or the store cannot be read.
 /// The journals or the store cannot be read.
 pub async fn settle_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
     if config.storage.read_only {
@@ -123,8 +124,8 @@ fn run(ledger: Arc<JournaledLedger>, background: &Background) {
     background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), &TokioTimer, CLOSE_WITHIN).await });
 }
 
-/// Another process may die at any time, on this machine or with another one.
-fn look_after_others(
+/// Recovers journals continuously: another process may die at any time, on this machine or with another one.
+fn recover_journals_of_others(
     recover: RecoverJournals,
     forget: ForgetProcesses,
     metrics: Arc<dyn Metrics>,

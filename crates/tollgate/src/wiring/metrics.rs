@@ -1,4 +1,4 @@
-//! Measures: who counts what, and who reads it.
+//! The metrics of the process: their recorders and their exposition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use super::{Background, Stores, directory};
 use crate::config::Config;
 use crate::telemetry::{LOG, accept_pauses};
 
-/// How often the outbox is looked at.
+/// The poll interval of the outbox.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
-/// The measures of this process; none are taken where nobody can read them.
+/// The metrics of this process; disabled without a listener.
 #[derive(Clone)]
-pub struct Measures(Option<Arc<PrometheusMetrics>>);
+pub struct ProcessMetrics(Option<Arc<PrometheusMetrics>>);
 
-impl Measures {
-    /// Those that the configuration asks for.
+impl ProcessMetrics {
+    /// Creates the metrics according to the configuration.
     pub fn new(config: &Config) -> Self {
         Self(config.server.metrics_listen.map(|_| {
             let endpoints = directory(config);
@@ -48,7 +48,7 @@ impl Measures {
         }))
     }
 
-    /// Who counts Decisions requests.
+    /// Returns the recorder for Decisions requests.
     pub fn metrics(&self) -> Arc<dyn Metrics> {
         match &self.0 {
             Some(metrics) => Arc::clone(metrics) as Arc<dyn Metrics>,
@@ -56,20 +56,20 @@ impl Measures {
         }
     }
 
-    /// Who counts at the edge.
+    /// Returns the recorder for the HTTP layer.
     pub fn recorder(&self) -> Arc<dyn Recorder> {
         match &self.0 {
-            Some(metrics) => Arc::new(Edge(Arc::clone(metrics))),
+            Some(metrics) => Arc::new(HttpRecorder(Arc::clone(metrics))),
             None => Arc::new(NoRecorder),
         }
     }
 
-    /// Who writes all of it down.
+    /// Returns the exposition for the metrics listener.
     pub fn exposition(&self) -> Option<Arc<dyn Exposition>> {
         self.0.as_ref().map(|metrics| Arc::new(Text(Arc::clone(metrics))) as Arc<dyn Exposition>)
     }
 
-    /// Shows the places and the memory that operations and their bodies take.
+    /// Reports the operations in flight and the memory of their bodies.
     pub fn watch_admission(&self, application: &Application) {
         let (memory, counts) = (application.body_memory(), application.in_flight_counts());
         let help = "Bytes that request bodies take, packed and unpacked";
@@ -86,7 +86,7 @@ impl Measures {
         });
     }
 
-    /// Shows the threads that read and filter large requests.
+    /// Reports the threads that parse and filter large requests.
     pub fn watch_workers(&self, status: impl Fn() -> WorkerStatus + Clone + Send + Sync + 'static) {
         let (threads, busy, waiting) = (status.clone(), status.clone(), status.clone());
         let (rejected, abandoned) = (status.clone(), status);
@@ -102,7 +102,7 @@ impl Measures {
         self.watch(|| Reading::counter("scan_queue_abandoned", help, move || abandoned().abandoned));
     }
 
-    /// Shows the bytes that the records of workspaces take in a day.
+    /// Reports the size of usage records per workspace and day.
     pub fn watch_records(
         &self,
         limit: Option<u64>,
@@ -117,7 +117,7 @@ impl Measures {
         self.watch(|| Reading::counter("record_rejections", help, move || rejected().rejected));
     }
 
-    /// Shows how every endpoint is throttled.
+    /// Reports the throttling of each endpoint.
     pub fn watch_throttling(
         &self,
         endpoints: &Arc<EndpointDirectory>,
@@ -158,7 +158,7 @@ impl Measures {
         }
     }
 
-    /// Shows the database's connections.
+    /// Reports the database connections.
     pub fn watch_database(&self, database: Database) {
         let of_busy = database.clone();
         self.watch(|| Reading {
@@ -187,7 +187,7 @@ impl Measures {
         });
     }
 
-    /// Shows the connections of clients.
+    /// Reports the client connections.
     pub fn watch_connections(&self, connections: Connections) {
         let (of_limit, of_evictions) = (connections.clone(), connections.clone());
         self.watch(|| Reading {
@@ -211,7 +211,7 @@ impl Measures {
         self.watch(|| Reading::counter("connections_evicted", help, move || of_evictions.gave_way()));
     }
 
-    /// Shows the database's write-ahead log.
+    /// Reports the database's write-ahead log.
     pub fn watch_log(&self, database: Database) {
         let (of_bytes, of_ends) = (database.clone(), database.clone());
         let help = "Length of the database's write-ahead log when it was last looked at, in bytes";
@@ -235,7 +235,7 @@ impl Measures {
         });
     }
 
-    /// Shows the caches of keys and of policies.
+    /// Reports the caches of keys and policies.
     pub fn watch_caches(&self, keys: Arc<CachedKeyGrants>, policies: Arc<CachedPolicies>) {
         let standings = move || [("keys", keys.standing()), ("policies", policies.standing())];
         let of_entries = standings.clone();
@@ -264,7 +264,7 @@ impl Measures {
         });
     }
 
-    /// Reports the journal. Metrics outlive the server and do not keep the ledger.
+    /// Reports the journal. The weak reference lets the ledger end before the metrics do.
     pub fn watch_journal(&self, ledger: &Arc<JournaledLedger>) {
         let gauge = |name, help, read: fn(&JournaledLedger) -> u64| {
             let ledger = Arc::downgrade(ledger);
@@ -285,13 +285,13 @@ impl Measures {
         self.watch(|| Reading::counter("journal_omitted_traces", help, omitted));
     }
 
-    /// Shows what retention cannot remove.
+    /// Reports records that retention cannot remove.
     pub fn watch_retention(&self, unreadable: impl Fn() -> u64 + Send + Sync + 'static) {
         let help = "Usage records that are old enough to be removed and cannot be read, at the last look";
         self.watch(|| Reading::gauge("retention_unreadable_records", help, unreadable));
     }
 
-    /// Looks at the outbox every few seconds, beside requests, until the instance ends.
+    /// Polls the outbox in the background until the instance ends.
     pub fn watch_outbox(&self, stores: &Stores, background: &Background) {
         let Some(metrics) = self.0.clone() else { return };
         let outbox = SeaOrmOutbox::new(stores.database.clone());
@@ -314,7 +314,7 @@ impl Measures {
     }
 }
 
-/// Shows the bounds on operations and on their bodies.
+/// Reports the limits on operations and on their bodies.
 fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
     let help = "Operations that may be at work; more are refused";
     metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || number(admission.max_in_flight)));
@@ -339,7 +339,7 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Shows the file descriptors of the process.
+/// Reports the file descriptors of the process.
 fn watch_descriptors(metrics: &PrometheusMetrics) {
     let help = "Open file descriptors of the process";
     metrics.watch_process(Reading::gauge("process_open_fds", help, || open_descriptors().unwrap_or_default()));
@@ -368,17 +368,17 @@ fn of_endpoint(index: usize, endpoint: &Endpoint, value: u64) -> Sample {
     labelled(labels, value)
 }
 
-/// A share from 0 to 1 in millionths.
+/// Converts a fraction between 0 and 1 to millionths.
 fn millionths(share: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share is from 0 to 1")]
     let millionths = (share.clamp(0.0, 1.0) * 1e6).round() as u64;
     millionths
 }
 
-/// The edge's word for it.
-struct Edge(Arc<PrometheusMetrics>);
+/// The recorder of the HTTP layer.
+struct HttpRecorder(Arc<PrometheusMetrics>);
 
-impl Recorder for Edge {
+impl Recorder for HttpRecorder {
     fn entered(&self) {
         self.0.edge().entered();
     }

@@ -1,4 +1,4 @@
-//! Endpoint prices that are probably typed in another unit than they are read in.
+//! Detection of endpoint prices that were probably entered in another unit.
 
 use domain::model::Model;
 use domain::money::Price;
@@ -7,7 +7,7 @@ use domain::routing::Endpoint;
 /// Prices that differ by more than this factor are reported.
 const FACTOR: u32 = 100;
 
-/// A warning for each price of an endpoint that differs from the catalogue's for its model by more than a factor of 100.
+/// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100.
 pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'a Model>) -> Vec<String> {
     let row = rows.into_iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
     let (Some(row), Some(own)) = (row, endpoint.prices) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The probes of readiness.
+//! The readiness probes.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use domain::budget::JournaledLedger;
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 
-/// Probes the database. It is bridged while known keys are served from memory.
+/// Probes the database. The failure is bridged while known keys are served from memory.
 pub struct DatabaseProbe {
     database: Database,
     watcher: Arc<ChangeWatcher>,
 }
 
 impl DatabaseProbe {
-    /// `watcher` knows how long ago the database was read.
+    /// Creates a probe; `watcher` knows the time of the last successful read.
     pub fn new(database: Database, watcher: Arc<ChangeWatcher>) -> Self {
         Self { database, watcher }
     }
@@ -37,7 +37,7 @@ impl HealthProbe for DatabaseProbe {
     }
 }
 
-/// Whether the journal takes entries.
+/// Probes whether the journal accepts entries.
 pub struct JournalProbe(pub Arc<JournaledLedger>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Providers and endpoints as the configuration names them, and the sandbox.
+//! The configured providers and endpoints, and the sandbox.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -19,19 +19,19 @@ use http::header::AUTHORIZATION;
 use super::endpoints;
 use crate::config::{Config, Environment, ModelLocationConfig, ProviderConfig, ProxyConfig, ResponseWrapperConfig};
 
-/// Who is called, and which models they serve.
+/// The providers with their endpoints.
 pub struct Upstreams {
-    /// Hands calls to the provider of their endpoint.
+    /// Calls the provider of an endpoint.
     pub provider: Arc<dyn DecisionProvider>,
-    /// Every endpoint: those of the configuration in their order, then the sandbox's.
+    /// Every endpoint: the configured ones in their order, then the sandbox's.
     pub endpoints: Arc<EndpointDirectory>,
 }
 
 impl Upstreams {
-    /// Reads the providers' secrets and builds their clients; connects to nobody.
+    /// Reads the providers' secrets and builds their clients, without connecting.
     ///
     /// # Errors
-    /// A secret is missing, or a provider's settings cannot be used.
+    /// A secret is missing, or a provider's settings are invalid.
     pub fn build(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
@@ -59,7 +59,7 @@ fn build(
     Ok(http_provider(clients.of(provider)?, provider.wire, settings)?)
 }
 
-/// The wire's own settings, and over them what is configured.
+/// Returns the wire's default settings with the configured overrides.
 fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Result<ProviderSettings> {
     let api_key = provider.api_key.as_ref().map(|source| source.read(environment)).transpose()?;
     let usual = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
@@ -89,14 +89,14 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
     })
 }
 
-/// Threads that serve, and so call providers.
+/// Returns the number of threads that call providers.
 fn threads(config: &Config) -> usize {
     let processors = || thread::available_parallelism().map_or(1, NonZero::get);
     config.server.workers.unwrap_or_else(processors)
 }
 
-/// Clients by the file of certificate authorities: reading the platform's takes a while, so it is done once for all
-/// providers that trust the same.
+/// Clients by certificate file. Reading the platform's certificates is slow, so providers with the same file share a
+/// client configuration.
 struct Clients<'a> {
     proxy: &'a ProxyConfig,
     pools: usize,
@@ -125,7 +125,7 @@ impl Clients<'_> {
     }
 }
 
-/// The provider's own settings of its connections and answers.
+/// Applies the provider's settings for connections and responses.
 fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
     let timeout = provider.http2_ping_timeout;
     settings.connect_timeout = provider.connect_timeout;

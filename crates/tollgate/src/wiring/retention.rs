@@ -1,4 +1,4 @@
-//! Schedules retention.
+//! The schedule of retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use adapters_system::TokioTimer;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts, RetentionPolicy};
 use domain::system::{Randomness, TimeSource};
 
-use super::{Background, Measures, Stores};
+use super::{Background, ProcessMetrics, Stores};
 
-/// The time between two rounds.
+/// The interval of retention.
 const EVERY: Duration = Duration::from_hours(1);
-/// The most that is added to it, so that several processes do not begin at once.
+/// The maximum random addition to it, so that several processes do not start simultaneously.
 const JITTER: Duration = Duration::from_mins(10);
 
-/// Removes old rows at once and then about every hour, until the instance ends.
+/// Removes old rows immediately and then about every hour, until the instance ends.
 pub fn start(
     policy: RetentionPolicy,
     stores: &Stores,
     random: Arc<dyn Randomness>,
     background: &Background,
-    measures: &Measures,
+    measures: &ProcessMetrics,
 ) {
     if policy.is_none() {
         return;
@@ -33,7 +33,7 @@ pub fn start(
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
     };
     let retention = Arc::new(ApplyRetention::new(ports, policy));
-    // Metrics outlive the server, and what they held would keep the database open.
+    // A weak reference: the metrics outlive the server and would keep the database open.
     let watched = Arc::downgrade(&retention);
     measures
         .watch_retention(move || watched.upgrade().map(|retention| retention.unreadable_records()).unwrap_or_default());
@@ -49,7 +49,7 @@ pub fn start(
     });
 }
 
-/// The part of [`JITTER`] that a random number stands for.
+/// Maps a random number to a part of [`JITTER`].
 fn jitter(random: u64) -> Duration {
     let upper = u32::try_from(random >> 32).unwrap_or(u32::MAX);
     JITTER.mul_f64(f64::from(upper) / f64::from(u32::MAX))

@@ -1,4 +1,4 @@
-//! The router's settings, and what it draws lots with.
+//! The settings, the random source and the health board of routing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use domain::system::Randomness;
 use super::throttling::HEARTBEAT;
 use crate::config::{Config, ModelConfig};
 
-/// The last part of `limits.request_timeout_ms`, in which a request is recorded and no attempt runs any more.
+/// The end of `limits.request_timeout_ms` that is reserved for recording a request; no attempt runs in it.
 const RECORD_TIME: Duration = Duration::from_millis(250);
-/// That part is no more than one in so many of the whole.
+/// The maximum of that time, as a fraction of the whole: one in this many.
 const RECORD_SHARE: u32 = 20;
 
-/// The router's settings.
+/// Returns the settings of routing.
 pub fn settings(config: &Config) -> RouterSettings {
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     let record_time = (config.limits.request_timeout / RECORD_SHARE).min(RECORD_TIME);
@@ -35,7 +35,7 @@ pub fn settings(config: &Config) -> RouterSettings {
     }
 }
 
-/// From the configured seed, or from the machine's.
+/// Returns a random source with the configured seed, or with a random one.
 ///
 /// # Errors
 /// The machine's random source failed.
@@ -46,13 +46,13 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
     })
 }
 
-/// The health of every endpoint, without a report yet.
+/// Returns a health board of every endpoint, without observations.
 pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
     let pauses = PauseDetector::new(HEARTBEAT, config.throttling.pause_tolerance);
     Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling.policy, pauses))
 }
 
-/// Which options of a model have no effect, and why.
+/// Returns the reason why options of a model have no effect.
 pub fn idle_options(
     model: &ModelConfig,
     catalogue: &CatalogueSnapshot,
@@ -64,7 +64,7 @@ pub fn idle_options(
         Some(resolved) => {
             return Some(format!("all: {name} is another name of {}, and options go by the id", resolved.model.id));
         }
-        // A sandbox model needs no row.
+        // A sandbox model needs no catalogue row.
         None => usize::from(endpoints.sandbox(name.as_str()).is_some()),
     };
     match serving {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_those_of_the_configuration() {
+    fn settings_follow_configuration() {
         let shipped = settings(&read(""));
         let deadline = Duration::from_millis(59_750);
         let max_record_bytes_per_day = Some(1 << 30);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_draws_repeatable_and_none_does_not() {
+    fn randomness_repeats_only_with_seed() {
         let draw = |config: &Config| randomness(config).unwrap().next_u64();
         let seeded = read("[routing]\nseed = 7\n");
         assert_eq!(draw(&seeded), draw(&seeded));
@@ -148,20 +148,20 @@ mod tests {
     }
 
     #[test]
-    fn options_that_do_nothing_are_told() {
+    fn idle_options_are_reported() {
         let rows = vec![row("a/one", "a/one-20260101"), row("a/two", "a/two"), row("a/none", "a/none")];
         let catalogue = CatalogueSnapshot::build(rows);
         let endpoint = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let sandbox = Endpoint::new("sandbox/x".parse().unwrap(), "sandbox".parse().unwrap(), Wire::Sandbox, "x");
         let endpoints = vec![endpoint("a/one-20260101"), endpoint("a/two"), endpoint("a/two"), sandbox];
         let endpoints = EndpointDirectory::new(endpoints);
-        let told = |lines: &str| {
+        let idle_reason = |lines: &str| {
             let config = read(&format!("[[models]]\n{lines}\n"));
             idle_options(&config.models[0], &catalogue, &endpoints)
         };
-        assert_eq!(told("model = \"a/one\"\nsingle_flight = \"each\""), None, "its endpoint has the canonical slug");
-        assert_eq!(told("model = \"a/two\"\nhedge = true"), None);
-        assert_eq!(told("model = \"sandbox/x\"\nsingle_flight = \"each\""), None);
+        assert_eq!(idle_reason("model = \"a/one\"\nsingle_flight = \"each\""), None, "its endpoint has the canonical slug");
+        assert_eq!(idle_reason("model = \"a/two\"\nhedge = true"), None);
+        assert_eq!(idle_reason("model = \"sandbox/x\"\nsingle_flight = \"each\""), None);
         for (lines, expected) in [
             ("model = \"a/one\"\nhedge = true", "hedge: a/one has one endpoint"),
             ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),
@@ -170,7 +170,7 @@ mod tests {
             ("model = \"a/none\"", "no endpoint serves a/none; the nearest"),
             ("model = \"a/tow\"", "the nearest model that is served is a/two"),
         ] {
-            let message = told(lines).unwrap();
+            let message = idle_reason(lines).unwrap();
             assert!(message.contains(expected), "{message}");
         }
     }

@@ -1,4 +1,4 @@
-//! Use cases behind HTTP, each with the adapters that it needs.
+//! The use cases behind HTTP with their adapters.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -25,34 +25,35 @@ use domain::usage::{FindRecord, PendingRecords};
 
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
-    Background, Measures, Stores, Upstreams, broadcast, configured_endpoints, ledger, minimal_rows, price_warnings,
-    refusals, retention, router,
+    Background, ProcessMetrics, Stores, Upstreams, broadcast, configured_endpoints, denied_changes, ledger,
+    minimal_rows, price_warnings, retention, router,
 };
 use crate::config::{Config, Environment};
 
-/// How many keys are kept in memory.
+/// The maximum number of cached keys.
 const CACHED_KEYS: u64 = 100_000;
-/// How many pairs of a workspace's guardrail and a key's are kept in memory, compiled.
+/// The maximum number of cached policies, one per pair of workspace guardrail and key guardrail.
 const CACHED_POLICIES: u64 = 10_000;
-/// The time after which the change feed is read again before a cached key is used; a second is promised.
+/// The age of the change feed's last read from which it is read again before a cached key is used; a second is
+/// documented.
 const RECHECK_AFTER: Duration = Duration::from_millis(900);
 
-/// Builds every use case, and starts what runs beside requests.
+/// Builds every use case and starts the background tasks.
 ///
 /// # Errors
-/// A provider's settings cannot be used, or the catalogue cannot be read.
+/// A provider's settings are invalid, or the catalogue cannot be read.
 pub async fn services(
     config: &Config,
     environment: &Environment,
     stores: &Stores,
     background: &Background,
-    measures: &Measures,
+    measures: &ProcessMetrics,
 ) -> anyhow::Result<Services> {
     let Upstreams { provider, endpoints } = Upstreams::build(config, environment)?;
     let clock = || Arc::clone(&stores.clock);
     let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
-    // Before anything is loaded that follows it.
+    // The feed's position must be known before anything that follows it is loaded.
     watcher.refresh().await.context("the change feed cannot be read")?;
     let live = LiveCatalogue::load(
         Arc::clone(&stores.models),
@@ -92,7 +93,7 @@ pub async fn services(
         None => (Arc::new(ReadOnlyLedger), reports.clone()),
     };
     let random = router::randomness(config)?;
-    let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
+    let refusals = (!config.storage.read_only).then(|| denied_changes::start(stores, background));
     if !config.storage.read_only {
         stores.checkpoint_beside_requests().await?;
         retention::start(config.retention, stores, Arc::clone(&random), background, measures);
@@ -121,7 +122,7 @@ pub async fn services(
     measures.watch_database(stores.database.clone());
     measures.watch_log(stores.database.clone());
     let submit_decision = Arc::new(SubmitDecision::new(decide, router::settings(config)));
-    // Metrics outlive the server; a ledger that they held would never end.
+    // A weak reference: the metrics outlive the server and would keep the ledger open.
     let weak = Arc::downgrade(&submit_decision);
     let records = move || weak.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
     measures.watch_records(config.limits.workspace_record_bytes_per_day, records);
@@ -159,8 +160,8 @@ pub async fn services(
     })
 }
 
-/// Starts the threads that read and filter large requests.
-fn workers(config: &Config, measures: &Measures) -> anyhow::Result<Arc<dyn Workers>> {
+/// Starts the threads that parse and filter large requests.
+fn workers(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn Workers>> {
     let threads = config.limits.scan_threads.unwrap_or_else(|| available_parallelism().map_or(2, usize::from));
     let settings = WorkerSettings { threads, queue_per_owner: config.limits.scan_queue_per_workspace };
     let workers = FairWorkers::start(settings).context("failed to start the threads of limits.scan_threads")?;
@@ -206,7 +207,7 @@ fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
     PromoteContainerFile::new(ports, limits)
 }
 
-/// An endpoint that nobody gave a price is served for nothing: an operator should hear of it before the bill does.
+/// Warns about endpoints without prices, which are served for free.
 fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     let minimal = minimal_rows(&config.endpoints);
@@ -222,7 +223,7 @@ fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
     }
 }
 
-/// A price in the wrong unit bills a million times too much or too little.
+/// Warns about prices in the wrong unit, which bill a million times too much or too little.
 fn warn_of_prices(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     for endpoint in configured_endpoints(config) {
@@ -237,7 +238,7 @@ fn warn_of_prices(config: &Config, live: &LiveCatalogue) {
     }
 }
 
-/// A misspelt model would never be hedged nor shared, and nobody would see it.
+/// Warns about options of misspelt models, which have no effect.
 fn warn_of_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
     for model in &config.models {
         if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {

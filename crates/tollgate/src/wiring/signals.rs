@@ -1,23 +1,23 @@
-//! What the operating system tells the process.
+//! The signals of the operating system.
 
 use std::convert::Infallible;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The number of `SIGXFSZ` on every Unix that this service knows.
+/// The number of `SIGXFSZ` on all supported Unix systems.
 const SIGXFSZ: i32 = 25;
 
-/// Takes over the signal of a file that outgrows the process's limit: its default is death, but a write that fails is
-/// an error that can be told. Lasts as long as the process.
+/// Handles the signal for exceeding the file size limit: its default kills the process, while a failed write can be
+/// reported. The handler stays for the life of the process.
 ///
 /// # Errors
-/// The signal cannot be taken over.
+/// The handler cannot be installed.
 pub fn outlive_file_size_limit() -> std::io::Result<()> {
-    // The handler stays when its listener is dropped.
+    // The handler stays installed after its listener is dropped.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// The signals whose default is the end of the process and which mean nothing to a server.
+/// Signals that kill a process by default and have no meaning for a server.
 pub struct IgnoredSignals {
     hangup: Signal,
     user1: Signal,
@@ -25,10 +25,10 @@ pub struct IgnoredSignals {
 }
 
 impl IgnoredSignals {
-    /// Takes over `SIGHUP`, `SIGUSR1` and `SIGUSR2`, for as long as the process lives.
+    /// Handles `SIGHUP`, `SIGUSR1` and `SIGUSR2` for the life of the process.
     ///
     /// # Errors
-    /// A signal cannot be taken over.
+    /// A handler cannot be installed.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
@@ -37,7 +37,7 @@ impl IgnoredSignals {
         })
     }
 
-    /// Logs a line for each of them. Cancel-safe.
+    /// Logs each signal. Cancel-safe.
     pub async fn log_each(&mut self) -> Infallible {
         loop {
             let signal = tokio::select! {
@@ -50,23 +50,23 @@ impl IgnoredSignals {
     }
 }
 
-/// Waits for somebody who wants the process to end.
+/// The signals that stop the process.
 pub struct Shutdown {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Shutdown {
-    /// Takes over `SIGTERM` and `SIGINT`.
+    /// Handles `SIGTERM` and `SIGINT`.
     ///
     /// # Errors
-    /// A signal cannot be taken over.
+    /// A handler cannot be installed.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
     /// Returns the name of the next signal. Cancel-safe.
-    pub async fn asked(&mut self) -> &'static str {
+    pub async fn next_signal(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

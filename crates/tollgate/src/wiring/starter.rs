@@ -1,23 +1,23 @@
-//! The catalogue that a new database begins with.
+//! The initial catalogue of a new database.
 
 use anyhow::Context;
 use domain::audit::{Actor, AuditDraft};
 use domain::json::Json;
 use domain::model::{CatalogueChange, Model, ModelRepository};
 
-/// The rows that ship with the binary, in the public shape.
+/// The rows shipped with the binary, in the public format.
 pub const STARTER_CATALOGUE: &str = include_str!("../../assets/starter-catalogue.json");
 
-/// The rows that ship with the binary.
+/// Parses the rows shipped with the binary.
 ///
 /// # Errors
-/// Never, as a test shows.
+/// The rows are invalid; a test excludes this.
 pub fn starter_rows() -> anyhow::Result<Vec<Model>> {
     catalogue_json::read_rows(STARTER_CATALOGUE).context("the starter catalogue cannot be read")
 }
 
-/// Puts the starter catalogue into a database whose catalogue was never changed. One that was emptied by an import
-/// stays as the import left it.
+/// Adds the starter catalogue to a database whose catalogue was never changed. A catalogue emptied by an import stays
+/// empty.
 ///
 /// # Errors
 /// The store failed.
@@ -26,7 +26,7 @@ pub async fn fill_empty_catalogue(models: &dyn ModelRepository) -> anyhow::Resul
         return Ok(());
     }
     let change = CatalogueChange { upsert: starter_rows()?, remove: Vec::new() };
-    // Where it is not applied, another process has just done it.
+    // A rejected change means that another process has just added it.
     let audit = AuditDraft::done(&Actor::system(), "catalogue.starter", "catalogue", Json::object([]));
     models.apply(&change, 0, &audit).await.context("the starter catalogue cannot be stored")?;
     Ok(())
@@ -40,7 +40,7 @@ mod tests {
     use domain::routing::TokenPrices;
 
     #[test]
-    fn the_starter_catalogue_is_sound() {
+    fn starter_catalogue_is_valid() {
         let rows = starter_rows().unwrap();
         assert_eq!(CatalogueSnapshot::check(&rows), Ok(()));
         for row in &rows {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn decision_models_of_several_vendors_are_in_it() {
+    fn starter_catalogue_has_decision_models_of_several_vendors() {
         let rows = starter_rows().unwrap();
         let mut vendors: Vec<&str> =
             rows.iter().filter(|row| row.serves_decisions()).map(|row| row.id.author()).collect();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_output_but_film_is_in_it() {
+    fn starter_catalogue_has_every_output_modality_except_video() {
         let rows = starter_rows().unwrap();
         for modality in Modality::ALL.into_iter().filter(|modality| *modality != Modality::Video) {
             assert!(rows.iter().any(|row| row.architecture.outputs().contains(modality)), "{modality:?}");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sandbox_model_is_in_it_at_its_price() {
+    fn starter_catalogue_has_sandbox_models_at_their_prices() {
         let rows = starter_rows().unwrap();
         let endpoints = SandboxProvider::endpoints();
         assert_eq!(endpoints.len(), 9);

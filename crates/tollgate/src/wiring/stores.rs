@@ -1,4 +1,4 @@
-//! The stores behind their ports, opened and brought up to date.
+//! The stores behind their ports.
 
 use std::sync::Arc;
 
@@ -24,16 +24,16 @@ use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository}
 use super::{directory, minimal_rows, starter};
 use crate::config::{Config, StorageConfig};
 
-/// What to do about the database's schema.
+/// The treatment of the database's schema at open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
-    /// Bring it up to date, and fill an empty catalogue.
+    /// Migrates it, and fills an empty catalogue.
     UpToDate,
-    /// Leave it as it is.
+    /// Leaves it unchanged.
     AsItIs,
 }
 
-/// Every store, and what use cases need beside them.
+/// Every store, with the ports that use cases need in addition.
 #[derive(Clone)]
 pub struct Stores {
     /// The database itself.
@@ -42,17 +42,17 @@ pub struct Stores {
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// Keys.
     pub keys: Arc<dyn ApiKeyRepository>,
-    /// What keys grant, straight from the database.
+    /// The grants of keys, read from the database without a cache.
     pub grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// Which keys hold them.
+    /// The assignments of guardrails to keys.
     pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
     pub models: Arc<dyn ModelRepository>,
-    /// Usage records, as they are read.
+    /// Usage records, for reads.
     pub usage: Arc<dyn UsageRepository>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
@@ -69,10 +69,10 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Opens the stores; makes folders and database where they are missing and may be made.
+    /// Opens the stores; creates missing folders and a missing database if that is permitted.
     ///
     /// # Errors
-    /// A store cannot be opened or brought up to date.
+    /// A store cannot be opened or migrated.
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let storage = &config.storage;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -110,27 +110,27 @@ impl Stores {
         Ok(stores)
     }
 
-    /// Takes the copying of the database's log off the path of requests, until the database is closed. For a process that
-    /// serves; those that live for one command leave it to SQLite.
+    /// Checkpoints the write-ahead log in the background until the database is closed, so that requests do not. Only
+    /// servers need this; commands leave it to SQLite.
     ///
     /// # Errors
-    /// The database's connection cannot be had.
+    /// The database connection cannot be opened.
     pub async fn checkpoint_beside_requests(&self) -> anyhow::Result<()> {
         let followed = self.database.checkpoint_beside_requests(LogBounds::default());
         followed.await.context("the database's log cannot be looked after")
     }
 
-    /// Finds records, also those that a server of this machine charged a moment ago.
+    /// Returns the lookup of records, including records that a server of this machine has just charged.
     pub fn find_record(&self) -> FindRecord {
         FindRecord::new(Arc::clone(&self.usage), None, Arc::clone(&self.clock), Arc::new(TokioTimer))
     }
 
-    /// Reads the amounts of limits, and audits the ledger.
+    /// Returns the reports on limits and the audit of the ledger.
     pub fn reports(&self) -> SeaOrmLedgerReports {
         SeaOrmLedgerReports::new(self.database.clone())
     }
 
-    /// Makes keys.
+    /// Returns the use case that creates keys.
     pub fn create_api_key(&self) -> CreateApiKey {
         CreateApiKey::new(
             Arc::clone(&self.keys),
@@ -140,7 +140,7 @@ impl Stores {
         )
     }
 
-    /// What manages guardrails, for a command: over the catalogue as it is now.
+    /// Returns the ports for managing guardrails, with the names of the current catalogue.
     ///
     /// # Errors
     /// The catalogue cannot be read.
@@ -152,7 +152,7 @@ impl Stores {
         Ok(self.guardrail_ports_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
     }
 
-    /// What manages guardrails that can name these models and providers.
+    /// Returns the ports for managing guardrails with these known names.
     pub fn guardrail_ports_over(&self, names: KnownNames) -> GuardrailPorts {
         GuardrailPorts {
             guardrails: Arc::clone(&self.guardrails),
@@ -163,12 +163,12 @@ impl Stores {
         }
     }
 
-    /// Makes workspaces.
+    /// Returns the use case that creates workspaces.
     pub fn create_workspace(&self) -> CreateWorkspace {
         CreateWorkspace::new(Arc::clone(&self.workspaces), Arc::clone(&self.clock), Arc::clone(&self.ids))
     }
 
-    /// Makes the first workspace and management key.
+    /// Returns the use case that creates the first workspace and management key.
     pub fn bootstrap(&self) -> BootstrapInstance {
         BootstrapInstance::new(
             Arc::clone(&self.workspaces),
@@ -178,7 +178,7 @@ impl Stores {
         )
     }
 
-    /// Imports catalogue rows.
+    /// Returns the use case that imports catalogue rows.
     pub fn import_catalogue(&self) -> ImportCatalogue {
         ImportCatalogue::new(Arc::clone(&self.models))
     }
@@ -194,7 +194,7 @@ fn settings(storage: &StorageConfig) -> StorageSettings {
     }
 }
 
-/// Applies what is missing, so that an up-to-date database (a read-only one too) needs no write.
+/// Applies missing migrations; an up-to-date database, for example a read-only one, needs no write.
 async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
     let file = storage.file.display();
     let states = database.migration_status().await.with_context(|| format!("the schema of {file} cannot be read"))?;

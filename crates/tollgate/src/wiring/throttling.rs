@@ -1,5 +1,4 @@
-//! Logs which endpoints are throttled and which recovered, and keeps the heartbeat by which pauses of the process are
-//! detected.
+//! Logs throttled and recovered endpoints, and runs the heartbeat that detects pauses of the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +7,15 @@ use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 
-/// The period at which endpoints are checked for the log.
+/// The interval of the check for the log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// The period of the heartbeat.
+/// The interval of the heartbeat.
 pub const HEARTBEAT: Duration = Duration::from_millis(100);
-/// The rejection probability below which an endpoint has recovered: lower than the one from which it is throttled, so
-/// that the log does not repeat itself.
+/// The rejection probability below which an endpoint has recovered: lower than the throttling threshold, to avoid
+/// alternating log lines.
 const RECOVERED_BELOW: f64 = 0.05;
 
-/// Takes a heartbeat until it is cancelled.
+/// Runs the heartbeat until it is cancelled.
 pub async fn keep_heartbeat(health: Arc<HealthBoard>, clock: Arc<dyn Clock>, cancelled: CancellationToken) {
     loop {
         if let Some(pause) = health.pauses().beat(clock.monotonic(), clock.now()) {
@@ -36,7 +35,7 @@ pub struct ThrottleLog {
     throttled: Vec<bool>,
 }
 
-/// An endpoint that is throttled or recovered since the last check.
+/// A change of an endpoint since the last check.
 struct Change<'a> {
     endpoint: &'a Endpoint,
     throttling: ThrottleView,
@@ -44,7 +43,7 @@ struct Change<'a> {
 }
 
 impl ThrottleLog {
-    /// Begins with no endpoint throttled.
+    /// Creates a log with no endpoint throttled.
     pub fn new(endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>) -> Self {
         Self { throttled: vec![false; endpoints.all().len()], endpoints, health }
     }
@@ -60,7 +59,7 @@ impl ThrottleLog {
         }
     }
 
-    /// The changes since the last check.
+    /// Returns the changes since the last check.
     fn changes(&mut self, now: Duration) -> Vec<Change<'_>> {
         let mut changes = Vec::new();
         for (endpoint, was_throttled) in self.endpoints.all().iter().zip(&mut self.throttled) {

@@ -16,9 +16,9 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use crate::form::Form;
-use crate::inquiries::provider_input;
+use crate::provider_inputs::provider_input;
 
-/// Hundredths that sum to 1, one for each outcome.
+/// Returns hundredths that sum to 1, one per outcome.
 fn hundredths(outcomes: usize) -> impl Strategy<Value = Vec<usize>> {
     subsequence((1..=99).collect::<Vec<usize>>(), outcomes.saturating_sub(1)).prop_map(|mut cuts| {
         cuts.push(100);
@@ -27,7 +27,7 @@ fn hundredths(outcomes: usize) -> impl Strategy<Value = Vec<usize>> {
     })
 }
 
-/// What is answered to a question: probabilities in hundredths, a confidence in hundredths, or a refusal.
+/// The answer to a question: probabilities in hundredths, a confidence in hundredths, or a refusal.
 #[derive(Debug, Clone)]
 pub struct Given {
     spread: Vec<usize>,
@@ -48,8 +48,8 @@ fn outcomes(question: &Question) -> usize {
     }
 }
 
-/// A provider input and what is answered to it.
-pub fn asked_and_given(form: Form) -> impl Strategy<Value = (ProviderInput, Vec<Given>)> {
+/// Returns a provider input with answers.
+pub fn input_and_answers(form: Form) -> impl Strategy<Value = (ProviderInput, Vec<Given>)> {
     provider_input(form).prop_flat_map(|provider_input| {
         let questions = provider_input.questions.typed.as_deref().unwrap();
         let all: Vec<_> = questions.iter().map(|question| given(outcomes(question))).collect();
@@ -89,9 +89,9 @@ fn checked(provider_input: &ProviderInput, answers: &Json) -> Result<Answers, Te
     Answers::check(&provider_input.questions, answers, RULES).map_err(TestCaseError::fail)
 }
 
-/// What a form tells of an answer. A confidence that was not given is computed from the distribution, to four
-/// decimals; [`Form::Sglang`] has none, and the contract's has what was given.
-fn told(form: Form, value: &AnswerValue) -> AnswerValue {
+/// Returns the expected value after a round trip. A missing confidence is computed from the distribution, to four
+/// decimals; [`Form::Sglang`] has none, and the contract's is kept.
+fn expected_value(form: Form, value: &AnswerValue) -> AnswerValue {
     let four = |confidence: f64| (confidence * 1e4).round() / 1e4;
     let of = |confidence: Option<f64>, computed: Option<f64>| match form {
         Form::SystemOne => confidence,
@@ -111,8 +111,8 @@ fn told(form: Form, value: &AnswerValue) -> AnswerValue {
     }
 }
 
-/// In by the form and out by it.
-pub fn back_and_there(form: Form, provider_input: &ProviderInput, given: &[Given]) -> Result<(), TestCaseError> {
+/// Writes the answer by the inbound wire and reads it by the outbound wire.
+pub fn answer_round_trip(form: Form, provider_input: &ProviderInput, given: &[Given]) -> Result<(), TestCaseError> {
     let questions = provider_input.questions.typed.clone().unwrap();
     let answers: Vec<Json> = questions.iter().zip(given).map(|(question, given)| answer(question, given)).collect();
     let answers = canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers));
@@ -141,7 +141,7 @@ pub fn back_and_there(form: Form, provider_input: &ProviderInput, given: &[Given
     let (first, again) = (answers.typed().unwrap(), again.typed().unwrap());
     prop_assert_eq!(all(again), all(first), "{}", &body);
     for (first, again) in first.iter().zip(again) {
-        prop_assert_eq!(&again.value, &told(form, &first.value), "{}", &body);
+        prop_assert_eq!(&again.value, &expected_value(form, &first.value), "{}", &body);
     }
     Ok(())
 }

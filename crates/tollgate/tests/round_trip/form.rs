@@ -1,4 +1,4 @@
-//! The forms of request and answer that both sides speak.
+//! The formats of requests and responses that both sides support.
 
 use adapters_provider::gemini_decisions::GeminiDecisions;
 use adapters_provider::openai_decisions::OpenAiDecisions;
@@ -9,7 +9,7 @@ use adapters_provider::{ModelLocation, ResponseWrapper};
 use api_actix::wires::dispatch::{Entry, Manner};
 use api_actix::wires::openai::request::MadeUp;
 
-/// The forms that exist on both sides.
+/// The formats that exist on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     SystemOne,

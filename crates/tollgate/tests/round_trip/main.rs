@@ -1,19 +1,19 @@
-//! What goes out by a wire and comes in by the same wire is what it was; only the binary knows both sides.
+//! A request or an answer survives a round trip by one wire; only the binary contains both sides of a wire.
 //!
-//! Where a wire is poorer than the canonical form, [`requests`] and [`answers`] say exactly what becomes of what it
-//! cannot hold, and the generators keep to what it can carry at all: everything they make must be written.
+//! If a wire is less expressive than the canonical form, [`requests`] and [`answers`] define the expected change. The
+//! generators stay within the wire's capabilities, so every value must be written.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod answers;
 mod form;
-mod inquiries;
+mod provider_inputs;
 mod requests;
 
-use answers::{asked_and_given, back_and_there};
+use answers::{answer_round_trip, input_and_answers};
 use form::Form;
-use inquiries::provider_input;
 use proptest::prelude::*;
-use requests::there_and_back;
+use provider_inputs::provider_input;
+use requests::request_round_trip;
 
 macro_rules! round_trips {
     ($($form:ident => $requests:ident, $answers:ident;)*) => {
@@ -22,12 +22,12 @@ macro_rules! round_trips {
             $(
                 #[test]
                 fn $requests(provider_input in provider_input(Form::$form)) {
-                    there_and_back(Form::$form, &provider_input)?;
+                    request_round_trip(Form::$form, &provider_input)?;
                 }
 
                 #[test]
-                fn $answers((provider_input, given) in asked_and_given(Form::$form)) {
-                    back_and_there(Form::$form, &provider_input, &given)?;
+                fn $answers((provider_input, given) in input_and_answers(Form::$form)) {
+                    answer_round_trip(Form::$form, &provider_input, &given)?;
                 }
             )*
         }

@@ -8,21 +8,21 @@ use proptest::prelude::*;
 
 use crate::form::Form;
 
-/// What becomes of a provider input on its way by a form: all that a form cannot hold, and nothing else.
-fn folded(form: Form, provider_input: &ProviderInput) -> ProviderInput {
+/// Returns the expected provider input after a round trip: only unsupported details differ.
+fn normalized(form: Form, provider_input: &ProviderInput) -> ProviderInput {
     let state = provider_input.state.clone().unwrap();
     let state = match form {
         Form::SystemOne | Form::Sglang => state,
-        // An object, or an array of objects, is structure; anything else is text.
+        // Objects and arrays of objects are structured; anything else is text.
         Form::OpenAi if is_structure(&state) => state,
         Form::OpenAi | Form::Gemini => as_text(&state),
     };
     let questions = provider_input.questions.typed.as_deref().unwrap();
-    let questions = questions.iter().map(|question| folded_question(form, question)).collect();
+    let questions = questions.iter().map(|question| normalized_question(form, question)).collect();
     ProviderInput::new(Questions::of_typed(questions), Some(state))
 }
 
-fn folded_question(form: Form, asked: &Question) -> Question {
+fn normalized_question(form: Form, asked: &Question) -> Question {
     if form == Form::SystemOne {
         return asked.clone();
     }
@@ -31,7 +31,7 @@ fn folded_question(form: Form, asked: &Question) -> Question {
         instructions = as_text(&instructions);
     }
     let kind = match (form, asked.kind.clone()) {
-        // The form has no criteria for it: they follow the instructions as sentences.
+        // The format has no criteria for it: they follow the instructions as sentences.
         (Form::OpenAi, QuestionKind::Noul { when_true, when_false }) => {
             let was_text = asked.instructions.as_ref().is_none_or(|json| json.kind() == JsonKind::String);
             instructions = with_sides(&instructions, was_text, when_true.as_ref(), when_false.as_ref());
@@ -59,7 +59,7 @@ fn folded_question(form: Form, asked: &Question) -> Question {
     Question::canonical(&asked.name, Some(instructions), kind, "questions").unwrap()
 }
 
-/// A string stays; anything else is a string of its JSON.
+/// Keeps a string; converts anything else to a string of its JSON.
 fn as_text(json: &Json) -> Json {
     if json.kind() == JsonKind::String { json.clone() } else { Json::string(json.text()) }
 }
@@ -80,7 +80,7 @@ fn sentence(kind: &QuestionKind) -> &'static str {
     canonical::default_instructions(kind.question_type())
 }
 
-/// The sides follow a text after an empty line, and anything else as a part of text.
+/// Appends the criteria after an empty line to a text, and as a text part to anything else.
 fn with_sides(instructions: &Json, was_text: bool, when_true: Option<&Json>, when_false: Option<&Json>) -> Json {
     let side = |word: &str, side: Option<&Json>| {
         side.map(|side| format!("{word} means: {}", side.as_string().unwrap_or_else(|| side.text().to_owned())))
@@ -101,7 +101,7 @@ fn with_sides(instructions: &Json, was_text: bool, when_true: Option<&Json>, whe
     }
 }
 
-/// A provider input that its `Debug` would not show.
+/// Formats all parts of a provider input that its `Debug` output hides.
 fn shown(provider_input: &ProviderInput) -> String {
     let state = provider_input.state.as_ref().map_or("", Json::text);
     let booleans: Vec<_> = provider_input
@@ -117,8 +117,8 @@ fn shown(provider_input: &ProviderInput) -> String {
     format!("{state}\n{}\n{booleans:?}", provider_input.questions.json.text())
 }
 
-/// Out by the form and in by it.
-pub fn there_and_back(form: Form, provider_input: &ProviderInput) -> Result<(), TestCaseError> {
+/// Writes the request by the outbound wire and reads it by the inbound wire.
+pub fn request_round_trip(form: Form, provider_input: &ProviderInput) -> Result<(), TestCaseError> {
     let body =
         form.codec().write("acme/judge", provider_input).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
     let body = body.to_bytes();
@@ -127,7 +127,7 @@ pub fn there_and_back(form: Form, provider_input: &ProviderInput) -> Result<(), 
         .map_err(|(_, fault)| TestCaseError::fail(format!("{fault}: {body}")))?;
     prop_assert_eq!(asked.manner.shape(), form.manner().shape(), "{}", body);
     let request = asked.draft.check().map_err(|fault| TestCaseError::fail(format!("{fault}: {body}")))?;
-    let expected = folded(form, provider_input);
+    let expected = normalized(form, provider_input);
     prop_assert_eq!(&request.model, "acme/judge");
     prop_assert_eq!(shown(&request.provider_input), shown(&expected), "{}", body);
     prop_assert!(
@@ -135,7 +135,7 @@ pub fn there_and_back(form: Form, provider_input: &ProviderInput) -> Result<(), 
         "{}",
         body
     );
-    // What was folded once is folded no further.
-    prop_assert_eq!(shown(&folded(form, &expected)), shown(&expected));
+    // A second round trip changes nothing.
+    prop_assert_eq!(shown(&normalized(form, &expected)), shown(&expected));
     Ok(())
 }

@@ -45,17 +45,17 @@ pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
     instance
         .serve_until(async || {
             if outcome.is_some() {
-                shutdown.asked().await;
+                shutdown.next_signal().await;
                 return;
             }
             let work = perform(context, &config, &stores, &fixtures, address);
             outcome = Some(tokio::select! {
                 result = work => result,
-                _ = shutdown.asked() => Err(anyhow::anyhow!("interrupted")),
+                _ = shutdown.next_signal() => Err(anyhow::anyhow!("interrupted")),
             });
             if !exit && matches!(outcome, Some(Ok(()))) {
                 let told = context.output.text(&story::invitation(address, &config.server.base_path, &fixtures));
-                shutdown.asked().await;
+                shutdown.next_signal().await;
                 outcome = Some(told);
             }
         })

@@ -1,26 +1,26 @@
-//! Whether another process serves the same database.
+//! The lock that shows whether another process serves the same database.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// For how long a start waits for another one that looks after what a dead process left.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that a start waits while another process removes leftovers of dead ones.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(20);
 
-/// A shared lock on a file beside the database. It ends with the process, however the process ends.
+/// A shared lock on a file beside the database. The system releases it when the process ends.
 #[derive(Debug)]
-pub struct Presence {
+pub struct ServerLock {
     _file: File,
 }
 
-impl Presence {
-    /// Takes its place among the serving processes. Where there is no other one, `when_alone` runs first, and no
-    /// other one begins to serve until it is done.
+impl ServerLock {
+    /// Takes the lock. If no other process holds it, runs `when_alone` first; other processes start serving only
+    /// afterwards.
     ///
     /// # Errors
-    /// The file cannot be made, or cannot be locked where it lies.
+    /// The file cannot be created, or its file system does not support locks.
     pub async fn take(database: &Path, when_alone: impl AsyncFnOnce()) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(lock_file(database))?;
         match file.try_lock() {
@@ -40,7 +40,7 @@ impl Presence {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, taken).await.map_err(io::Error::from)??;
+        tokio::time::timeout(MAX_WAIT, taken).await.map_err(io::Error::from)??;
         Ok(Self { _file: file })
     }
 }
@@ -55,14 +55,14 @@ fn lock_file(database: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    async fn take(database: &Path) -> (Presence, bool) {
+    async fn take(database: &Path) -> (ServerLock, bool) {
         let mut alone = false;
-        let presence = Presence::take(database, async || alone = true).await.unwrap();
-        (presence, alone)
+        let lock = ServerLock::take(database, async || alone = true).await.unwrap();
+        (lock, alone)
     }
 
     #[tokio::test]
-    async fn only_the_first_is_alone_until_all_have_gone() {
+    async fn take_runs_cleanup_only_when_no_other_process_serves() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let (first, alone) = take(&database).await;
@@ -77,26 +77,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_takes_a_place_while_another_looks_after_what_was_left() {
+    async fn take_waits_while_another_process_cleans_up() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let done = std::cell::Cell::new(false);
-        let first = Presence::take(&database, async || {
+        let first = ServerLock::take(&database, async || {
             tokio::time::sleep(STEP * 5).await;
             done.set(true);
         });
         let second = async {
             tokio::task::yield_now().await;
-            let (presence, alone) = take(&database).await;
+            let (lock, alone) = take(&database).await;
             assert!(done.get(), "it did not wait");
-            (presence, alone)
+            (lock, alone)
         };
         let (first, (_second, alone)) = tokio::join!(first, second);
         assert!(first.is_ok() && !alone);
     }
 
     #[tokio::test]
-    async fn a_folder_that_is_not_there_is_an_error() {
-        assert!(Presence::take(Path::new("/nowhere/at/all/a.db"), async || ()).await.is_err());
+    async fn take_fails_when_folder_is_missing() {
+        assert!(ServerLock::take(Path::new("/nowhere/at/all/a.db"), async || ()).await.is_err());
     }
 }

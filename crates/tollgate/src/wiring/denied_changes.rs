@@ -1,4 +1,4 @@
-//! Refused changes on their way into the audit log: counted in memory, written down a minute at a time.
+//! The audit of denied changes: counted in memory, written per minute.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Background, Stores};
 
-/// How often minutes that are over are written down.
+/// The interval at which past minutes are written.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 
-/// Hears of refused changes, and writes them down beside requests until the instance ends.
+/// Returns the recorder of denied changes, and writes their counts in the background until the instance ends.
 pub fn start(stores: &Stores, background: &Background) -> Arc<dyn DeniedChangeRecorder> {
     let book = Arc::new(DeniedChangeLog::new(Arc::clone(&stores.clock)));
     let (writing, log, cancelled) = (Arc::clone(&book), Arc::clone(&stores.audit), background.cancelled.clone());
@@ -21,20 +21,20 @@ pub fn start(stores: &Stores, background: &Background) -> Arc<dyn DeniedChangeRe
     book
 }
 
-/// Counts refused changes.
+/// Counts denied changes.
 struct DeniedChangeLog {
-    tally: Mutex<DeniedChangeCounter>,
+    counter: Mutex<DeniedChangeCounter>,
     clock: Arc<dyn Clock>,
 }
 
 impl DeniedChangeLog {
-    /// Nothing was refused yet.
+    /// Creates an empty log.
     fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { tally: Mutex::default(), clock }
+        Self { counter: Mutex::default(), clock }
     }
 
-    /// Writes down what is counted until it is cancelled, and then what is left. What the store does not take stays,
-    /// and nothing more is taken out of the count until it does, so that this is bounded as the count is.
+    /// Writes the counts until it is cancelled, and then the rest. Counts that the store rejects are kept and block
+    /// further ones, which bounds the memory.
     async fn write_down(&self, log: Arc<dyn AuditLog>, cancelled: CancellationToken) {
         let mut unwritten: VecDeque<AuditDraft> = VecDeque::new();
         loop {
@@ -43,9 +43,9 @@ impl DeniedChangeLog {
                 () = tokio::time::sleep(WRITE_EVERY) => false,
             };
             if ends {
-                unwritten.extend(self.tally().take_all());
+                unwritten.extend(self.counter().take_all());
             } else if unwritten.is_empty() {
-                unwritten.extend(self.tally().take_finished(self.clock.now()));
+                unwritten.extend(self.counter().take_finished(self.clock.now()));
             }
             while let Some(draft) = unwritten.front() {
                 if let Err(error) = log.append(draft).await {
@@ -65,15 +65,15 @@ impl DeniedChangeLog {
         }
     }
 
-    fn tally(&self) -> MutexGuard<'_, DeniedChangeCounter> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counter(&self) -> MutexGuard<'_, DeniedChangeCounter> {
+        self.counter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DeniedChangeRecorder for DeniedChangeLog {
     fn record(&self, refusal: DeniedChange) {
         let now = self.clock.now();
-        self.tally().record(refusal, now);
+        self.counter().record(refusal, now);
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_is_a_handful_of_rows_and_a_stop_loses_none() {
+    async fn denied_changes_are_aggregated_and_written_at_stop() {
         let (clock, store, cancelled) = (FixedClock::default(), MemoryStore::new(), CancellationToken::new());
         let book = DeniedChangeLog::new(Arc::new(clock.clone()));
         let counting = async {

@@ -1,4 +1,4 @@
-//! Inquiries at random, within what a form can carry.
+//! Random provider inputs within the capabilities of a format.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::form::Form;
 
-/// Text with what has to be escaped, and what has not.
+/// Returns text with characters that need escaping, and others.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z_][a-zA-Z0-9_-]{0,11}",
@@ -30,13 +30,13 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Text in which there is something to read.
-fn told_text() -> impl Strategy<Value = String> {
+/// Returns text that is not blank.
+fn visible_text() -> impl Strategy<Value = String> {
     text().prop_map(|text| if text.trim().is_empty() { "x".to_owned() } else { text })
 }
 
-/// A string, object or array without spaces between its parts; never blank.
-fn told_json() -> impl Strategy<Value = Json> {
+/// Returns a string, object or array in compact JSON; never blank.
+fn visible_json() -> impl Strategy<Value = Json> {
     let leaf = prop_oneof![
         text().prop_map(|text| Json::string(&text)),
         prop::sample::select(vec!["null", "true", "7.10", "1e400", "-0", "12345678901234567890", "[]", "{}"])
@@ -45,12 +45,12 @@ fn told_json() -> impl Strategy<Value = Json> {
     let nested = leaf.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 1..3).prop_map(|all| Json::array(all.iter().map(Json::text))),
-            prop::collection::vec((text(), inner), 1..3).prop_map(|all| of_members(&all)),
+            prop::collection::vec((text(), inner), 1..3).prop_map(|all| object_of(&all)),
         ]
     });
     prop_oneof![
-        told_text().prop_map(|text| Json::string(&text)),
-        prop::collection::vec((text(), nested.clone()), 1..3).prop_map(|all| of_members(&all)),
+        visible_text().prop_map(|text| Json::string(&text)),
+        prop::collection::vec((text(), nested.clone()), 1..3).prop_map(|all| object_of(&all)),
         prop::collection::vec(nested, 1..3).prop_map(|all| Json::array(all.iter().map(Json::text))),
         (text(), text()).prop_map(|(label, description)| {
             Json::object([("label", Json::string(&label).text()), ("description", Json::string(&description).text())])
@@ -58,11 +58,11 @@ fn told_json() -> impl Strategy<Value = Json> {
     ]
 }
 
-fn of_members(members: &[(String, Json)]) -> Json {
+fn object_of(members: &[(String, Json)]) -> Json {
     Json::object(members.iter().map(|(name, json)| (name.as_str(), json.text())))
 }
 
-/// Names, each once, as the form takes them.
+/// Returns unique names that the format accepts.
 fn names(form: Form, count: std::ops::Range<usize>, of_options: bool) -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(text(), count).prop_map(move |names| {
         let mut taken = HashSet::new();
@@ -86,9 +86,9 @@ fn names(form: Form, count: std::ops::Range<usize>, of_options: bool) -> impl St
 }
 
 fn kind(form: Form) -> impl Strategy<Value = QuestionKind> {
-    let side = || prop::option::of(told_json());
+    let side = || prop::option::of(visible_json());
     let least = if form == Form::SystemOne { 1 } else { 2 };
-    let options = (names(form, least..7, true), prop::collection::vec(prop::option::of(told_json()), 7), 0..6_usize);
+    let options = (names(form, least..7, true), prop::collection::vec(prop::option::of(visible_json()), 7), 0..6_usize);
     prop_oneof![
         (side(), side()).prop_map(|(when_true, when_false)| QuestionKind::Noul { when_true, when_false }),
         options.prop_map(move |(names, meanings, boolean)| {
@@ -99,11 +99,11 @@ fn kind(form: Form) -> impl Strategy<Value = QuestionKind> {
             }
             QuestionKind::Choice { options }
         }),
-        prop::collection::vec(told_json(), least..11).prop_map(|levels| QuestionKind::Score { levels }),
+        prop::collection::vec(visible_json(), least..11).prop_map(|levels| QuestionKind::Score { levels }),
     ]
 }
 
-/// Makes one or two of the options booleans, named as no string is.
+/// Makes one or two of the options booleans, with names unlike any string's.
 fn with_booleans(options: &mut [ChoiceOption], choice: usize) {
     let booleans: &[bool] = match choice {
         0 => &[true],
@@ -128,24 +128,24 @@ fn with_booleans(options: &mut [ChoiceOption], choice: usize) {
 }
 
 fn question(name: &str, instructions: Option<Json>, kind: QuestionKind) -> Question {
-    // A yes-or-no question says something of what it asks.
+    // A yes-or-no question needs instructions or criteria.
     let says_nothing = matches!(&kind, QuestionKind::Noul { when_true: None, when_false: None });
     let instructions = instructions.or_else(|| says_nothing.then(|| Json::string("?")));
     Question::canonical(name, instructions, kind, "questions").unwrap()
 }
 
-/// What the form can carry.
+/// Returns a provider input that the format can carry.
 pub fn provider_input(form: Form) -> impl Strategy<Value = ProviderInput> {
     let questions = names(form, 1..5, false).prop_flat_map(move |names| {
         let asked: Vec<_> = names
             .into_iter()
             .map(|name| {
-                (prop::option::of(told_json()), kind(form))
+                (prop::option::of(visible_json()), kind(form))
                     .prop_map(move |(instructions, kind)| question(&name, instructions, kind))
             })
             .collect();
         asked
     });
-    (questions, told_json())
+    (questions, visible_json())
         .prop_map(|(questions, state)| ProviderInput::new(Questions::of_typed(questions), Some(state)))
 }
