@@ -159,7 +159,11 @@ mod tests {
             let config = read(&format!("[[models]]\n{lines}\n"));
             idle_options(&config.models[0], &catalogue, &endpoints)
         };
-        assert_eq!(idle_reason("model = \"a/one\"\nsingle_flight = \"each\""), None, "its endpoint has the canonical slug");
+        assert_eq!(
+            idle_reason("model = \"a/one\"\nsingle_flight = \"each\""),
+            None,
+            "its endpoint has the canonical slug"
+        );
         assert_eq!(idle_reason("model = \"a/two\"\nhedge = true"), None);
         assert_eq!(idle_reason("model = \"sandbox/x\"\nsingle_flight = \"each\""), None);
         for (lines, expected) in [
