@@ -1,4 +1,4 @@
-//! A copy in pieces, hashed on the way.
+//! Copy of a file in pieces, with its hash.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,10 +14,10 @@ use crate::partial::Partial;
 use crate::source::{Hash, Source, read};
 use crate::tree::{Place, unavailable};
 
-/// How much is in memory at a time, in bytes.
+/// The size of the copy buffer, in bytes.
 pub(crate) const PIECE: usize = 512 * 1024;
 
-/// Tells a running copy that nobody waits for it any more.
+/// A flag that cancels a running copy.
 #[derive(Clone, Default)]
 pub(crate) struct GivenUp(Arc<AtomicBool>);
 
@@ -27,7 +27,7 @@ impl GivenUp {
     }
 }
 
-/// Gives a copy up when it is dropped.
+/// Cancels a copy on drop.
 pub(crate) struct GiveUpOnDrop(pub(crate) GivenUp);
 
 impl Drop for GiveUpOnDrop {
@@ -45,8 +45,8 @@ pub(crate) struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies a source that has been left alone for the quiet period since it was opened. `between` is called after
-    /// each piece.
+    /// Copies a source that was unchanged for the quiet period since it was opened. `between` is called after each
+    /// piece.
     pub(crate) fn run(self, mut source: Source, mut between: impl FnMut()) -> Result<CopyOutcome, StoreError> {
         if !source.is_unchanged()? || !source.is_named(self.root, &self.from)? {
             return Ok(CopyOutcome::SourceChanged);
@@ -55,13 +55,13 @@ impl Copy<'_> {
         let Some((hash, head)) = self.transfer(&mut source, &mut target.file, &mut between)? else {
             return Ok(CopyOutcome::SourceChanged);
         };
-        // The second reading comes after the copy is durable, which takes time in which a writer shows itself.
+        // The second read comes after the sync of the copy, which gives a concurrent writer time to become visible.
         target.file.sync_all().map_err(unavailable)?;
         let is_same = source.reads_as(&hash, || self.given_up.is_set())?;
         if self.given_up.is_set() {
             return Err(abandoned());
         }
-        // A writer that pauses in the middle of a version shows in no time and no content.
+        // A writer that pauses within a version changes neither the time nor the content.
         if !is_same || source.has_writer() || !source.is_unchanged()? {
             return Ok(CopyOutcome::SourceChanged);
         }
@@ -69,7 +69,7 @@ impl Copy<'_> {
         Ok(CopyOutcome::Copied(CopiedBlob { sha256: format!("{}", Hex(&hash)), head }))
     }
 
-    /// `None` where the source does not have the bytes that it should have.
+    /// Copies the bytes; `None` if the length of the source differs from the expected one.
     fn transfer(
         &self,
         source: &mut Source,

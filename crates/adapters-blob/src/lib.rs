@@ -1,4 +1,4 @@
-//! The blob store on local disk, and media types from content.
+//! A blob store on the local disk, and media types detected from content.
 
 mod copy;
 mod listing;

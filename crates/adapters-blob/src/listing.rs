@@ -1,4 +1,4 @@
-//! Lists in bytewise order of whole keys, one folder in memory at a time.
+//! Listing of keys in bytewise order, with one folder in memory at a time.
 
 use domain::container::{BlobKey, BlobMeta};
 use domain::error::StoreError;
@@ -34,13 +34,13 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// Names that can hold keys of this listing, those of folders with a slash behind them: by it they sort where
-    /// the keys inside them belong.
+    /// Returns the names that may contain keys of this listing. Folder names end with a slash, so that they sort like
+    /// the keys inside.
     fn sorted_names(&self, folder: &OwnedFd, path: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for entry in Dir::read_from(folder).map_err(unavailable)? {
             let entry = entry.map_err(unavailable)?;
-            // No key is written in anything but UTF-8.
+            // Keys are always UTF-8.
             let Ok(name) = entry.file_name().to_str() else { continue };
             if matches!(name, "." | "..") || (path.is_empty() && name == PARTIAL) {
                 continue;
@@ -62,13 +62,13 @@ impl Listing<'_> {
         Ok(names)
     }
 
-    /// True where the key, or a key inside the folder, sorts after `after`.
+    /// Returns true if the key, or a key inside the folder, sorts after `after`.
     fn may_follow(&self, key: &str) -> bool {
         self.after.is_none_or(|after| key > after || (key.ends_with('/') && after.starts_with(key)))
     }
 }
 
-/// For file systems that do not tell kinds in their folders.
+/// Reads the file type on file systems that omit it in directory entries.
 fn kind_of(folder: &OwnedFd, name: &str) -> Result<FileType, StoreError> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode)),

@@ -1,4 +1,4 @@
-//! The port over a folder.
+//! The blob store port over a folder.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::root::Root;
 use crate::source::{Opened, Source};
 use crate::tree::{self, PARTIAL, Place, unavailable};
 
-/// Objects as files under one folder, each at the path that its key spells. Unix only.
+/// Stores objects as files under one folder, at the path that the key spells. Unix only.
 ///
-/// The folder is opened once. While its path leads elsewhere, because it was moved, replaced or mounted over, every
-/// operation fails as unavailable. Below it no symbolic link is followed, wherever in a path it stands.
+/// The folder is opened once. If its path later leads elsewhere (moved, replaced or mounted over), every operation
+/// fails as unavailable. Symbolic links below the folder are never followed.
 #[derive(Clone)]
 pub struct LocalBlobStore {
     root: Arc<Root>,
@@ -31,14 +31,14 @@ pub struct LocalBlobStore {
     quiet_period: Duration,
 }
 
-/// How long a probe may take; the port allows two seconds.
+/// The longest duration of a probe; the port allows two seconds.
 const PROBE: Duration = Duration::from_millis(1_500);
 
 impl LocalBlobStore {
-    /// Opens the folder, making it and what it needs where they are not there. `root` itself may be a link.
+    /// Opens the folder and creates missing folders. `root` itself may be a link.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the folder cannot be made or opened.
+    /// [`StoreError::Unavailable`] if the folder cannot be created or opened.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let root = Root::open(root)?;
         let partial = tree::make_folder(&root.folder, &[PARTIAL])?;
@@ -48,14 +48,14 @@ impl LocalBlobStore {
     /// The default of [`Self::with_quiet_period`].
     pub const QUIET_PERIOD: Duration = Duration::from_millis(100);
 
-    /// Sets for how long a file must not have changed before it is copied. It must be longer than the grain of the
-    /// times that the file system keeps.
+    /// Sets the time for which a file must be unchanged before it is copied. It must exceed the time granularity of the
+    /// file system.
     #[must_use]
     pub fn with_quiet_period(self, quiet_period: Duration) -> Self {
         Self { quiet_period, ..self }
     }
 
-    /// Opens the source of a copy and waits until it has been left alone for the quiet period.
+    /// Opens the source of a copy and waits until it was unchanged for the quiet period.
     async fn quiet_source(&self, key: &BlobKey, size_bytes: u64) -> Result<Result<Source, CopyOutcome>, StoreError> {
         let key = key.clone();
         let opened = self.blocking(move |store| match Place::of(key.as_str()) {
@@ -73,7 +73,7 @@ impl LocalBlobStore {
         })
     }
 
-    /// Runs file work where it may block, and only while the folder is at its path.
+    /// Runs blocking file work, and fails if the folder is not at its path before and after.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
@@ -82,7 +82,7 @@ impl LocalBlobStore {
         let checked = move || {
             store.root.check()?;
             let done = work(&store)?;
-            // Work in a folder that was moved meanwhile is not acknowledged.
+            // Work in a folder that was moved in between is not acknowledged.
             store.root.check().map(|()| done)
         };
         tokio::task::spawn_blocking(checked).await.map_err(StoreError::unavailable)?
@@ -196,7 +196,7 @@ impl HealthProbe for LocalBlobStore {
         "blobs"
     }
 
-    /// Writes a file and removes it.
+    /// Writes and removes a file.
     async fn probe(&self) -> Result<(), StoreError> {
         let write = self.blocking(|store| {
             let mut probe = Partial::create(&store.partial)?;

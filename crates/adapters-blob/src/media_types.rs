@@ -1,18 +1,18 @@
-//! Media types from content, with the extension as help.
+//! Media types from content and file extension.
 
 use domain::file::MediaTypes;
 use infer::MatcherType;
 
-/// Tells media types by signatures, then by whether the content is text, and only then by the extension.
+/// Detects media types by signature, then by whether the content is text, then by extension.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ContentMediaTypes;
 
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Formats with a signature that may consist of nothing but text.
+/// Formats with a signature whose content may be plain text.
 const TEXTUAL_SIGNATURES: [&str; 4] = ["application/pdf", "application/rtf", "text/rtf", "application/postscript"];
 
-/// Formats that are zip archives underneath: their content alone often shows no more than that.
+/// Formats in zip archives, whose content is often only detected as zip.
 const IN_ZIP: [&str; 9] = ["docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "jar", "apk"];
 
 impl MediaTypes for ContentMediaTypes {
@@ -32,7 +32,7 @@ impl MediaTypes for ContentMediaTypes {
                 Some((MatcherType::Text, "text/xml")) => {
                     by_extension.filter(|mime| mime.ends_with("xml")).unwrap_or("text/xml")
                 }
-                // Two bytes are enough for many a signature; a text may well begin with them.
+                // Short signatures also match the beginning of plain texts.
                 _ => by_extension.filter(|mime| is_textual(mime)).unwrap_or(if head.is_empty() {
                     UNKNOWN
                 } else {
@@ -50,7 +50,7 @@ impl MediaTypes for ContentMediaTypes {
     }
 }
 
-/// The name that is in common use, for those that the signatures know by an older one.
+/// Returns the common name for media types that the signature library knows by an older one.
 fn registered(mime: &'static str) -> &'static str {
     match mime {
         "audio/x-wav" => "audio/wav",
@@ -59,7 +59,7 @@ fn registered(mime: &'static str) -> &'static str {
     }
 }
 
-/// UTF-8 without control characters that no text has. A head that is cut within a character is text all the same.
+/// Returns true for UTF-8 without unusual control characters. The head may end within a character.
 fn is_text(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -68,12 +68,12 @@ fn is_text(head: &[u8]) -> bool {
         }
         Err(_) => return false,
     };
-    // A head of nothing but the beginning of a character is no text.
+    // A head that contains only a part of a character is not text.
     (head.is_empty() || !valid.is_empty())
         && !valid.chars().any(|c| c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}'))
 }
 
-/// True for types whose content is text.
+/// Returns true for text types.
 fn is_textual(mime: &str) -> bool {
     const TYPES: [&str; 9] = [
         "application/json",

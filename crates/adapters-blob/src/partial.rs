@@ -1,5 +1,5 @@
-//! Half-written files: each has a name of its own in a folder beside the objects, on the same file system, and gets
-//! its real name only when it is whole and durable.
+//! Partial files: each has a unique name in a folder beside the objects, on the same file system, and gets its final
+//! name once it is complete and durable.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::tree::{self, Place, unavailable};
 
-/// A half-written file. Dropping it removes it.
+/// A partial file. Dropping it removes it.
 pub(crate) struct Partial {
     folder: Arc<OwnedFd>,
     name: String,
@@ -32,14 +32,14 @@ impl Partial {
                 Ok(fd) => {
                     return Ok(Self { folder: Arc::clone(folder), name, file: File::from(fd), finished: false });
                 }
-                // Left behind by an earlier process of the same number.
+                // Left behind by an earlier process with the same id.
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(unavailable(error)),
             }
         }
     }
 
-    /// Makes it durable, then visible under its real name, then makes that durable.
+    /// Syncs the file, renames it to its final name, and syncs the folder.
     pub(crate) fn finish(mut self, root: &OwnedFd, place: &Place<'_>) -> Result<(), StoreError> {
         self.file.sync_all().map_err(unavailable)?;
         let target = tree::make_folder(root, &place.folders)?;
@@ -59,7 +59,7 @@ impl Drop for Partial {
     }
 }
 
-/// Removes files that have not been touched for `older_than`; returns how many.
+/// Removes files that were not modified for `older_than`; returns their number.
 pub(crate) fn sweep(folder: &OwnedFd, older_than: Duration) -> Result<u64, StoreError> {
     let mut removed = 0;
     for entry in Dir::read_from(folder).map_err(unavailable)? {

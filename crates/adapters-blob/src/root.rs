@@ -1,4 +1,4 @@
-//! The store's folder, and whether its path still leads to it.
+//! The store's folder and the check that its path still leads to it.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Opens the folder, and creates it durably where it does not exist. `path` itself may be a link.
+    /// Opens the folder, and creates it durably if it is missing. `path` itself may be a link.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let path = std::path::absolute(path).map_err(unavailable)?;
         create_durably(&path).map_err(unavailable)?;
@@ -31,7 +31,7 @@ impl Root {
         Ok(Self { path, folder: folder.into(), identity, was_missing: AtomicBool::new(false) })
     }
 
-    /// Fails while the path leads to another folder, or to none. Logs each change.
+    /// Fails while the path leads to another folder or to none. Logs each change.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let found = std::fs::metadata(&self.path).ok().map(|metadata| identity_of(&metadata));
         let is_missing = found != Some(self.identity);
@@ -57,7 +57,7 @@ fn identity_of(metadata: &std::fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Creates a folder and its parents so that they survive the loss of power.
+/// Creates a folder and its parents durably.
 fn create_durably(path: &Path) -> std::io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::create_dir_all(path)?;

@@ -1,9 +1,9 @@
-//! The source of a copy: one version of one file, or none.
+//! The source of a copy: one version of a file.
 //!
-//! A file system tells of a write by the time of the file's last change, with three exceptions that are closed here.
-//! A store into a shared mapping is dated when the page is first written after it was flushed, so the pages are flushed
-//! before the time is read. A time has the grain of the kernel's clock, so it must be older than that grain before it
-//! is compared. And a file system in memory does not date stores into a mapping at all, so the content is read again.
+//! The change time of a file reveals writes, with three exceptions that this module covers. A store into a shared
+//! mapping is only dated when the page is first written after a flush, so pages are flushed before the time is read.
+//! Times have the granularity of the kernel's clock, so they must be older than that before a comparison. File systems
+//! in memory never date stores into a mapping, so the content is read again.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -40,63 +40,63 @@ struct State {
 
 /// The result of opening a source.
 pub(crate) enum Opened {
-    /// It can be read once it has been left alone for this long.
+    /// The file can be read after it was unchanged for this long.
     After(Duration, Source),
     /// No regular file has the key.
     Absent,
-    /// The file has further names, which may lie in another workspace or outside of the store.
+    /// The file has more names, which may be in another workspace or outside the store.
     Linked {
-        /// All its names.
+        /// The number of names.
         links: u64,
     },
 }
 
-/// A file of at most this many bytes is read several times, because a writer that goes back and forth between two
-/// versions can show the same mixture twice.
+/// Files up to this size are read several times, because a writer that alternates between two versions can show the
+/// same mixture twice.
 const SMALL: u64 = 1024 * 1024;
-/// Further readings of a small file.
+/// The number of further reads of a small file.
 const SMALL_READINGS: u32 = 4;
-/// The time between two readings of a small file.
+/// The time between two reads of a small file.
 const BETWEEN_READINGS: Duration = Duration::from_millis(2);
 
 impl Source {
-    /// Opens a source and computes how long it must still be left alone.
+    /// Opens a source and computes the remaining quiet time.
     pub(crate) fn open(root: &OwnedFd, place: &Place<'_>, quiet: Duration) -> Result<Opened, StoreError> {
         let Some(file) = tree::open_file(root, place)? else { return Ok(Opened::Absent) };
         flush(&file)?;
         let metadata = file.metadata().map_err(unavailable)?;
         let state = State::of(&metadata);
-        // Links are counted on the opened file; the path may lead to another one by now.
+        // Links are counted on the opened file, because the path may lead to another one by now.
         if state.links > 1 {
             return Ok(Opened::Linked { links: state.links });
         }
         Ok(Opened::After(remaining_quiet(&metadata, quiet), Self { file, state }))
     }
 
-    /// The size that it had when it was opened.
+    /// Returns the size at the time of opening.
     pub(crate) fn size(&self) -> u64 {
         self.state.size
     }
 
-    /// True where the file is as it was when it was opened, and every later store into it will change its times.
+    /// Returns true if the file is unchanged since it was opened, and every later store into it will change its times.
     pub(crate) fn is_unchanged(&self) -> Result<bool, StoreError> {
         flush(&self.file)?;
         Ok(State::of(&self.file.metadata().map_err(unavailable)?) == self.state)
     }
 
-    /// True where the name still leads to the opened file. A file that lost its name here has it elsewhere, as a
-    /// link that was removed right after it was opened.
+    /// Returns true if the name still leads to the opened file. Otherwise the file may have another name, for example
+    /// through a link that was removed after the opening.
     pub(crate) fn is_named(&self, root: &OwnedFd, place: &Place<'_>) -> Result<bool, StoreError> {
         let Some(named) = tree::open_file(root, place)? else { return Ok(false) };
         Ok(State::of(&named.metadata().map_err(unavailable)?) == self.state)
     }
 
-    /// True where another process can be seen that has the file open for writing.
+    /// Returns true if a visible process has the file open for writing.
     pub(crate) fn has_writer(&self) -> bool {
         writers::has_writer(self.state.identity)
     }
 
-    /// True where reading again gives the same content.
+    /// Returns true if another read yields the same content.
     pub(crate) fn reads_as(&mut self, hash: &Hash, is_abandoned: impl Fn() -> bool) -> Result<bool, StoreError> {
         let readings = if self.state.size <= SMALL { SMALL_READINGS } else { 1 };
         for reading in 0..readings {
@@ -111,7 +111,7 @@ impl Source {
         Ok(true)
     }
 
-    /// `None` where the caller is gone, or the file has grown.
+    /// Reads and hashes the file; `None` if the caller is gone or the file has grown.
     fn read_hash(&mut self, is_abandoned: &impl Fn() -> bool) -> Result<Option<Hash>, StoreError> {
         self.file.seek(SeekFrom::Start(0)).map_err(unavailable)?;
         let (mut piece, mut hash, mut seen) = (vec![0; PIECE], Sha256::new(), 0);
@@ -141,7 +141,7 @@ impl State {
     }
 }
 
-/// Reads a piece; zero bytes are the end.
+/// Reads a piece; zero bytes mean the end of the file.
 pub(crate) fn read(file: &mut File, piece: &mut [u8]) -> Result<usize, StoreError> {
     loop {
         match file.read(piece) {
@@ -151,19 +151,19 @@ pub(crate) fn read(file: &mut File, piece: &mut [u8]) -> Result<usize, StoreErro
     }
 }
 
-/// Writes the file's dirty pages, so that the next store into a mapping of it is dated.
+/// Writes the file's dirty pages, so that the next store into a mapping is dated.
 fn flush(file: &File) -> Result<(), StoreError> {
     match rustix::fs::fdatasync(file) {
-        // A file system that cannot be written has no dirty pages.
+        // A read-only file system has no dirty pages.
         Ok(()) | Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
         Err(error) => Err(unavailable(error)),
     }
 }
 
-/// How long the file must still be left alone. The time of the last change cannot be set by its owner.
+/// Returns the remaining quiet time. Owners cannot set the change time.
 fn remaining_quiet(metadata: &Metadata, quiet: Duration) -> Duration {
     let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).unwrap_or_default());
     let changed = SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(metadata.ctime_nsec().unsigned_abs());
-    // A time to come is of another machine's clock: such a file is left alone for the whole period.
+    // A time in the future comes from another machine's clock: wait for the whole period.
     changed.elapsed().map_or(quiet, |age| quiet.saturating_sub(age))
 }

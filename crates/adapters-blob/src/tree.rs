@@ -1,4 +1,4 @@
-//! The folder tree, opened name by name so that no link on the way is ever followed.
+//! The folder tree, opened name by name so that links are never followed.
 
 use std::fs::File;
 use std::io;
@@ -9,19 +9,19 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// The folder of half-written files. No key leads into it.
+/// The folder of partial files. No key leads into it.
 pub(crate) const PARTIAL: &str = ".partial";
 
 const FOLDER_MODE: Mode = Mode::RWXU;
 
-/// A key taken apart: the names of its folders, and its own.
+/// A parsed key: the names of its folders, and its file name.
 pub(crate) struct Place<'a> {
     pub(crate) folders: Vec<&'a str>,
     pub(crate) name: &'a str,
 }
 
 impl<'a> Place<'a> {
-    /// `None` where no file can have that key.
+    /// Parses a key; `None` if no file can have it.
     pub(crate) fn of(key: &'a str) -> Option<Self> {
         let mut folders = segments(key)?;
         let name = folders.pop()?;
@@ -29,14 +29,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The names along a path; `None` where one of them is none, or where the path leads into the half-written files.
+/// Splits a path into names; `None` if a name is invalid or the path leads into the partial files.
 pub(crate) fn segments(path: &str) -> Option<Vec<&str>> {
     let names: Vec<&str> = path.split('/').collect();
     let fits = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains('\0');
     (names.iter().all(fits) && names[0] != PARTIAL).then_some(names)
 }
 
-/// True where an error says that there is no such file (or no such regular one) rather than that it cannot be read.
+/// Returns true for errors that mean "no such regular file", as opposed to unreadable files.
 fn says_absent(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL)
 }
@@ -53,7 +53,7 @@ pub(crate) fn unavailable(error: impl Into<io::Error>) -> StoreError {
     StoreError::unavailable(error.into())
 }
 
-/// Opens one folder inside another; a link to a folder is none.
+/// Opens a folder inside another one. Links to folders count as missing.
 pub(crate) fn open_folder_in(parent: impl AsFd, name: &str) -> Result<Option<OwnedFd>, StoreError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     present(rustix::fs::openat(parent, name, flags, Mode::empty()))
@@ -71,7 +71,7 @@ pub(crate) fn open_folder(root: &OwnedFd, names: &[&str]) -> Result<Option<Owned
     Ok(Some(at))
 }
 
-/// Opens the folder at the end of `names`, making durably what is missing.
+/// Opens the folder at the end of `names`, and creates missing folders durably.
 pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, StoreError> {
     let mut at = root.try_clone().map_err(unavailable)?;
     for name in names {
@@ -90,8 +90,8 @@ pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, Sto
     Ok(at)
 }
 
-/// What is known of a regular file, without following links and without opening it: opening a device or a pipe can
-/// block or do things.
+/// Returns the metadata of a regular file, without following links and without opening it: opening a device or a pipe
+/// can block or have side effects.
 pub(crate) fn stat_in(folder: impl AsFd, name: &str) -> Result<Option<Stat>, StoreError> {
     let stat = present(rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
     Ok(stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile))
@@ -103,7 +103,7 @@ pub(crate) fn open_file(root: &OwnedFd, place: &Place<'_>) -> Result<Option<File
     if stat_in(&folder, place.name)?.is_none() {
         return Ok(None);
     }
-    // It may have been replaced since: a pipe must not block, and what was opened is looked at again.
+    // The file may have been replaced since: opening a pipe must not block, and the type is checked again.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Some(fd) = present(rustix::fs::openat(&folder, place.name, flags, Mode::empty()))? else { return Ok(None) };
     let file = File::from(fd);

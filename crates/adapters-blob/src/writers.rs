@@ -1,7 +1,7 @@
-//! Processes that have a file open for writing, or mapped so.
+//! Processes that have a file open or mapped for writing.
 //!
-//! Linux lists the open files and mappings of processes under `/proc`. Processes of other users and of other process
-//! namespaces are not listed for everybody; of those nothing is known, and the other checks of a copy must do.
+//! Linux lists open files and mappings under `/proc`. Processes of other users and of other process namespaces may be
+//! hidden, so the other checks of a copy remain necessary.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -10,15 +10,14 @@ use std::path::Path;
 
 use rustix::fs::{major, minor};
 
-/// A file, as processes are searched for it.
+/// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
 
-/// True where another process that can be seen has the file open for writing, or has a shared mapping of it that it
-/// may write.
+/// Returns true if another visible process has the file open for writing, or has a writable shared mapping of it.
 pub(crate) fn has_writer(file: FileIdentity) -> bool {
     let Ok(processes) = fs::read_dir("/proc") else { return false };
     let own = std::process::id().to_string();
@@ -33,7 +32,7 @@ pub(crate) fn has_writer(file: FileIdentity) -> bool {
 fn has_open(process: &Path, file: FileIdentity) -> bool {
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else { return false };
     descriptors.flatten().any(|descriptor| {
-        // Sockets and pipes have no path, and most descriptors of a server are such.
+        // Sockets and pipes have no absolute path; most descriptors of a server are of that kind.
         let is_file = fs::read_link(descriptor.path()).is_ok_and(|target| target.is_absolute());
         let is_same = || {
             fs::metadata(descriptor.path()).is_ok_and(|found| (found.dev(), found.ino()) == (file.device, file.inode))
@@ -42,7 +41,7 @@ fn has_open(process: &Path, file: FileIdentity) -> bool {
     })
 }
 
-/// Reads the access mode: the lowest octal digit of the flags is 0 for reading alone.
+/// Reads the access mode: the lowest octal digit of the flags is 0 for read-only.
 fn is_writable(fdinfo: &Path) -> bool {
     let Ok(text) = fs::read_to_string(fdinfo) else { return false };
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -54,7 +53,7 @@ fn has_mapped(process: &Path, file: FileIdentity) -> bool {
     BufReader::new(maps).lines().map_while(Result::ok).any(|line| is_shared_mapping(&line, file))
 }
 
-/// A line is `from-to rwxs offset major:minor inode path`.
+/// Parses a line `from-to rwxs offset major:minor inode path`.
 fn is_shared_mapping(line: &str, file: FileIdentity) -> bool {
     let mut columns = line.split_ascii_whitespace().skip(1);
     let (Some(access), _, Some(device), Some(inode)) = (columns.next(), columns.next(), columns.next(), columns.next())

@@ -1,9 +1,9 @@
-//! Which addresses belong to the public network.
+//! Classification of public IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// True for an address of the public network: not loopback, private, link-local (where clouds keep their metadata),
-/// shared, unique-local, multicast, reserved or unspecified, and no IPv6 address that stands for such an IPv4 address.
+/// Returns true for a public address: not loopback, private, link-local (cloud metadata), shared, unique-local,
+/// multicast, reserved or unspecified, and no IPv6 address that embeds a non-public IPv4 address.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -11,7 +11,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Networks of IPv4 that are not public, by their first address and the length of their prefix.
+/// IPv4 networks that are not public, by first address and prefix length.
 const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -36,12 +36,12 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !NOT_PUBLIC_V4.iter().any(|(network, length)| (bits ^ network.to_bits()) >> (32 - length) == 0)
 }
 
-/// Networks of IPv6 that hold an IPv4 address: the first segments, and which segment the address begins at.
+/// IPv6 networks that embed an IPv4 address: the first segments, and the segment where the address begins.
 const HOLDING_V4: [(&[u16], usize); 5] = [
-    // Mapped, and translated.
+    // Mapped and translated addresses.
     (&[0, 0, 0, 0, 0, 0xffff], 6),
     (&[0, 0, 0, 0, 0xffff, 0], 6),
-    // Compatible; the unspecified and the loopback address are among them.
+    // Compatible addresses, including the unspecified and the loopback address.
     (&[0, 0, 0, 0, 0, 0], 6),
     // NAT64.
     (&[0x64, 0xff9b, 0, 0, 0, 0], 6),
@@ -57,8 +57,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
             return is_public_v4(Ipv4Addr::from_bits(bits));
         }
     }
-    // Of what is left, only 2000::/3 is given to anybody; of that, these are for other purposes: Teredo and its
-    // neighbours (2001::/23), documentation (2001:db8::/32 and 3fff::/20), and local NAT64 (64:ff9b:1::/48) lies outside.
+    // Of the rest only 2000::/3 is global unicast. Excluded from it: Teredo and its neighbours (2001::/23) and
+    // documentation (2001:db8::/32 and 3fff::/20). Local NAT64 (64:ff9b:1::/48) is outside.
     let global = segments[0] & 0xe000 == 0x2000;
     let special = match segments[0] {
         0x2001 => segments[1] < 0x200 || segments[1] == 0xdb8,

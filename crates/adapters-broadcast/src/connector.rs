@@ -1,4 +1,5 @@
-//! The way to a receiver. What is resolved is checked and dialled here, so that nobody can change it in between.
+//! The connector to a destination. It checks and dials the same resolved addresses, so that they cannot change in
+//! between.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +36,7 @@ impl Service<Uri> for CheckedConnector {
         let allow_private_addresses = self.allow_private_addresses;
         Box::pin(async move {
             let addresses = resolve(&target).await?;
-            // One that is not public is enough: whoever answers with such a mixture is not to be trusted with the choice.
+            // A single non-public address suffices: a name server with such a mixture is not trusted.
             if !allow_private_addresses && !addresses.iter().all(|address| is_public(address.ip())) {
                 return Err(Forbidden.into());
             }
@@ -56,7 +57,7 @@ async fn resolve(target: &Uri) -> Result<Vec<SocketAddr>, BoxError> {
     if found.is_empty() { Err(Unresolved.into()) } else { Ok(found) }
 }
 
-/// The first that answers.
+/// Returns the first connection that succeeds.
 async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {

@@ -1,22 +1,22 @@
-//! What is wrong with settings, and why a connection was not made.
+//! Errors of settings and connections.
 
-/// Settings that cannot be used.
+/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum BroadcastError {
-    /// No version of TLS can be spoken.
+    /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
-    /// The user agent cannot stand in a header.
+    /// The user agent is no valid header value.
     #[error("the user agent cannot stand in a header")]
     UserAgent,
 }
 
-/// A target that must not be dialled.
+/// An address that must not be dialled.
 #[derive(Debug, thiserror::Error)]
 #[error("the address of the target is not public")]
 pub(crate) struct Forbidden;
 
-/// A name that has no address.
+/// A name without any address.
 #[derive(Debug, thiserror::Error)]
 #[error("the name of the target cannot be resolved")]
 pub(crate) struct Unresolved;

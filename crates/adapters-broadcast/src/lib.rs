@@ -1,7 +1,7 @@
 //! Encodes traces as OTLP and delivers them to destinations over HTTP.
 //!
-//! Whoever manages a workspace chooses where its traces go, so that every address is checked after its name has been
-//! resolved, by the connector that dials it, and no redirect is followed.
+//! Workspace managers choose the destinations. Therefore the connector checks every address after name resolution, and
+//! no redirect is followed.
 
 mod addresses;
 mod connector;

@@ -1,4 +1,4 @@
-//! One delivery.
+//! The delivery of messages.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,15 +25,14 @@ const DELIVERY: HeaderName = HeaderName::from_static("x-tollgate-delivery");
 const TIMESTAMP: HeaderName = HeaderName::from_static("x-tollgate-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("x-tollgate-signature");
 const TEST: HeaderName = HeaderName::from_static("x-test-connection");
-/// Most bytes of an answer that are read before its connection is given up.
+/// Most bytes of a response that are read before the connection is closed.
 const MOST_ANSWER_BYTES: usize = 64 * 1024;
-/// Longest time for reading an answer that has counted already.
+/// Longest time to read a response whose status has already counted.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Longest wait that a receiver can ask for.
+/// Longest wait that a destination can request, in seconds.
 const LONGEST_ASKED: u64 = 24 * 60 * 60;
 
-/// Posts deliveries. Nothing is retried here, no redirect is followed, and of an answer nothing but its status and
-/// `retry-after` counts.
+/// Posts deliveries. It never retries and follows no redirects. Only the status and `retry-after` of a response count.
 pub struct HttpMessageSender {
     client: Client<HttpsConnector<CheckedConnector>, Full<Bytes>>,
     clock: Arc<dyn Clock>,
@@ -42,10 +41,10 @@ pub struct HttpMessageSender {
 }
 
 impl HttpMessageSender {
-    /// Builds the client; connections are made by the deliveries.
+    /// Builds the client; connections are opened by deliveries.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// The settings are invalid.
     pub fn new(settings: &BroadcastSettings, clock: Arc<dyn Clock>) -> Result<Self, BroadcastError> {
         let connector = CheckedConnector { allow_private_addresses: settings.allow_private_addresses };
         let connector = HttpsConnectorBuilder::new()
@@ -82,7 +81,7 @@ impl HttpMessageSender {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        // After those of the destination, which can replace none of these.
+        // Added after the destination's headers, which cannot replace them.
         let ids: Vec<String> = delivery.ids.iter().map(ToString::to_string).collect();
         let timestamp = self.clock.now().timestamp().to_string();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -113,13 +112,13 @@ impl MessageSender for HttpMessageSender {
         let in_time = tokio::time::timeout(self.timeout, call).await;
         let late = |_| Err(receiver(format!("it did not answer within {} ms", self.timeout.as_millis())));
         let answer = in_time.unwrap_or_else(late)?;
-        // What it answers does not matter, and so does not whether it comes.
+        // The body does not matter, and neither does its absence.
         drop(tokio::time::timeout(DRAIN, drain(answer)).await);
         Ok(())
     }
 }
 
-/// Reads what there is of an answer, so that its connection can be used again; one that goes on and on is dropped.
+/// Reads the rest of a response, so that its connection can be reused; drops one that is too long.
 async fn drain(mut body: Incoming) {
     let mut left = MOST_ANSWER_BYTES;
     while let Some(Ok(frame)) = body.frame().await {
@@ -151,7 +150,7 @@ fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<
     Err(DeliveryError { reason, kind, retry_after: asked })
 }
 
-/// In whole seconds, at most a day; a date is not understood.
+/// Reads whole seconds, at most a day; dates are not supported.
 fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
     let text = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -166,7 +165,7 @@ fn address(reason: &str) -> DeliveryError {
     DeliveryError { reason: reason.to_owned(), kind: DeliveryErrorKind::Address, retry_after: None }
 }
 
-/// What went wrong on the way, in our own words.
+/// Describes a transport error without text of the destination.
 fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {

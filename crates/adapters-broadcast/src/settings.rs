@@ -1,17 +1,17 @@
-//! What the sender is told.
+//! Settings of the sender.
 
 use std::time::Duration;
 
-/// How deliveries go out.
+/// The settings of deliveries.
 #[derive(Debug, Clone)]
 pub struct BroadcastSettings {
-    /// Longest time for one delivery, from the name's look-up to the end of the answer.
+    /// Longest time for one delivery, from name resolution to the end of the response.
     pub timeout: Duration,
-    /// True where loopback, private and other addresses of the operator's own network may be delivered to.
+    /// True if loopback, private and other internal addresses are allowed.
     pub allow_private_addresses: bool,
     /// The `user-agent` header.
     pub user_agent: String,
-    /// How long an idle connection is kept.
+    /// The time after which an idle connection closes.
     pub pool_idle_timeout: Duration,
 }
 

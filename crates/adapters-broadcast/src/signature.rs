@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The value of `x-tollgate-signature`: `v1=` and in lower-case hex the HMAC-SHA256, with the secret as its key, of the
-/// timestamp as it stands in `x-tollgate-timestamp`, a full stop, and the body.
+/// Returns the value of `x-tollgate-signature`: `v1=` and the HMAC-SHA256 in lower-case hex, with the secret as key, of
+/// the timestamp in `x-tollgate-timestamp`, a full stop, and the body.
 pub fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let mut text = "v1=".to_owned();
-    // A key may have any length, so that there is always a signature.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return text };
     mac.update(timestamp.as_bytes());
     mac.update(b".");
     mac.update(body);
     for byte in mac.finalize().into_bytes() {
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,4 +1,4 @@
-//! What is trusted: the platform's certificate authorities.
+//! Trusted certificate authorities of the platform.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::BroadcastError;
 
-/// Loads the authorities. That the platform has none is no error: plain HTTP still works, and `https://` fails.
+/// Loads the authorities. A platform without any is no error: plain HTTP still works, and `https://` fails.
 pub(crate) fn load() -> Result<ClientConfig, BroadcastError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,4 @@
-//! The changes of one read of the feed, as caches drop them.
+//! The cache invalidations from one read of the change feed.
 
 use std::collections::HashSet;
 
@@ -21,9 +21,9 @@ pub(crate) enum Changed {
     },
 }
 
-/// A cache that the watcher tells of changes.
+/// A cache that drops changed entries.
 pub(crate) trait DropChanged: Send + Sync {
-    /// Drops what changed, and discards what was read of it before now and is not kept yet.
+    /// Drops changed entries, and discards pending reads of them that began earlier.
     fn drop_changed(&self, changed: &Changed);
 }
 

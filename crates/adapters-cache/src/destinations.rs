@@ -1,4 +1,4 @@
-//! The destinations of every workspace, swapped whole.
+//! The destinations of every workspace, replaced as a whole.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::ChangeWatcher;
 
 type ByWorkspace = HashMap<WorkspaceId, Arc<[Destination]>>;
 
-/// Hands out the destinations in force; a reload replaces them for those who ask afterwards.
+/// Holds the current destinations; a reload replaces them for later readers.
 pub struct LiveDestinations {
     repository: Arc<dyn DestinationRepository>,
     snapshot: ArcSwap<ByWorkspace>,
@@ -23,18 +23,19 @@ pub struct LiveDestinations {
 }
 
 impl LiveDestinations {
-    /// Loads the destinations. `version` is that of the watcher, read before ([`ChangeWatcher::destinations_version`]).
+    /// Loads the destinations. `version` is the watcher's version, read before
+    /// ([`ChangeWatcher::destinations_version`]).
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The store cannot be read.
     pub async fn load(repository: Arc<dyn DestinationRepository>, version: u64) -> Result<Self, StoreError> {
         let loaded = Self { repository, snapshot: ArcSwap::default(), version: AtomicU64::new(0) };
         loaded.reload(version).await?;
         Ok(loaded)
     }
 
-    /// Loads them anew whenever the watcher has seen a change, until cancelled. A load that fails is tried again at the
-    /// next turn; it is logged once.
+    /// Reloads after each change that the watcher sees, until cancelled. A failed load is retried in the next cycle and
+    /// logged once.
     pub async fn follow(&self, watcher: &ChangeWatcher, every: Duration, cancelled: CancellationToken) {
         let mut away = false;
         loop {
@@ -57,7 +58,7 @@ impl LiveDestinations {
         }
     }
 
-    /// `version` must have been read before.
+    /// Reloads; `version` must have been read before.
     async fn reload(&self, version: u64) -> Result<(), StoreError> {
         let mut by_workspace: HashMap<WorkspaceId, Vec<Destination>> = HashMap::new();
         for destination in self.repository.list(None).await? {

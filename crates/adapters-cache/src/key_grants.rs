@@ -1,4 +1,4 @@
-//! Key look-ups from memory.
+//! Cached key look-ups.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::shared_fills::SharedFills;
 use crate::standing::{CacheStanding, Lookups};
 use crate::{ChangeWatcher, Freshness};
 
-/// Finds grants in memory, else in `inner`; many askers of one key ask `inner` once.
+/// Finds grants in memory, else in `inner`; concurrent look-ups of one key share one call of `inner`.
 ///
-/// Entries are filed under the full digest. A change drops the key that it names, or the keys of a workspace, and the
-/// look-ups that are under way and began before it. Unknown keys are not kept: a key that is made now works now. While
-/// the feed cannot be read, the keys in memory are found and all others are an error.
+/// Entries are stored under the full digest. A change drops the key that it names, or the keys of a workspace, and
+/// pending look-ups of them. Unknown keys are not cached, so that a new key works at once. While the feed cannot be
+/// read, cached keys are found and all others are an error.
 pub struct CachedKeyGrants {
     inner: Arc<dyn KeyGrants>,
     watcher: Arc<ChangeWatcher>,
@@ -25,7 +25,7 @@ pub struct CachedKeyGrants {
 
 type Grants = SharedFills<ApiKeyHash, Arc<KeyGrant>, Miss>;
 
-/// Why a look-up brought nothing to keep.
+/// The reason for a look-up without a result to cache.
 #[derive(Debug, thiserror::Error)]
 enum Miss {
     #[error("there is no such key")]
@@ -52,16 +52,16 @@ impl DropChanged for Grants {
 }
 
 impl CachedKeyGrants {
-    /// Wires the ports; `capacity` is how many grants are kept at most.
+    /// Creates the cache; `capacity` is the largest number of cached grants.
     pub fn new(inner: Arc<dyn KeyGrants>, watcher: Arc<ChangeWatcher>, capacity: u64) -> Self {
         let grants = Arc::new(Grants::new(capacity));
         watcher.attach(Arc::clone(&grants) as Arc<dyn DropChanged>);
         Self { inner, watcher, grants, lookups: Lookups::default() }
     }
 
-    /// Asks `inner`, unless somebody is asking for the same already.
+    /// Looks up in `inner`, or joins a pending look-up of the same key.
     async fn look_up(&self, freshness: Freshness, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        // A key that was not found in a store that is half away may exist.
+        // A key that is missing in a partially unavailable store may exist.
         if freshness == Freshness::Stale {
             self.watcher.refresh().await?;
         }
@@ -82,7 +82,7 @@ impl CachedKeyGrants {
         }
     }
 
-    /// How it stands.
+    /// Returns the cache's status.
     pub fn standing(&self) -> CacheStanding {
         self.lookups.standing(self.grants.count())
     }
@@ -90,8 +90,8 @@ impl CachedKeyGrants {
 
 #[async_trait]
 impl GrantCache for CachedKeyGrants {
-    /// Drops the grant of the secret, also where the change feed cannot be read, then reads the feed: what changed up to
-    /// now is dropped.
+    /// Drops the grant of the secret, even if the change feed cannot be read, and then reads the feed: all changes up
+    /// to now are dropped.
     async fn invalidate(&self, hash: &ApiKeyHash) -> Result<(), StoreError> {
         self.grants.drop_keys([hash]);
         self.watcher.refresh().await
@@ -101,11 +101,11 @@ impl GrantCache for CachedKeyGrants {
 #[async_trait]
 impl KeyGrants for CachedKeyGrants {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        // Before the look: changes up to now have been dropped by then.
+        // Read before the look-up: all changes up to now have been dropped by then.
         let freshness = self.watcher.freshness().await?;
         match self.lookups.count(self.grants.get(hash)) {
             Some(grant) => Ok(Some(grant)),
-            // Boxed, so that the many that are found do not carry the room of the few that are not.
+            // Boxed, because most look-ups are hits and should not reserve stack for misses.
             None => Box::pin(self.look_up(freshness, hash)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Decorators over ports: what is read on every request is kept in memory, and dropped when a change of the feed names
+//! Caching decorators over ports: data of every request is kept in memory and dropped when a change in the feed names
 //! it.
 
 mod changed;

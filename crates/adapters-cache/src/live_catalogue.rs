@@ -1,4 +1,4 @@
-//! The catalogue's current snapshot, swapped whole.
+//! The current snapshot of the catalogue, replaced as a whole.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use domain::error::StoreError;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, ModelRepository, SANDBOX_AUTHOR};
 
-/// Hands out the snapshot in force; a reload replaces it for those who ask afterwards.
+/// Holds the current snapshot; a reload replaces it for later readers.
 pub struct LiveCatalogue {
     models: Arc<dyn ModelRepository>,
     overlay: Vec<Model>,
@@ -20,9 +20,9 @@ pub struct LiveCatalogue {
 impl LiveCatalogue {
     /// Loads the catalogue.
     ///
-    /// `version` is that of the watcher, read before ([`crate::ChangeWatcher::catalogue_version`]); any where none
-    /// follows the feed. `overlay` are rows for models that endpoints are configured for; each is added where the stored rows lack it.
-    /// With `hide_sandbox` the sandbox's rows are left out.
+    /// `version` is the watcher's version, read before ([`crate::ChangeWatcher::catalogue_version`]), or any value
+    /// without a watcher. `overlay` contains rows for models with configured endpoints; each is added if the stored
+    /// rows lack it. With `hide_sandbox` the sandbox's rows are omitted.
     ///
     /// # Errors
     /// The stored rows cannot be read.
@@ -43,10 +43,10 @@ impl LiveCatalogue {
         Ok(catalogue)
     }
 
-    /// Loads the rows anew where `version`, which must have been read before, is not the one in force.
+    /// Reloads the rows if `version`, which must have been read before, differs from the current one.
     ///
     /// # Errors
-    /// The stored rows cannot be read; the old snapshot stays in force.
+    /// The stored rows cannot be read; the old snapshot stays current.
     pub async fn reload_if_changed(&self, version: u64) -> Result<(), StoreError> {
         if self.version.load(Ordering::Acquire) == version {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What keys are under, from memory and compiled.
+//! Cached and compiled policies of keys.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::shared_fills::SharedFills;
 use crate::standing::{CacheStanding, Lookups};
 use crate::{ChangeWatcher, Freshness};
 
-/// How often a key is read anew because its guardrail was gone.
+/// The number of times that a key is read again because its guardrail was deleted.
 const TRIES: usize = 3;
 
-/// The guardrail of a workspace and that of a key, in the order in which they apply.
+/// The guardrail of a workspace and that of a key, in the order of their application.
 type Pair = (Option<GuardrailId>, Option<GuardrailId>);
 
-/// Finds policies in memory, else makes them of what the repository holds; many askers of one pair of guardrails ask
-/// the repository once.
+/// Finds policies in memory, else compiles them from the repository; concurrent look-ups of one pair of guardrails
+/// share one read.
 ///
-/// A change of a guardrail drops the policies of every pair with it, and those that are being made and began before it.
-/// Changes of keys drop none.
+/// A change of a guardrail drops the policies of every pair with it, and pending reads that began earlier. Changes of
+/// keys drop none.
 pub struct CachedPolicies {
     guardrails: Arc<dyn GuardrailRepository>,
     grants: Arc<dyn KeyGrants>,
@@ -34,7 +34,7 @@ pub struct CachedPolicies {
 
 type Policies = SharedFills<Pair, Arc<Policy>, Miss>;
 
-/// Why there is no policy to keep.
+/// The reason for a look-up without a policy to cache.
 #[derive(Debug, thiserror::Error)]
 enum Miss {
     #[error("a guardrail is not there any more")]
@@ -56,8 +56,8 @@ impl DropChanged for Policies {
 }
 
 impl CachedPolicies {
-    /// Wires the ports. `grants` is asked what a key holds now where what it held is gone, so it must not be a cache;
-    /// `capacity` is how many policies are kept at most.
+    /// Creates the cache. `grants` is read when a key's guardrail was deleted, so it must not be a cache. `capacity` is
+    /// the largest number of cached policies.
     pub fn new(
         guardrails: Arc<dyn GuardrailRepository>,
         grants: Arc<dyn KeyGrants>,
@@ -69,7 +69,7 @@ impl CachedPolicies {
         Self { guardrails, grants, watcher, policies, lookups: Lookups::default() }
     }
 
-    /// How it stands.
+    /// Returns the cache's status.
     pub fn standing(&self) -> CacheStanding {
         self.lookups.standing(self.policies.count())
     }
@@ -79,7 +79,7 @@ impl CachedPolicies {
         if let Some(policy) = self.lookups.count(self.policies.get(&pair)) {
             return Ok(policy);
         }
-        // Boxed, so that the many that are found do not carry the room of the few that are not.
+        // Boxed, because most look-ups are hits and should not reserve stack for misses.
         Box::pin(self.look_up(freshness, pair)).await
     }
 
@@ -105,7 +105,7 @@ impl CachedPolicies {
         Ok(Arc::new(policy))
     }
 
-    /// What the key is under now; a key that is gone is under nothing that anybody knows.
+    /// Returns the current guardrails of the key; none for a deleted key.
     async fn now(&self, key: &InferenceKey) -> Result<Pair, StoreError> {
         let grant = self.grants.find(&key.hash()).await?;
         match grant.as_deref().map(|grant| &grant.scope) {
@@ -128,14 +128,14 @@ impl GuardrailPolicies for CachedPolicies {
             match self.policy(pair).await {
                 Ok(policy) => return Ok(Some(policy)),
                 Err(miss) => match &*miss {
-                    // Deleted since the key was looked up: the key holds another one by now, or none.
+                    // Deleted since the key was looked up: the key has another guardrail by now, or none.
                     Miss::Gone => pair = Box::pin(self.now(key)).await?,
                     Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
                     Miss::Store(StoreError::Unavailable(_)) => return Err(StoreError::unavailable(miss)),
                 },
             }
         }
-        // Never "no policy" for a key that holds one.
+        // Never "no policy" for a key with a guardrail.
         Err(StoreError::unavailable("the guardrail of the key is not there"))
     }
 }

@@ -1,4 +1,4 @@
-//! A cache whose fills are shared, and discarded where a change overtakes them.
+//! A cache with shared reads that are discarded if a change overtakes them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,13 +9,13 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tokio::sync::OnceCell;
 
-/// A read that all who miss the entry wait for.
+/// A read that all concurrent misses of the entry wait for.
 type Fill<V, E> = Arc<OnceCell<Result<V, Arc<E>>>>;
 
-/// Entries that were read, and reads under way.
+/// Cached entries and pending reads.
 ///
-/// An entry is kept only if its read is still in `fills` when it ends. A change removes reads from there and entries
-/// from the cache under one lock, so no entry survives that was read before the change that drops it.
+/// An entry is cached only if its read is still in `fills` when it ends. A change removes reads from `fills` and
+/// entries from the cache under one lock, so no outdated entry survives.
 pub(crate) struct SharedFills<K, V, E> {
     entries: Cache<K, V>,
     fills: Mutex<HashMap<K, Fill<V, E>>>,
@@ -26,7 +26,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// `capacity` is how many entries are kept at most; the least recently used goes first.
+    /// Creates a cache; `capacity` is the largest number of entries, and the least recently used are evicted first.
     pub(crate) fn new(capacity: u64) -> Self {
         let entries = Cache::builder()
             .max_capacity(capacity)
@@ -40,12 +40,12 @@ where
         self.entries.get(key)
     }
 
-    /// The number of entries, about.
+    /// Returns the approximate number of entries.
     pub(crate) fn count(&self) -> u64 {
         self.entries.entry_count()
     }
 
-    /// Reads an entry, or waits for the read that is under way. Failures are shared but not kept.
+    /// Reads an entry, or waits for a pending read of it. Failures are shared but not cached.
     pub(crate) async fn fill(&self, key: K, read: impl Future<Output = Result<V, E>>) -> Result<V, Arc<E>> {
         let fill = Arc::clone(self.fills().entry(key).or_default());
         let pending = PendingFill { fills: &self.fills, key, fill };
@@ -61,7 +61,7 @@ where
         result.clone()
     }
 
-    /// Drops entries, and the reads of them that are under way.
+    /// Drops entries and pending reads of them.
     pub(crate) fn drop_keys<'a>(&self, keys: impl IntoIterator<Item = &'a K>) {
         let mut fills = self.fills();
         for key in keys {
@@ -70,7 +70,7 @@ where
         }
     }
 
-    /// Drops the entries that `is_named` says, and all reads under way: what they will bring is not known.
+    /// Drops the entries that match `is_named`, and all pending reads, whose results are unknown.
     pub(crate) fn drop_where(&self, is_named: impl Fn(&K, &V) -> bool) {
         let mut fills = self.fills();
         fills.clear();
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// One of those who wait for a read. The last one that leaves before the read has ended removes it.
+/// One of the waiters for a read. The last one that leaves before the end of the read removes it.
 struct PendingFill<'a, K: Copy + Eq + Hash, V, E> {
     fills: &'a Mutex<HashMap<K, Fill<V, E>>>,
     key: K,
@@ -94,7 +94,7 @@ struct PendingFill<'a, K: Copy + Eq + Hash, V, E> {
 }
 
 impl<K: Copy + Eq + Hash, V, E> PendingFill<'_, K, V, E> {
-    /// True while no change has dropped the read and nobody has kept its result.
+    /// Returns true unless a change dropped the read or its result is cached already.
     fn is_current(&self, fills: &HashMap<K, Fill<V, E>>) -> bool {
         fills.get(&self.key).is_some_and(|current| Arc::ptr_eq(current, &self.fill))
     }
@@ -104,7 +104,7 @@ impl<K: Copy + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
     fn drop(&mut self) {
         let mut fills = lock(self.fills);
         let is_current = self.is_current(&fills);
-        // Under the lock, so that of two who leave at once one is the last.
+        // Under the lock, so that exactly one of two concurrent leavers is the last.
         drop(std::mem::take(&mut self.fill));
         if is_current && fills.get(&self.key).is_some_and(|fill| Arc::strong_count(fill) == 1) {
             fills.remove(&self.key);

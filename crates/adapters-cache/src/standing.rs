@@ -1,19 +1,19 @@
-//! How caches stand, for the operator.
+//! Status of caches, for operators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a cache stands.
+/// The status of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheStanding {
-    /// Entries, about.
+    /// The approximate number of entries.
     pub entries: u64,
-    /// Look-ups that were answered from memory, since the start.
+    /// Look-ups answered from memory since the start.
     pub hits: u64,
-    /// Look-ups that were not.
+    /// Other look-ups since the start.
     pub misses: u64,
 }
 
-/// Look-ups since the start.
+/// Look-up counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     hits: AtomicU64,
@@ -21,7 +21,7 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    /// Counts one, and hands on what it found.
+    /// Counts a look-up and returns its result.
     pub(crate) fn count<T>(&self, found: Option<T>) -> Option<T> {
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);

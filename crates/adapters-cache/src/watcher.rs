@@ -1,4 +1,4 @@
-//! Follows the change feed.
+//! The follower of the change feed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -13,53 +13,54 @@ use tokio_util::sync::CancellationToken;
 use crate::LiveCatalogue;
 use crate::changed::{Changed, DropChanged};
 
-/// The longest time that a read of the feed may take, the wait for a read of another task included.
+/// The longest duration of a read of the feed, including the wait for a concurrent one.
 const READ_WITHIN: Duration = Duration::from_secs(1);
-/// After a failed read, requests leave the next one to the poll for this long.
+/// The time after a failed read during which requests do not read the feed and leave it to the poll.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// The age up to which the contents of caches are used.
+/// The age limits of cached data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StalenessBounds {
-    /// The time after a read of the feed after which it is read again before an answer is given. It bounds how long a
-    /// change made elsewhere can go unseen while the store can be read.
+    /// The age of the last read of the feed after which it is read again before an answer. It bounds how long a change
+    /// elsewhere stays unseen while the store is readable.
     pub recheck_after: Duration,
-    /// The time after a read of the feed for which caches are used while it cannot be read again.
+    /// The age of the last read of the feed up to which caches are used while the feed cannot be read.
     pub max_stale: Duration,
 }
 
-/// Whether caches may lack changes.
+/// The freshness of cached data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Changes of up to `recheck_after` ago were dropped.
+    /// All changes up to `recheck_after` ago are applied.
     Current,
     /// The feed cannot be read: changes since the last read are unknown.
     Stale,
 }
 
-/// Follows the change feed, and drops from the attached caches what changes name.
+/// Follows the change feed, and drops changed entries from the attached caches.
 ///
-/// Caches are used for `recheck_after` since the feed was last read. Beyond that the feed is read again before an answer
-/// is given; where that fails, caches are used until `max_stale`, then there is no answer.
+/// Caches are used for `recheck_after` since the last read of the feed. After that the feed is read again before an
+/// answer. If that fails, caches are used until `max_stale`; then requests fail.
 pub struct ChangeWatcher {
     feed: Arc<dyn ChangeFeed>,
     clock: Arc<dyn Clock>,
     bounds: StalenessBounds,
     caches: std::sync::Mutex<Vec<Arc<dyn DropChanged>>>,
-    /// The changes of the catalogue that this process saw.
+    /// The number of catalogue changes that this process saw.
     catalogue: AtomicU64,
-    /// The changes of destinations that this process saw.
+    /// The number of destination changes that this process saw.
     destinations: AtomicU64,
-    /// Nanoseconds of the monotonic clock at which the last successful read began; 0 means never.
+    /// Monotonic start time of the last successful read, in nanoseconds; 0 means never.
     read_at: AtomicU64,
-    /// Nanoseconds of the monotonic clock at which the last failed read ended; 0 means never.
+    /// Monotonic end time of the last failed read, in nanoseconds; 0 means never.
     failed_at: AtomicU64,
-    /// The newest change that was dropped. Held by whoever reads the feed, so that a crowd reads it once.
+    /// The newest applied change. The lock is held during a read of the feed, so that concurrent requests share one
+    /// read.
     reading: Mutex<Option<ChangePosition>>,
 }
 
 impl ChangeWatcher {
-    /// Wires the ports.
+    /// Creates the watcher.
     pub fn new(feed: Arc<dyn ChangeFeed>, clock: Arc<dyn Clock>, bounds: StalenessBounds) -> Self {
         let never = || AtomicU64::new(0);
         Self {
@@ -75,12 +76,12 @@ impl ChangeWatcher {
         }
     }
 
-    /// Has an empty cache drop changes from now on.
+    /// Attaches an empty cache to receive changes from now on.
     pub(crate) fn attach(&self, cache: Arc<dyn DropChanged>) {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner).push(cache);
     }
 
-    /// Whether caches lack changes of more than `recheck_after` ago; reads the feed where that is not known.
+    /// Returns the freshness of caches; reads the feed if the last read is older than `recheck_after`.
     ///
     /// # Errors
     /// The last read is too old, and the feed cannot be read now.
@@ -98,17 +99,17 @@ impl ChangeWatcher {
         }
     }
 
-    /// True while requests of known keys are served: the counters were read at most `max_stale` ago.
+    /// Returns true while requests of known keys are served: the feed was read at most `max_stale` ago.
     pub fn is_usable(&self) -> bool {
         self.is_within(self.bounds.max_stale)
     }
 
-    /// The version of the catalogue in this process: another one after every change that was seen.
+    /// Returns the catalogue version in this process. It changes with every observed change.
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.load(Ordering::Acquire)
     }
 
-    /// The version of destinations in this process: another one after every change that was seen.
+    /// Returns the destination version in this process. It changes with every observed change.
     pub fn destinations_version(&self) -> u64 {
         self.destinations.load(Ordering::Acquire)
     }
@@ -116,14 +117,14 @@ impl ChangeWatcher {
     /// Reads the feed now.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The feed cannot be read.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let read = async { self.read(&mut *self.reading.lock().await).await };
         self.bounded(read).await
     }
 
-    /// Follows the feed until cancelled: reads it every `poll_every` and reloads the catalogue when it changed. A
-    /// read that fails is tried again at the next turn; it is logged when the feed goes and when it comes back.
+    /// Follows the feed until cancelled: reads it every `poll_every` and reloads a changed catalogue. A failed read is
+    /// retried in the next cycle. Failure and recovery are logged once.
     pub async fn run(&self, poll_every: Duration, catalogue: Arc<LiveCatalogue>, cancelled: CancellationToken) {
         let mut away = false;
         loop {
@@ -140,7 +141,7 @@ impl ChangeWatcher {
                     away = true;
                     tracing::warn!(error = &error as &dyn std::error::Error, "the change feed cannot be read");
                 }
-                // As before: one line a change, not one a poll.
+                // Unchanged state: log changes only, not every poll.
                 _ => {}
             }
             tokio::select! {
@@ -150,7 +151,7 @@ impl ChangeWatcher {
         }
     }
 
-    /// Reads the feed, unless another task did in between.
+    /// Reads the feed, unless another task did in the meantime.
     async fn read_if_old(&self) -> Result<(), StoreError> {
         let read = async {
             let mut last = self.reading.lock().await;
@@ -159,7 +160,7 @@ impl ChangeWatcher {
         self.bounded(read).await
     }
 
-    /// Bounds a read in time: a store that hangs is one that cannot be read.
+    /// Applies a timeout to a read: a hanging store counts as unreadable.
     async fn bounded<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let read = tokio::time::timeout(READ_WITHIN, read).await;
         let read = read.unwrap_or_else(|_| Err(StoreError::unavailable("the change feed was not read in time")));
@@ -173,7 +174,7 @@ impl ChangeWatcher {
         self.is_recent(&self.read_at, bound)
     }
 
-    /// True where the last read failed, and a moment ago.
+    /// Returns true if the last read failed a short time ago.
     fn has_failed_recently(&self) -> bool {
         let is_last = self.failed_at.load(Ordering::Acquire) > self.read_at.load(Ordering::Acquire);
         is_last && self.is_recent(&self.failed_at, RETRY_AFTER)
@@ -184,11 +185,11 @@ impl ChangeWatcher {
         at != 0 && nanos(self.clock.monotonic()).saturating_sub(at) <= nanos(bound)
     }
 
-    /// Drops the changes after `last`, and moves it on.
+    /// Applies the changes after `last`, and advances it.
     async fn read(&self, last: &mut Option<ChangePosition>) -> Result<(), StoreError> {
         let began = nanos(self.clock.monotonic()).max(1);
         let changes = self.feed.changes_since(*last).await?;
-        // No await from here on: dropping entries and storing the position happen together.
+        // No await from here on: dropping entries and storing the position must be atomic.
         match changes {
             Changes::These(changes) => {
                 if let Some(newest) = changes.last() {
@@ -204,7 +205,7 @@ impl ChangeWatcher {
                 *last = Some(newest);
             }
         }
-        // Caches before the time: whoever sees the new time finds nothing that changed before it.
+        // Drop entries before updating the time: a reader of the new time must not find older entries.
         self.read_at.fetch_max(began, Ordering::AcqRel);
         Ok(())
     }

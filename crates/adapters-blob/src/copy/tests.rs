@@ -12,7 +12,7 @@ struct Copied {
     outcome: Result<CopyOutcome, StoreError>,
 }
 
-/// Copies a file of four pieces; `before` runs when the file was opened, `between` after each piece, both with the
+/// Copies a file of four pieces. `before` runs after the file is opened, `between` after each piece; both receive the
 /// path of the source.
 fn copy_with(given_up: GivenUp, before: impl FnOnce(&Path), mut between: impl FnMut(&Path)) -> Copied {
     let folder = tempfile::tempdir().unwrap();
@@ -23,7 +23,7 @@ fn copy_with(given_up: GivenUp, before: impl FnOnce(&Path), mut between: impl Fn
     let partial = Arc::new(OwnedFd::from(File::open(folder.path().join(tree::PARTIAL)).unwrap()));
     let (from, to) = (Place::of("from").unwrap(), Place::of("to").unwrap());
     let Ok(Opened::After(wait, source)) = Source::open(&root, &from, QUIET) else { panic!("it cannot be opened") };
-    // On older systems files are dated by a clock of a few milliseconds' grain.
+    // Older systems round file times to a few milliseconds.
     std::thread::sleep(Duration::from_millis(20));
     before(&path);
     std::thread::sleep(wait);
@@ -99,7 +99,7 @@ fn a_source_that_is_replaced_between_opening_and_copying_has_changed() {
 #[test]
 fn a_source_that_gets_a_second_name_on_the_way_has_changed() {
     assert_changed(copy(|path| {
-        // The second and later pieces find the link.
+        // The second and later pieces find an existing link.
         let _ = std::fs::hard_link(path, path.with_extension("link"));
     }));
 }

@@ -1,16 +1,16 @@
-//! Attributes, and the JSON that spans are written in.
+//! Attributes, and the JSON of spans.
 
-/// Attributes in the order in which they were added.
+/// Attributes in insertion order.
 #[derive(Debug, Default)]
 pub(super) struct Attributes(String);
 
 impl Attributes {
-    /// A string.
+    /// Adds a string.
     pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Self {
         self.raw(key, "stringValue", &quoted(value))
     }
 
-    /// A string, where there is one.
+    /// Adds a string if it is given.
     pub(super) fn maybe(&mut self, key: &str, value: Option<&str>) -> &mut Self {
         match value {
             Some(value) => self.text(key, value),
@@ -18,22 +18,22 @@ impl Attributes {
         }
     }
 
-    /// A whole number.
+    /// Adds a whole number.
     pub(super) fn int(&mut self, key: &str, value: impl Into<i128>) -> &mut Self {
         self.raw(key, "intValue", &format!("\"{}\"", value.into()))
     }
 
-    /// Any other number, by its JSON text.
+    /// Adds any other number by its JSON text.
     pub(super) fn double(&mut self, key: &str, text: &str) -> &mut Self {
         self.raw(key, "doubleValue", text)
     }
 
-    /// Yes or no.
+    /// Adds a boolean.
     pub(super) fn flag(&mut self, key: &str, value: bool) -> &mut Self {
         self.raw(key, "boolValue", if value { "true" } else { "false" })
     }
 
-    /// The JSON array.
+    /// Returns the JSON array.
     pub(super) fn json(&self) -> String {
         format!("[{}]", self.0)
     }
@@ -49,13 +49,13 @@ impl Attributes {
     }
 }
 
-/// A JSON string.
+/// Returns a JSON string.
 pub(super) fn quoted(text: &str) -> String {
-    // A string always has a JSON form; the fallback is unreachable and harmless.
+    // A string always has a JSON form; the fallback is unreachable.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// As much of a text as fits so many bytes.
+/// Truncates a text to a number of bytes, at a character boundary.
 pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

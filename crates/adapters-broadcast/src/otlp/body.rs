@@ -2,10 +2,10 @@
 
 use domain::json::Json;
 
-/// The name of the member that holds everything.
+/// The name of the top-level member.
 pub(super) const RESOURCE_SPANS: &str = "resourceSpans";
 
-/// Joins encoded traces to one body; none make a body without a span. A trace that is no OTLP is left out.
+/// Joins encoded traces to one body; without traces the body has no span. Values that are no OTLP are omitted.
 pub(crate) fn merged<'a>(bodies: impl IntoIterator<Item = &'a Json>) -> Json {
     let resource_spans = |body: &Json| {
         let members = body.members()?;

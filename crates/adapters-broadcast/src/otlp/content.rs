@@ -1,11 +1,11 @@
-//! What was asked and answered, for destinations that may know.
+//! The questions and answers of a request, for destinations that may receive content.
 
 use domain::json::Json;
 use domain::observability::TraceContent;
 
 use super::attributes::{Attributes, cut, quoted};
 
-/// Most bytes that are told of what was asked, and of what was answered.
+/// Most bytes of the input, and of the output.
 const MOST: usize = 256 * 1024;
 
 pub(super) fn add(attributes: &mut Attributes, exchange: &TraceContent<'_>) {
@@ -25,7 +25,7 @@ pub(super) fn add(attributes: &mut Attributes, exchange: &TraceContent<'_>) {
     }
 }
 
-/// The texts behind each other, as far as they fit, and whether they did not.
+/// Concatenates texts up to the limit; also returns whether they were truncated.
 fn joined(texts: &[&str]) -> (String, bool) {
     let mut whole = String::new();
     for text in texts {
@@ -39,7 +39,7 @@ fn joined(texts: &[&str]) -> (String, bool) {
     (whole, false)
 }
 
-/// A list of one message in the form of the conventions; it is JSON whether or not its content was cut.
+/// Returns a list of one message in the format of the conventions. It stays valid JSON if the content is truncated.
 fn message(role: &str, content: &str, finish_reason: Option<&str>) -> String {
     let reason = finish_reason.map(|reason| format!(",\"finish_reason\":\"{reason}\"")).unwrap_or_default();
     format!("[{{\"role\":\"{role}\",\"parts\":[{{\"type\":\"text\",\"content\":{}}}]{reason}}}]", quoted(content))

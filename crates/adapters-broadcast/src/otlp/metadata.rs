@@ -1,4 +1,4 @@
-//! The caller's own members of a trace, as attributes.
+//! The caller's own trace members, as attributes.
 
 use domain::json::JsonKind;
 use domain::observability::TraceMetadata;
@@ -7,10 +7,10 @@ use super::attributes::{Attributes, cut};
 
 /// Most bytes of one member.
 const MEMBER: usize = 4 * 1024;
-/// Most bytes of all of them.
+/// Most bytes of all members.
 const ALL: usize = 64 * 1024;
 
-/// Adds the members without a meaning here.
+/// Adds the members that have no predefined meaning.
 pub(super) fn add(attributes: &mut Attributes, metadata: &TraceMetadata) {
     let (mut size, mut is_cut) = (0, metadata.is_truncated);
     for (name, value) in &metadata.others {
@@ -35,7 +35,7 @@ pub(super) fn add(attributes: &mut Attributes, metadata: &TraceMetadata) {
     }
 }
 
-/// As the narrowest kind that holds it exactly, or at least as exactly as its reader would.
+/// Adds a number as the narrowest type that holds it without additional loss.
 fn number<'a>(attributes: &'a mut Attributes, key: &str, text: &str) -> &'a mut Attributes {
     if let Ok(whole) = text.parse::<i64>() {
         return attributes.int(key, whole);

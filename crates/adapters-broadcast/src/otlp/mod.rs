@@ -1,7 +1,7 @@
 //! Requests as traces: OTLP over HTTP, in its JSON form.
 //!
-//! Ids are lower-case hex, moments and integers are decimal strings, as the protocol's JSON form has them. A trace is a
-//! function of the record alone, so that what is delivered twice is the same spans twice.
+//! Ids are lower-case hex, timestamps and integers are decimal strings, as the protocol's JSON form requires. A trace
+//! depends only on the record, so that repeated deliveries contain the same spans.
 
 mod attributes;
 mod body;

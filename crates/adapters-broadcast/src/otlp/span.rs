@@ -6,14 +6,14 @@ use chrono::{DateTime, Utc};
 
 use super::attributes::{Attributes, quoted};
 
-/// What role a span plays between services.
+/// The role of a span between services.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Internal,
     Client,
 }
 
-/// From one moment to another.
+/// A time range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lasting {
     began: i128,
@@ -21,7 +21,7 @@ pub(super) struct Lasting {
 }
 
 impl Lasting {
-    /// So long, so much after a moment.
+    /// Returns the range that begins `offset` after a timestamp and lasts `took`.
     pub(super) fn after(moment: DateTime<Utc>, offset: Duration, took: Duration) -> Self {
         let nanos = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4);
         let epoch = i128::from(moment.timestamp_nanos_opt().unwrap_or_default());
@@ -30,7 +30,7 @@ impl Lasting {
     }
 }
 
-/// A span that is about to be written.
+/// A span to encode.
 #[derive(Debug)]
 pub(super) struct Span<'a> {
     pub(super) trace_id: &'a str,
@@ -40,14 +40,14 @@ pub(super) struct Span<'a> {
     pub(super) kind: Kind,
     pub(super) lasting: Lasting,
     pub(super) attributes: Attributes,
-    /// The attributes of each event; all of them have one name and happen at the span's beginning.
+    /// The attributes of each event. All events have one name and happen at the span's start.
     pub(super) events: Vec<(&'static str, Attributes)>,
-    /// Why it failed.
+    /// The error of a failed span.
     pub(super) error: Option<String>,
 }
 
 impl Span<'_> {
-    /// Its JSON.
+    /// Returns the JSON.
     pub(super) fn json(&self) -> String {
         let parent = self.parent.map(|id| format!(",\"parentSpanId\":\"{id}\"")).unwrap_or_default();
         let kind = match self.kind {

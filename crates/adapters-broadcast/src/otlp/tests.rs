@@ -84,7 +84,7 @@ fn provider_input(state: &str) -> ProviderInput {
     ProviderInput::new(questions, Some(Json::string(state)))
 }
 
-/// Read as any receiver reads it.
+/// Parses a body as a destination does.
 fn read(body: &Json) -> serde_json::Value {
     serde_json::from_str(body.text()).unwrap()
 }
@@ -97,8 +97,8 @@ fn attribute<'a>(span: &'a serde_json::Value, key: &str) -> Option<&'a serde_jso
     span["attributes"].as_array().unwrap().iter().find(|one| one["key"] == key).map(|one| &one["value"])
 }
 
-/// Compares, or writes the file when `cargo xtask golden` asks for it. A run that writes compares nothing, so it never
-/// counts as a test: `cargo xtask test` removes the variable.
+/// Compares, or writes the file if `cargo xtask golden` asks for it. A writing run compares nothing and never counts as
+/// a test: `cargo xtask test` removes the variable.
 fn same_as_file(name: &str, body: &Json) {
     let text = serde_json::to_string_pretty(&read(body)).unwrap();
     let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -142,7 +142,7 @@ fn private_trace_has_nothing_of_the_caller_s() {
     for word in ["the state", "Is it", "the answer"] {
         assert!(whole.text().contains(word) && !private.text().contains(word), "{word}");
     }
-    // The spans that the caller named are not there; the others are the same.
+    // The spans named by the caller are missing; the others are the same.
     let ids = |body: &Json| spans(body).iter().map(|span| span["spanId"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&whole)[2..], ids(&private));
     for key in ["session.id", "gen_ai.conversation.id", "user.id"] {
@@ -153,7 +153,7 @@ fn private_trace_has_nothing_of_the_caller_s() {
     assert_eq!(private, trace(&unlabelled, None));
 }
 
-/// The trace that a destination receives which is not private.
+/// Returns the trace for a destination that is not private.
 fn told(record: &UsageRecord) -> Json {
     trace(
         record,
@@ -185,7 +185,7 @@ fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
     let trace_id = |text: &str| spans(&told(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
     let plain = "4bf92f3577b34da6a3ce929d0e0e4736";
     assert_eq!(trace_id(&format!(r#"{{"trace_id":"{plain}"}}"#)), plain);
-    // The beginning of the SHA-256 of `abc`.
+    // The first bytes of the SHA-256 of `abc`.
     assert_eq!(trace_id(r#"{"trace_id":"abc"}"#), "ba7816bf8f01cfea414140de5dae2223");
     assert_ne!(trace_id(&format!(r#"{{"trace_id":"{}"}}"#, "0".repeat(32))), "0".repeat(32), "zeros are no id");
     let own = trace_id("{}");

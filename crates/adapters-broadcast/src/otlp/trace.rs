@@ -1,4 +1,4 @@
-//! From a usage record to spans.
+//! Conversion of a usage record to spans.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::body::RESOURCE_SPANS;
 use super::span::{Kind, Lasting, Span};
 use super::{content, metadata};
 
-/// What every span of ours is called to be the operation of.
+/// The operation name of all spans.
 const OPERATION: &str = "decisions";
-/// Most attempts, and most findings, that are told one by one.
+/// Most attempts and most findings with their own spans and events.
 const MOST: usize = 64;
 /// Most bytes of a name.
 const NAME: usize = TraceMetadata::MAX_NAME_BYTES;
-/// Most bytes of a path into a request.
+/// Most bytes of a JSON path.
 const PATH: usize = 1024;
 
-/// The trace of a request: a span of the operation with one span an attempt below it, below the spans that the caller
-/// gave names to. Without `exchange` it holds nothing of what was asked and answered, and nothing that the caller said of it.
+/// Builds the trace of a request: the spans that the caller named, below them the operation span, and below that one
+/// span per attempt. Without `exchange` it contains neither content nor text of the caller.
 pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -> Json {
     let labels = exchange.map(|exchange| exchange.labels(record)).unwrap_or_default();
     let metadata = TraceMetadata::parse(labels.trace.as_ref());
@@ -120,7 +120,7 @@ fn attributes(
     attributes
 }
 
-/// Why the request has no answer.
+/// Returns the reason for a missing answer.
 fn failure(record: &UsageRecord) -> Option<String> {
     match record.outcome {
         UsageOutcome::Completed => None,
@@ -148,8 +148,8 @@ fn finding(finding: &Finding) -> (&'static str, Attributes) {
     ("tollgate.guardrail.finding", attributes)
 }
 
-/// Its tokens have names of their own: those of the conventions are on the operation's span, and whoever adds them up
-/// over all spans counts them once.
+/// Builds the span of an attempt. Its tokens have separate names: the names of the conventions are on the operation
+/// span, so that a sum over all spans counts them once.
 fn attempt_span<'a>(
     record: &UsageRecord,
     attempt: &'a AttemptRecord,
