@@ -22,7 +22,7 @@ fn fault(questions: &str) -> String {
 }
 
 #[test]
-fn typed_questions_are_read_in_their_order() {
+fn typed_questions_keep_their_order() {
     let request = draft(
         r#"{"refund":{"type":"noul","instructions":"Refund?","criteria":{"true":"money","false":null}},
             "queue":{"type":"choice","criteria":{"billing":"money","other":null}},
@@ -46,7 +46,7 @@ fn typed_questions_are_read_in_their_order() {
 #[case::untyped_objects(r#"{"a":{"b":1}}"#)]
 #[case::plain_members(r#"{"a":"b"}"#)]
 #[case::number("7")]
-fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
+fn opaque_questions_are_kept_byte_for_byte(#[case] questions: &str) {
     let request = draft(questions, None).check().unwrap();
     assert_eq!(request.provider_input.questions.json.text(), questions);
     assert!(request.provider_input.questions.typed.is_none());
@@ -69,7 +69,7 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
     r#"[{"name":"a","type":"noul","instructions":"Refund?"}]"#,
     r#"questions: must be an object that maps names to questions, for example {"urgent": {"type": "noul", "instructions": "Is it urgent?"}}; POST /v1/decisions takes an array of questions"#
 )]
-fn questions_that_look_typed_are_rejected_instead_of_sent_unchecked(#[case] questions: &str, #[case] expected: &str) {
+fn check_rejects_invalid_questions_that_look_typed(#[case] questions: &str, #[case] expected: &str) {
     assert_eq!(draft(questions, Some("{}")).check().unwrap_err().to_string(), expected);
 }
 
@@ -134,12 +134,12 @@ fn questions_that_look_typed_are_rejected_instead_of_sent_unchecked(#[case] ques
     "questions.a: stands in the object more than once"
 )]
 #[case(r#"{"a b":{"type":"x"}}"#, "questions[\"a b\"].type: must be noul, choice, score or box")]
-fn broken_questions_are_named_by_their_path(#[case] questions: &str, #[case] expected: &str) {
+fn check_reports_path_of_invalid_question(#[case] questions: &str, #[case] expected: &str) {
     assert_eq!(fault(questions), expected);
 }
 
 #[test]
-fn the_most_options_and_levels_are_taken_and_one_more_is_not() {
+fn check_rejects_options_and_levels_above_maximum() {
     let options = |n: usize| (0..n).map(|i| format!("\"o{i}\":null")).collect::<Vec<_>>().join(",");
     let choice = |n| format!(r#"{{"a":{{"type":"choice","criteria":{{{}}}}}}}"#, options(n));
     assert!(draft(&choice(255), Some("\"x\"")).check().is_ok());
@@ -153,13 +153,13 @@ fn the_most_options_and_levels_are_taken_and_one_more_is_not() {
 #[case(None, "state: is required with typed questions")]
 #[case(Some("null"), "state: is required with typed questions")]
 #[case(Some("5"), "state: must be a string, object or array with typed questions, not a number")]
-fn typed_questions_need_a_state(#[case] state: Option<&str>, #[case] expected: &str) {
+fn check_rejects_typed_questions_without_state(#[case] state: Option<&str>, #[case] expected: &str) {
     let error = draft(r#"{"a":{"type":"noul","instructions":"?"}}"#, state).check().unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn the_bodys_session_wins_over_the_headers() {
+fn session_id_of_body_overrides_header() {
     let with = |body: Option<&str>, header: Option<String>| {
         let session_id = body.map(|text| Json::parse(text).unwrap());
         DecisionDraft { session_id, session_id_header: header, ..draft("\"?\"", None) }.check()
@@ -189,7 +189,7 @@ fn trace_is_rejected_above_its_bound() {
 }
 
 #[test]
-fn preferences_are_honoured_or_refused() {
+fn check_reads_or_rejects_each_preference() {
     let with = |provider: &str| {
         DecisionDraft { provider: Some(Json::parse(provider).unwrap()), ..draft("\"?\"", None) }.check()
     };
@@ -232,7 +232,7 @@ fn preferences_are_honoured_or_refused() {
 }
 
 #[test]
-fn preferences_are_accepted_up_to_their_bounds() {
+fn check_rejects_preferences_above_bounds() {
     let with = |provider: String| {
         let read = DecisionDraft { provider: Some(Json::parse(&provider).unwrap()), ..draft("\"?\"", None) }.check();
         read.map(|request| request.preferences)
@@ -262,7 +262,7 @@ fn preferences_are_accepted_up_to_their_bounds() {
 }
 
 #[test]
-fn what_is_required_is_required() {
+fn check_rejects_missing_members() {
     let empty = DecisionDraft::default().check().unwrap_err();
     assert_eq!(empty.to_string(), "model: is required");
     let no_questions = DecisionDraft { questions: None, ..draft("1", None) }.check().unwrap_err();
@@ -293,7 +293,7 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn no_questions_panic_and_what_passes_is_kept(questions in any_json(), state in any_json()) {
+    fn check_never_panics_and_keeps_accepted_input(questions in any_json(), state in any_json()) {
         let text = questions.to_string();
         let draft = draft(&text, Some(&state.to_string()));
         if let Ok(request) = draft.check() {

@@ -166,7 +166,7 @@ fn rule(told: &Explanation) -> Option<(&'static str, Option<GuardrailId>)> {
 }
 
 #[tokio::test]
-async fn what_nothing_forbids_would_be_sent_as_it_is() {
+async fn explain_allows_request_without_rules() {
     let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
     let request = judge();
@@ -181,7 +181,7 @@ async fn what_nothing_forbids_would_be_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_rule_that_leaves_no_endpoint_is_named() {
+async fn explain_names_rule_that_forbids_every_endpoint() {
     let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g","ignored_providers":["mirror"]}"#).await;
     let id = guardrail.guardrail.id;
@@ -200,7 +200,7 @@ async fn the_rule_that_leaves_no_endpoint_is_named() {
 }
 
 #[tokio::test]
-async fn the_workspace_s_guardrail_applies_as_well_and_a_moved_key_brings_its_own() {
+async fn explain_applies_default_guardrail_of_workspace_of_key() {
     let stage = Stage::new().await;
     let default = stage.guardrail(r#"{"name":"d","workspace_default":true,"allowed_models":["oracle"]}"#).await;
     let own = stage.guardrail(r#"{"name":"g","ignored_models":["oracle"]}"#).await;
@@ -221,7 +221,7 @@ async fn the_workspace_s_guardrail_applies_as_well_and_a_moved_key_brings_its_ow
 }
 
 #[tokio::test]
-async fn filters_tell_what_they_would_do_and_nothing_of_what_matched() {
+async fn explain_reports_findings_without_matched_text() {
     let stage = Stage::new().await;
     let redacting = r#"{"name":"g","content_filter_builtins":[{"slug":"email","action":"redact"}]}"#;
     let guardrail = stage.guardrail(redacting).await;
@@ -246,7 +246,7 @@ async fn filters_tell_what_they_would_do_and_nothing_of_what_matched() {
 }
 
 #[tokio::test]
-async fn a_large_request_is_looked_through_elsewhere_and_nothing_is_told_where_that_fails() {
+async fn explain_scans_large_input_on_workers_and_fails_with_them() {
     let about = |bytes: usize| {
         let state = Json::string(&format!("ada@example.org {}", "x".repeat(bytes)));
         asking("acme/judge", state.text(), None)
@@ -273,7 +273,7 @@ async fn a_large_request_is_looked_through_elsewhere_and_nothing_is_told_where_t
 }
 
 #[tokio::test]
-async fn what_routing_leaves_out_is_told_apart_from_what_is_forbidden() {
+async fn explain_distinguishes_routing_from_guardrail_rules() {
     let mut stage = Stage::new().await;
     stage.endpoints[1].data_policy = DataPolicy { zdr: true, collects: false };
     let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
@@ -298,7 +298,7 @@ async fn what_routing_leaves_out_is_told_apart_from_what_is_forbidden() {
 }
 
 #[tokio::test]
-async fn fallback_models_are_told_as_well() {
+async fn explain_includes_fallback_models() {
     let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
     let mut request = judge();
@@ -311,7 +311,7 @@ async fn fallback_models_are_told_as_well() {
 }
 
 #[tokio::test]
-async fn a_key_s_limits_are_told_as_they_stand() {
+async fn explain_returns_status_of_key_limits() {
     let stage = Stage::new().await;
     let budget = r#"{"name":"g","limit_usd":0.005,"reset_interval":null}"#;
     let guardrail = stage.guardrail(budget).await;
@@ -351,7 +351,7 @@ async fn a_key_s_limits_are_told_as_they_stand() {
 }
 
 #[tokio::test]
-async fn where_the_preferred_endpoint_does_not_fit_a_cheaper_one_is_told() {
+async fn explain_uses_cheaper_endpoint_when_preferred_exceeds_limit() {
     let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
     let ordered = asking("acme/judge", r#""a text""#, Some(r#"{"order":["mirror"]}"#));
@@ -369,7 +369,7 @@ async fn where_the_preferred_endpoint_does_not_fit_a_cheaper_one_is_told() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_refused_where_money_is_limited() {
+async fn explain_rejects_unpriced_model_under_limit() {
     let mut stage = Stage::new().await;
     let oracle = asking("oracle", "\"s\"", None);
     let (free, limited) = (
@@ -388,7 +388,7 @@ async fn a_model_without_a_price_is_refused_where_money_is_limited() {
 }
 
 #[tokio::test]
-async fn a_key_that_does_not_stand_reaches_nothing() {
+async fn explain_rejects_unusable_key() {
     let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
     let disabled = stage.key(1, |key| ApiKey { disabled: true, ..key }).await;
@@ -404,7 +404,7 @@ async fn a_key_that_does_not_stand_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn who_is_refused_before_models_are_looked_for_is_told_why() {
+async fn explain_reports_rejection_before_models_are_resolved() {
     let stage = Stage::new().await;
     let blocking = r#"{"name":"b","content_filters":[{"pattern":"hush","action":"block"}]}"#;
     let blocking = stage.guardrail(blocking).await;
@@ -431,7 +431,7 @@ async fn who_is_refused_before_models_are_looked_for_is_told_why() {
 }
 
 #[tokio::test]
-async fn a_ban_that_outlives_an_import_is_told_as_well() {
+async fn explain_keeps_ban_of_removed_model() {
     let mut stage = Stage::new().await;
     let banned = stage.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
     for row in &mut stage.rows[..2] {
@@ -443,7 +443,7 @@ async fn a_ban_that_outlives_an_import_is_told_as_well() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_not_explained() {
+async fn explain_reports_unknown_guardrail_key_and_model() {
     let stage = Stage::new().await;
     let id = stage.guardrail(r#"{"name":"g"}"#).await.guardrail.id.to_string();
     let manager = stage.key(1, |key| ApiKey { scope: ApiKeyScope::Management, ..key }).await;
@@ -464,7 +464,7 @@ async fn what_does_not_exist_is_not_explained() {
 }
 
 #[tokio::test]
-async fn a_failing_store_is_unavailable() {
+async fn explain_is_unavailable_when_store_fails() {
     let stage = Stage::new().await;
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| Err(StoreError::unavailable("away")));

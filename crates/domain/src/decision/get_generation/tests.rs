@@ -106,7 +106,7 @@ async fn read(record: UsageRecord) -> Generation {
 }
 
 #[tokio::test]
-async fn a_record_is_for_its_workspace_and_for_managers() {
+async fn execute_finds_record_for_its_workspace_and_management_keys() {
     let store = MemoryStore::new();
     store.settle(UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
     let get = getting(store);
@@ -121,7 +121,7 @@ async fn a_record_is_for_its_workspace_and_for_managers() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_never_not_found() {
+async fn execute_reports_unavailable_store_not_missing_record() {
     let mut usage = MockUsageRepository::new();
     usage.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let error = getting(usage).execute(&inference(1), &id()).await.unwrap_err();
@@ -129,7 +129,7 @@ async fn a_store_that_is_away_is_never_not_found() {
 }
 
 #[tokio::test]
-async fn providers_are_told_by_the_names_that_are_configured() {
+async fn execute_returns_configured_provider_names() {
     let attempts = vec![attempt("gone", "acme/judge-1"), attempt("other", "acme/judge-1")];
     let generation =
         read(UsageRecord { provider: "acme,gone".to_owned(), attempts: attempts.into(), ..record() }).await;
@@ -147,7 +147,7 @@ async fn providers_are_told_by_the_names_that_are_configured() {
 #[case::a_name_that_nobody_knows_now("acme/judge-0", Some("acme/judge-1"))]
 #[case::a_model_that_only_its_fallback_was_tried_for("acme/judge-2", None)]
 #[tokio::test]
-async fn another_name_than_the_model_s_id_is_told(#[case] requested: &str, #[case] expected: Option<&str>) {
+async fn alias_resolved_is_set_when_name_differs_from_id(#[case] requested: &str, #[case] expected: Option<&str>) {
     let generation = read(UsageRecord { requested_model: requested.to_owned(), ..record() }).await;
     assert_eq!(generation.alias_resolved.as_ref().map(ModelId::as_str), expected);
 }
@@ -158,7 +158,7 @@ async fn another_name_than_the_model_s_id_is_told(#[case] requested: &str, #[cas
 #[case::a_bare_alias_with_a_fallback("judge-latest", Some("acme/judge-2"))]
 #[case::nobody_knows_which("acme/judge-0", None)]
 #[tokio::test]
-async fn with_fallback_models_the_catalogue_tells(#[case] requested: &str, #[case] expected: Option<&str>) {
+async fn alias_resolved_uses_catalogue_with_fallback_models(#[case] requested: &str, #[case] expected: Option<&str>) {
     let attempts = vec![attempt("acme", "acme/judge-2"), attempt("acme", "acme/judge-1")];
     let generation =
         read(UsageRecord { requested_model: requested.to_owned(), attempts: attempts.into(), ..record() }).await;
@@ -166,7 +166,7 @@ async fn with_fallback_models_the_catalogue_tells(#[case] requested: &str, #[cas
 }
 
 #[test]
-fn attempts_have_a_cost_and_a_span_in_time() {
+fn attempt_has_cost_and_time_span() {
     assert_eq!(attempt("acme", "acme/judge-1").cost().unwrap().to_string(), "0.0000089375");
     let at = |began: u64, latency: u64| AttemptRecord {
         began: Duration::from_millis(began),

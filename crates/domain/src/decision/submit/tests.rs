@@ -27,24 +27,24 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
-mod admission;
-mod books;
 mod charges;
-mod coalescing;
-mod extending;
+mod cheaper_plans;
+mod concurrency;
+mod failed_charges;
 mod filtering;
+mod fixture;
 mod guardrails;
 mod health;
 mod hedging;
+mod hold_increases;
+mod holds;
 mod models;
-mod parts;
-mod racing;
+mod recording_ledger;
 mod records;
-mod sharing_money;
-mod stage;
-mod thrift;
+mod single_flight;
+mod single_flight_holds;
+mod sub_requests;
 mod unpriced;
-mod unwritten;
 
 use AttemptFailureKind::{
     ClientDisconnected, ConnectFailed, InvalidResponse, Overloaded, Refused, TimedOut, Unauthorised,
@@ -52,8 +52,8 @@ use AttemptFailureKind::{
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;
 
-/// Answers from a list; every attempt takes some time.
-struct Script {
+/// A provider with scripted outcomes. Every attempt takes the same time.
+struct ScriptedProvider {
     outcomes: Mutex<VecDeque<Outcome>>,
     calls: Mutex<Vec<ProviderCall>>,
     clock: FixedClock,
@@ -61,11 +61,11 @@ struct Script {
 }
 
 #[async_trait]
-impl DecisionProvider for Script {
+impl DecisionProvider for ScriptedProvider {
     async fn decide(&self, call: ProviderCall) -> Outcome {
         self.calls.lock().unwrap().push(call);
         self.clock.advance(self.takes);
-        self.outcomes.lock().unwrap().pop_front().expect("an attempt more than the test foresees")
+        self.outcomes.lock().unwrap().pop_front().expect("an attempt more than expected")
     }
 }
 
@@ -122,7 +122,7 @@ struct Setup {
     store_fails: bool,
 }
 
-struct Ended {
+struct TestRun {
     result: Result<Decision, SubmitDecisionError>,
     calls: Vec<ProviderCall>,
     records: Vec<UsageRecord>,
@@ -142,7 +142,7 @@ impl Setup {
         }
     }
 
-    async fn run(self) -> Ended {
+    async fn run(self) -> TestRun {
         let clock = FixedClock::default();
         let records = Arc::new(Mutex::new(Vec::new()));
         let mut ledger = granting_ledger();
@@ -151,8 +151,8 @@ impl Setup {
             kept.lock().unwrap().push(settlement.record);
             if fails { Err(StoreError::unavailable("away")) } else { Ok(()) }
         });
-        let foreseen = self.outcomes.len();
-        let provider = Arc::new(Script {
+        let expected_calls = self.outcomes.len();
+        let provider = Arc::new(ScriptedProvider {
             outcomes: Mutex::new(self.outcomes.into()),
             calls: Mutex::default(),
             clock: clock.clone(),
@@ -184,13 +184,13 @@ impl Setup {
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
         let result = submit.execute(&key, request_id, self.request, Arc::new(NeverDisconnects)).await;
         let calls = provider.calls.lock().unwrap().clone();
-        assert_eq!(calls.len(), foreseen, "as many attempts as the test foresees");
+        assert_eq!(calls.len(), expected_calls, "the number of attempts");
         let records = records.lock().unwrap().clone();
-        Ended { result, calls, records }
+        TestRun { result, calls, records }
     }
 }
 
-/// A ledger that grants every hold and increase, and takes them back.
+/// A ledger that grants every hold and increase, and accepts releases.
 fn granting_ledger() -> MockLedger {
     let mut ledger = MockLedger::new();
     ledger.expect_reserve().returning(|wanted| {
@@ -202,7 +202,7 @@ fn granting_ledger() -> MockLedger {
     ledger
 }
 
-impl Ended {
+impl TestRun {
     fn upstreams(&self) -> Vec<&str> {
         self.calls.iter().map(|call| call.endpoint.upstream_model.as_str()).collect()
     }
@@ -213,12 +213,12 @@ impl Ended {
 }
 
 #[tokio::test]
-async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
-    let ended = Setup::new([answer(Some((429, 7)))]).run().await;
-    let decision = ended.result.as_ref().unwrap();
+async fn first_answer_is_charged_exactly_and_recorded() {
+    let run = Setup::new([answer(Some((429, 7)))]).run().await;
+    let decision = run.result.as_ref().unwrap();
     assert_eq!(decision.cost.to_string(), "0.000018018");
     assert_eq!((decision.provider.as_str(), decision.attempts.len()), ("ONE", 1));
-    let [record] = &ended.records[..] else { panic!("one record, not {}", ended.records.len()) };
+    let [record] = &run.records[..] else { panic!("one record, not {}", run.records.len()) };
     assert_eq!((&record.id, record.cost, record.outcome), (&decision.id, decision.cost, UsageOutcome::Completed));
     assert_eq!((record.input_tokens, record.output_tokens, record.usage_source), (429, 7, UsageSource::Reported));
     assert_eq!(record.prices.prompt, price("0.000000042"));
@@ -233,51 +233,51 @@ async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
 #[case(Overloaded)]
 #[case(TimedOut)]
 #[tokio::test]
-async fn what_fails_is_followed_by_the_next(#[case] kind: AttemptFailureKind) {
-    let ended = Setup::new([failure(kind), failure(kind), answer(Some((1, 0)))]).run().await;
-    assert_eq!(ended.upstreams(), ["a", "b", "c"]);
-    assert_eq!(ended.result.unwrap().attempts.len(), 3);
-    let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+async fn failed_attempt_is_followed_by_next_candidate(#[case] kind: AttemptFailureKind) {
+    let run = Setup::new([failure(kind), failure(kind), answer(Some((1, 0)))]).run().await;
+    assert_eq!(run.upstreams(), ["a", "b", "c"]);
+    assert_eq!(run.result.unwrap().attempts.len(), 3);
+    let outcomes: Vec<&str> = run.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
     assert_eq!(outcomes, [kind.as_str(), kind.as_str(), "completed"]);
 }
 
 #[tokio::test]
-async fn who_refused_is_not_asked_again() {
-    let ended = Setup::new([failure(Refused), answer(Some((1, 0)))]).run().await;
-    assert_eq!(ended.upstreams(), ["a", "c"]);
-    let ended = Setup::new([failure(Refused), failure(Refused)]).run().await;
-    assert_eq!(ended.kind(), ErrorKind::InvalidRequest);
+async fn provider_that_rejected_is_not_tried_again() {
+    let run = Setup::new([failure(Refused), answer(Some((1, 0)))]).run().await;
+    assert_eq!(run.upstreams(), ["a", "c"]);
+    let run = Setup::new([failure(Refused), failure(Refused)]).run().await;
+    assert_eq!(run.kind(), ErrorKind::InvalidRequest);
 }
 
 #[tokio::test]
-async fn without_fallbacks_the_first_is_the_only_one() {
+async fn no_fallbacks_tries_only_first_candidate() {
     let mut setup = Setup::new([failure(InvalidResponse)]);
     setup.request.preferences.allow_fallbacks = false;
-    let ended = setup.run().await;
-    assert_eq!((ended.kind(), ended.upstreams()), (ErrorKind::ProviderFailure, vec!["a"]));
-    assert_eq!(ended.records[0].outcome, UsageOutcome::Failed);
-    assert_eq!(ended.records[0].cost, Usd::ZERO);
+    let run = setup.run().await;
+    assert_eq!((run.kind(), run.upstreams()), (ErrorKind::ProviderFailure, vec!["a"]));
+    assert_eq!(run.records[0].outcome, UsageOutcome::Failed);
+    assert_eq!(run.records[0].cost, Usd::ZERO);
 }
 
 #[tokio::test]
-async fn all_overloaded_is_overloaded_with_the_shortest_wait() {
+async fn request_is_overloaded_with_shortest_wait_when_all_are() {
     let wait = |seconds| Err(AttemptFailure::from_status(529, Some(Duration::from_secs(seconds))));
-    let ended = Setup::new([wait(9), wait(3), failure(Overloaded)]).run().await;
-    assert_eq!(ended.kind(), ErrorKind::ProviderOverloaded);
-    let Err(SubmitDecisionError::Attempts(failed)) = ended.result else { panic!("attempts have failed") };
+    let run = Setup::new([wait(9), wait(3), failure(Overloaded)]).run().await;
+    assert_eq!(run.kind(), ErrorKind::ProviderOverloaded);
+    let Err(SubmitDecisionError::Attempts(failed)) = run.result else { panic!("attempts have failed") };
     assert_eq!(failed.retry_after, Some(Duration::from_secs(3)));
     assert_eq!((failed.provider_name.as_str(), failed.attempts[0].upstream_status), ("TWO", Some(529)));
-    assert_eq!(failed.id, ended.records[0].id, "its record is found by the id that the caller gets");
+    assert_eq!(failed.id, run.records[0].id, "its record is found by the id that the caller gets");
 }
 
 #[tokio::test]
-async fn each_attempt_gets_what_is_left_of_the_deadline() {
+async fn attempt_timeout_is_limited_by_remaining_deadline() {
     let mut setup = Setup::new([failure(TimedOut), failure(TimedOut), failure(TimedOut)]);
     setup.takes = Duration::from_secs(10);
-    let ended = setup.run().await;
-    let timeouts: Vec<u64> = ended.calls.iter().map(|call| call.timeout.as_secs()).collect();
+    let run = setup.run().await;
+    let timeouts: Vec<u64> = run.calls.iter().map(|call| call.timeout.as_secs()).collect();
     assert_eq!(timeouts, [10, 10, 5]);
-    assert_eq!(ended.kind(), ErrorKind::TimedOut);
+    assert_eq!(run.kind(), ErrorKind::TimedOut);
 
     let mut setup = Setup::new([failure(InvalidResponse)]);
     setup.takes = Duration::from_secs(25);
@@ -285,45 +285,45 @@ async fn each_attempt_gets_what_is_left_of_the_deadline() {
 }
 
 #[tokio::test]
-async fn when_the_caller_is_gone_nothing_more_is_tried() {
-    let ended = Setup::new([failure(InvalidResponse), failure(ClientDisconnected)]).run().await;
-    assert_eq!(ended.kind(), ErrorKind::ClientDisconnected);
-    assert_eq!(ended.records[0].outcome, UsageOutcome::Cancelled);
-    assert_eq!(ended.records[0].attempts.len(), 2);
+async fn no_further_attempt_after_client_disconnected() {
+    let run = Setup::new([failure(InvalidResponse), failure(ClientDisconnected)]).run().await;
+    assert_eq!(run.kind(), ErrorKind::ClientDisconnected);
+    assert_eq!(run.records[0].outcome, UsageOutcome::Cancelled);
+    assert_eq!(run.records[0].attempts.len(), 2);
 }
 
 #[tokio::test]
-async fn no_answer_leaves_before_its_record_is_kept() {
+async fn answer_is_not_returned_when_record_is_not_stored() {
     for outcome in [answer(Some((1, 0))), failure(ClientDisconnected)] {
-        let ended = Setup { store_fails: true, ..Setup::new([outcome]) }.run().await;
-        assert_eq!((ended.kind(), ended.records.len()), (ErrorKind::Unavailable, 1));
+        let run = Setup { store_fails: true, ..Setup::new([outcome]) }.run().await;
+        assert_eq!((run.kind(), run.records.len()), (ErrorKind::Unavailable, 1));
     }
 }
 
 #[tokio::test]
-async fn where_no_usage_is_reported_the_bound_is_charged() {
-    let ended = Setup::new([answer(None)]).run().await;
-    let decision = ended.result.unwrap();
+async fn answer_without_usage_is_charged_its_bound() {
+    let run = Setup::new([answer(None)]).run().await;
+    let decision = run.result.unwrap();
     assert_eq!((decision.input_tokens, decision.usage_source), (420, UsageSource::UpperBound));
     assert_eq!(decision.cost.to_string(), "0.00001764");
 }
 
 #[tokio::test]
 async fn attempt_that_never_connected_is_not_charged() {
-    let ended = Setup::new([failure(InvalidResponse), failure(TimedOut), answer(Some((10, 0)))]).run().await;
-    assert_eq!(ended.result.unwrap().cost.to_string(), "0.00000042", "ten tokens of the one that answered");
-    let [first, second, _] = &ended.records[0].attempts[..] else { panic!("three attempts") };
+    let run = Setup::new([failure(InvalidResponse), failure(TimedOut), answer(Some((10, 0)))]).run().await;
+    assert_eq!(run.result.unwrap().cost.to_string(), "0.00000042", "ten tokens of the one that answered");
+    let [first, second, _] = &run.records[0].attempts[..] else { panic!("three attempts") };
     for attempt in [first, second] {
         assert_eq!((attempt.input_tokens, attempt.usage_source), (0, UsageSource::None), "nothing was sent");
     }
-    // A byte that went out may be billed, with what the provider adds to it.
+    // A sent byte may be billed, with the overhead of the provider.
     let sent = AttemptFailure { sent_bytes: 1, ..failure(InvalidResponse).unwrap_err() };
-    let ended = Setup::new([Err(sent), answer(Some((10, 0)))]).run().await;
-    assert_eq!(ended.records[0].attempts[0].input_tokens, 21);
+    let run = Setup::new([Err(sent), answer(Some((10, 0)))]).run().await;
+    assert_eq!(run.records[0].attempts[0].input_tokens, 21);
 }
 
 #[tokio::test]
-async fn a_usage_beyond_all_money_is_not_believed() {
+async fn usage_above_range_of_money_is_ignored() {
     let absurd = AttemptFailure {
         usage: answer(Some((0, u64::MAX))).unwrap().usage,
         sent_bytes: 5,
@@ -331,52 +331,52 @@ async fn a_usage_beyond_all_money_is_not_believed() {
     };
     let mut setup = Setup::new([answer(Some((u64::MAX, 0))), Err(absurd), answer(Some((1, 0)))]);
     setup.rows[0].pricing.completion = price("0.00000001");
-    let ended = setup.run().await;
-    assert_eq!(ended.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
-    let tokens: Vec<u64> = ended.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
+    let run = setup.run().await;
+    assert_eq!(run.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
+    let tokens: Vec<u64> = run.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
     assert_eq!(tokens, [420, 25, 1]);
-    assert_eq!(ended.records[0].attempts[0].outcome, "invalid_response");
+    assert_eq!(run.records[0].attempts[0].outcome, "invalid_response");
 }
 
 #[tokio::test]
-async fn a_usage_that_no_store_can_count_is_not_believed_even_where_it_is_free() {
-    let ended = Setup::new([answer(Some((0, u64::MAX))), answer(Some((1, 1 << 48)))]).run().await;
-    assert_eq!(ended.result.unwrap().output_tokens, 1 << 48);
-    let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+async fn usage_above_storable_tokens_is_ignored_even_when_free() {
+    let run = Setup::new([answer(Some((0, u64::MAX))), answer(Some((1, 1 << 48)))]).run().await;
+    assert_eq!(run.result.unwrap().output_tokens, 1 << 48);
+    let outcomes: Vec<&str> = run.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
     assert_eq!(outcomes, ["invalid_response", "completed"]);
 }
 
 #[tokio::test]
-async fn a_charge_beyond_all_money_is_no_answer() {
-    // Each of them can be charged, and both together cannot.
+async fn charge_out_of_range_fails_request() {
+    // Each one can be charged, but not both together.
     let billed = || {
         let usage = answer(Some((200_000_000_000_000, 0))).unwrap().usage;
         Err(AttemptFailure { usage, ..failure(InvalidResponse).unwrap_err() })
     };
-    let ended = Setup::new([billed(), billed(), answer(Some((1, 0)))]).run().await;
-    assert!(matches!(ended.result, Err(SubmitDecisionError::ChargeOutOfRange)));
+    let run = Setup::new([billed(), billed(), answer(Some((1, 0)))]).run().await;
+    assert!(matches!(run.result, Err(SubmitDecisionError::ChargeOutOfRange)));
 }
 
 #[tokio::test]
-async fn an_answer_to_something_else_counts_as_broken() {
+async fn answer_to_other_questions_is_invalid_response() {
     let wrong = ProviderAnswer { answers: Json::parse(r#"{"x":{}}"#).unwrap(), usage: None, sent_bytes: 1 };
-    let ended = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
-    assert_eq!(ended.records[0].attempts[0].outcome, "invalid_response");
-    assert_eq!(ended.result.unwrap().attempts.len(), 2);
+    let run = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
+    assert_eq!(run.records[0].attempts[0].outcome, "invalid_response");
+    assert_eq!(run.result.unwrap().attempts.len(), 2);
 }
 
 #[tokio::test]
-async fn a_simulated_failure_ends_at_once() {
-    let ended = Setup::new([failure(AttemptFailureKind::Simulated(SimulatedFailure::RateLimited))]).run().await;
-    assert_eq!(ended.kind(), ErrorKind::RateLimited);
+async fn simulated_failure_has_no_fallback() {
+    let run = Setup::new([failure(AttemptFailureKind::Simulated(SimulatedFailure::RateLimited))]).run().await;
+    assert_eq!(run.kind(), ErrorKind::RateLimited);
 }
 
 #[tokio::test]
-async fn models_that_cannot_be_used_say_why() {
-    let ended = Setup { request: request("acme/jugde"), ..Setup::new([]) }.run().await;
-    let Err(SubmitDecisionError::UnknownModel { nearest }) = &ended.result else { panic!("it is unknown") };
+async fn unusable_model_is_rejected_with_reason() {
+    let run = Setup { request: request("acme/jugde"), ..Setup::new([]) }.run().await;
+    let Err(SubmitDecisionError::UnknownModel { nearest }) = &run.result else { panic!("it is unknown") };
     assert_eq!(nearest, &["acme/judge"]);
-    assert!(ended.records.is_empty(), "nothing was used");
+    assert!(run.records.is_empty(), "nothing was used");
 
     let mut setup = Setup::new([]);
     setup.rows[0].architecture.output_modalities = vec!["text".to_owned()];
@@ -386,49 +386,49 @@ async fn models_that_cannot_be_used_say_why() {
     setup.rows[0].pricing.completion = price("-1");
     assert!(matches!(setup.run().await.result, Err(SubmitDecisionError::VariablePrice(_))));
 
-    let ended = Setup { endpoints: Vec::new(), ..Setup::new([]) }.run().await;
-    let Err(SubmitDecisionError::NoEndpoint { funnel, .. }) = ended.result else { panic!("there is no endpoint") };
+    let run = Setup { endpoints: Vec::new(), ..Setup::new([]) }.run().await;
+    let Err(SubmitDecisionError::NoEndpoint { funnel, .. }) = run.result else { panic!("there is no endpoint") };
     assert_eq!(funnel, [("model", 0), ("price", 0)]);
 }
 
 #[tokio::test]
-async fn opaque_questions_travel_as_they_are() {
+async fn opaque_questions_are_sent_verbatim() {
     let answers = Json::parse(r#"{"anything":[1]}"#).unwrap();
     let mut setup = Setup::new([Ok(ProviderAnswer { answers: answers.clone(), usage: None, sent_bytes: 1 })]);
     let questions = Questions { json: Json::parse("\"on fire?\"").unwrap(), typed: None };
     setup.request.provider_input = Arc::new(ProviderInput::new(questions, None));
-    let ended = setup.run().await;
-    assert_eq!(ended.calls[0].provider_input.questions.json.text(), "\"on fire?\"");
-    assert_eq!(ended.result.unwrap().answers.json(), &answers);
+    let run = setup.run().await;
+    assert_eq!(run.calls[0].provider_input.questions.json.text(), "\"on fire?\"");
+    assert_eq!(run.result.unwrap().answers.json(), &answers);
 }
 
 #[tokio::test]
-async fn the_sandbox_answers_to_its_own_name_only() {
+async fn sandbox_endpoint_serves_only_its_own_name() {
     let prices = TokenPrices { prompt: price("0.00000004"), completion: price("0") };
     let sandbox = Endpoint { prices: Some(prices), ..endpoint("sandbox/decider", "sandbox", "decider") };
-    let ended = Setup {
+    let setup = Setup {
         rows: Vec::new(),
         endpoints: vec![sandbox.clone()],
         request: request("Sandbox/Decider"),
         ..Setup::new([answer(Some((10, 0)))])
     };
-    assert_eq!(ended.run().await.result.unwrap().model.as_str(), "sandbox/decider", "also without a row");
+    assert_eq!(setup.run().await.result.unwrap().model.as_str(), "sandbox/decider", "also without a row");
 
     let mut disguised = row("acme/judge");
     disguised.canonical_slug = "sandbox/decider".parse().unwrap();
-    let ended = Setup { rows: vec![disguised], endpoints: vec![sandbox], ..Setup::new([]) }.run().await;
-    assert!(matches!(ended.result, Err(SubmitDecisionError::NoEndpoint { .. })));
+    let run = Setup { rows: vec![disguised], endpoints: vec![sandbox], ..Setup::new([]) }.run().await;
+    assert!(matches!(run.result, Err(SubmitDecisionError::NoEndpoint { .. })));
 }
 
 #[tokio::test]
-async fn floor_asks_the_cheapest_first() {
+async fn floor_variant_tries_cheapest_first() {
     let mut setup =
         Setup { request: request("acme/judge:floor"), ..Setup::new([failure(InvalidResponse), answer(Some((10, 0)))]) };
     let at = |prompt| Some(TokenPrices { prompt: price(prompt), completion: price("0") });
     setup.endpoints[0].prices = at("0.3");
     setup.endpoints[1].prices = at("0.2");
     setup.endpoints[2].prices = at("0.1");
-    let ended = setup.run().await;
-    assert_eq!(ended.upstreams(), ["c", "b"]);
-    assert_eq!(ended.result.unwrap().cost.to_string(), "2", "at the price of the endpoint that answered");
+    let run = setup.run().await;
+    assert_eq!(run.upstreams(), ["c", "b"]);
+    assert_eq!(run.result.unwrap().cost.to_string(), "2", "at the price of the endpoint that answered");
 }

@@ -28,7 +28,7 @@ fn question(json: &str) -> Question {
 }
 
 #[rstest]
-fn opaque_questions_go_where_they_can_travel_verbatim(
+fn check_input_accepts_opaque_questions_on_verbatim_wires(
     #[values(SystemOne, Sandbox, OpenAiDecisions, GeminiDecisions, SglangDecisions, ChatCompletions)] wire: Wire,
 ) {
     let opaque = ProviderInput::new(Questions { json: Json::string("?"), typed: None }, None);
@@ -42,7 +42,7 @@ fn opaque_questions_go_where_they_can_travel_verbatim(
 #[case::openai_items(Attachments::InState, OpenAiItems, &[(OpenAiDecisions, InState)])]
 #[case::gemini_parts(Attachments::InState, GeminiParts, &[(GeminiDecisions, InState)])]
 #[case::no_form(Attachments::InState, Plain, &[])]
-fn media_go_only_where_they_are_taken_in_their_form(
+fn check_input_accepts_media_only_in_form_of_endpoint(
     #[case] attachments: Attachments,
     #[case] state_form: StateForm,
     #[case] taken: &[(Wire, AttachmentForm)],
@@ -63,7 +63,7 @@ fn media_go_only_where_they_are_taken_in_their_form(
 #[case("choice", r#"{"type":"choice","criteria":{"x":null}}"#, &Wire::ALL)]
 #[case("score", r#"{"type":"score","criteria":["x"]}"#, &Wire::ALL)]
 #[case("box", r#"{"type":"box"}"#, &[SystemOne])]
-fn each_wire_asks_its_types(#[case] name: &str, #[case] json: &str, #[case] wires: &[Wire]) {
+fn check_question_accepts_types_of_wire(#[case] name: &str, #[case] json: &str, #[case] wires: &[Wire]) {
     let question_type = QuestionType::from_name(name).unwrap();
     for wire in Wire::ALL {
         let endpoint = Endpoint { attachments: Assets, ..endpoint(wire) };
@@ -77,13 +77,13 @@ fn each_wire_asks_its_types(#[case] name: &str, #[case] json: &str, #[case] wire
 }
 
 #[test]
-fn a_box_needs_an_image_to_lie_in() {
+fn check_question_rejects_box_without_images() {
     let expected = Err(UnsupportedQuestions::QuestionType(QuestionType::Box));
     assert_eq!(endpoint(SystemOne).check_question(&question(r#"{"type":"box"}"#)), expected);
 }
 
 #[test]
-fn own_limits_come_before_those_of_the_wire() {
+fn configured_limits_override_limits_of_wire() {
     let options: Vec<String> = (0..27).map(|option| format!("\"{option}\":null")).collect();
     let many = question(&format!(r#"{{"type":"choice","criteria":{{{}}}}}"#, options.join(",")));
     assert_eq!(endpoint(SglangDecisions).check_question(&many), Err(UnsupportedQuestions::Options(27)));
@@ -93,7 +93,7 @@ fn own_limits_come_before_those_of_the_wire() {
 }
 
 #[test]
-fn a_state_needs_room() {
+fn check_input_rejects_state_above_size_limit() {
     let media = Attachments::Images(Json::array(["1"]));
     let provider_input =
         ProviderInput { attachments: media, ..provider_input(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
@@ -114,7 +114,7 @@ fn a_state_needs_room() {
 #[case::two_options(r#"{"type":"choice","instructions":"?","criteria":{"x":null,"y":null}}"#, &[SystemOne, OpenAiDecisions, GeminiDecisions, SglangDecisions, Sandbox])]
 #[case::one_option(r#"{"type":"choice","instructions":"?","criteria":{"x":null}}"#, &[SystemOne, Sandbox])]
 #[case::one_level(r#"{"type":"score","instructions":"?","criteria":["x"]}"#, &[SystemOne, Sandbox])]
-fn what_travels_as_it_is(#[case] json: &str, #[case] wires: &[Wire]) {
+fn supports_natively_depends_on_wire_and_question(#[case] json: &str, #[case] wires: &[Wire]) {
     for wire in Wire::ALL {
         assert_eq!(endpoint(wire).supports_natively(&question(json)), wires.contains(&wire), "{wire:?}");
     }

@@ -18,12 +18,12 @@ fn with(assets: Option<&str>, parts: Vec<AssetPart>, images: Option<&str>) -> Re
 #[case(None, None)]
 #[case(Some("null"), Some("null"))]
 #[case(Some("{}"), Some("[]"))]
-fn none_are_none(#[case] assets: Option<&str>, #[case] images: Option<&str>) {
+fn check_returns_no_attachments_when_members_are_empty(#[case] assets: Option<&str>, #[case] images: Option<&str>) {
     assert_eq!(with(assets, Vec::new(), images).unwrap(), Attachments::None);
 }
 
 #[test]
-fn images_are_an_array_kept_byte_for_byte() {
+fn images_are_kept_byte_for_byte() {
     let text = r#"[ "data:image/png;base64,AA==" ,{"url":"x"}]"#;
     let images = with(None, Vec::new(), Some(text)).unwrap();
     assert_eq!(images, Attachments::Images(Json::parse(text).unwrap()));
@@ -31,7 +31,7 @@ fn images_are_an_array_kept_byte_for_byte() {
 }
 
 #[test]
-fn each_part_belongs_to_its_asset() {
+fn check_assigns_parts_to_assets() {
     let assets = r#"{"cat":{"type":"image","part":"one"},"dog":{"part":"two"},"inline":{"data":"AA=="}}"#;
     let read = with(Some(assets), vec![part("two", "woof"), part("one", "meow")], None).unwrap();
     let Attachments::Assets(read) = &read else { panic!("assets") };
@@ -56,7 +56,7 @@ fn each_part_belongs_to_its_asset() {
 #[case::asset_twice(Some(r#"{"a":{},"a":{}}"#), &[], None, "assets.a: stands in the object more than once")]
 #[case::images_no_array(None, &[], Some("{}"), "images: must be an array")]
 #[case::both(Some(r#"{"a":{}}"#), &[], Some("[1]"), "images: and assets are both there; use one of them")]
-fn what_cannot_be_read_one_way_is_refused(
+fn check_rejects_ambiguous_attachments(
     #[case] assets: Option<&str>,
     #[case] parts: &[&str],
     #[case] images: Option<&str>,
@@ -101,7 +101,7 @@ fn check_accepts_asset_with_one_content(#[case] entry: &str) {
 }
 
 #[test]
-fn media_stand_in_the_state_or_beside_it() {
+fn check_rejects_media_both_in_state_and_beside_it() {
     let in_state = |images: Option<&str>| {
         let images = images.map(|text| Json::parse(text).unwrap());
         let state_form = Some(StateForm::OpenAiItems);
@@ -115,7 +115,7 @@ fn media_stand_in_the_state_or_beside_it() {
 }
 
 #[test]
-fn debug_shows_no_content() {
+fn debug_of_asset_part_omits_content() {
     let asset = Asset {
         name: "private".to_owned(),
         entry: Json::string("private"),

@@ -15,7 +15,7 @@ fn noul(when_true: Option<&str>, when_false: Option<&str>) -> QuestionKind {
 }
 
 #[test]
-fn they_are_written_as_the_canonical_form_writes_them() {
+fn canonical_writes_questions_in_canonical_form() {
     let text = |instructions, kind| canonical(instructions, kind).unwrap().json.text().to_owned();
     assert_eq!(text(Some("\"?\""), noul(None, None)), r#"{"type":"noul","instructions":"?"}"#);
     assert_eq!(text(None, noul(None, Some("\"n\""))), r#"{"type":"noul","criteria":{"false":"n"}}"#);
@@ -30,7 +30,7 @@ fn they_are_written_as_the_canonical_form_writes_them() {
 }
 
 #[test]
-fn a_boolean_option_stays_one() {
+fn canonical_keeps_boolean_options() {
     let option = ChoiceOption { boolean: Some(true), ..ChoiceOption::new("true", None) };
     let question = canonical(None, QuestionKind::Choice { options: vec![option.clone()] }).unwrap();
     assert_eq!(question.kind, QuestionKind::Choice { options: vec![option] });
@@ -56,7 +56,7 @@ fn a_boolean_option_stays_one() {
 )]
 #[case::too_many_levels(None, QuestionKind::Score { levels: vec![Json::string("l"); 11] }, "questions[0].criteria")]
 #[case::null_level(None, QuestionKind::Score { levels: vec![json("null")] }, "questions[0].criteria[0]")]
-fn what_the_canonical_form_cannot_hold_is_refused(
+fn canonical_rejects_questions_outside_canonical_form(
     #[case] instructions: Option<&str>,
     #[case] kind: QuestionKind,
     #[case] path: &str,
@@ -65,7 +65,7 @@ fn what_the_canonical_form_cannot_hold_is_refused(
 }
 
 #[test]
-fn typed_questions_take_the_place_of_questions() {
+fn typed_questions_replace_member_questions() {
     let question = canonical(Some("\"?\""), noul(None, None)).unwrap();
     let typed = |typed| DecisionDraft { questions: None, typed: Some(typed), ..draft("1", Some("\"s\"")) }.check();
     let request = typed(vec![question.clone()]).unwrap();
@@ -99,7 +99,7 @@ fn any_kind() -> impl Strategy<Value = QuestionKind> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back_as_it_was(name in ".{0,12}", instructions in any_text(), kind in any_kind()) {
+    fn canonical_round_trips(name in ".{0,12}", instructions in any_text(), kind in any_kind()) {
         let question = Question::canonical(&name, Some(instructions.clone()), kind.clone(), "q").unwrap();
         prop_assert_eq!((&question.instructions, &question.kind), (&Some(instructions), &kind));
         let questions = Questions::of_typed(vec![question.clone()]);

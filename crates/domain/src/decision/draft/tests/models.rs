@@ -15,7 +15,7 @@ fn with(model: Option<&str>, models: Option<&str>) -> Result<DecisionRequest, In
 #[case::first_again(Some("\"a\""), Some(r#"["a","b","a","b"]"#), "a", &["b"])]
 #[case::no_more(Some("\"a\""), Some("[]"), "a", &[])]
 #[case::null_models(Some("\"a\""), Some("null"), "a", &[])]
-fn the_first_is_the_model_and_the_rest_follow(
+fn models_are_first_model_and_fallbacks(
     #[case] model: Option<&str>,
     #[case] models: Option<&str>,
     #[case] first: &str,
@@ -35,19 +35,23 @@ fn the_first_is_the_model_and_the_rest_follow(
 #[case::no_array(Some("\"a\""), Some("\"b\""), "models: must be an array of model names")]
 #[case::no_name(Some("\"a\""), Some(r#"["b",""]"#), "models[1]: must be a non-empty string")]
 #[case::null_name(Some("\"a\""), Some("[null]"), "models[0]: must be a non-empty string")]
-fn what_is_no_model_is_named(#[case] model: Option<&str>, #[case] models: Option<&str>, #[case] expected: &str) {
+fn check_rejects_invalid_models_with_path(
+    #[case] model: Option<&str>,
+    #[case] models: Option<&str>,
+    #[case] expected: &str,
+) {
     assert_eq!(with(model, models).unwrap_err().to_string(), expected);
 }
 
 #[test]
-fn there_is_a_most_of_models() {
+fn check_rejects_too_many_models() {
     let names = |count: usize| format!("[{}]", (0..count).map(|n| format!("\"m{n}\"")).collect::<Vec<_>>().join(","));
     assert_eq!(with(Some("\"a\""), Some(&names(16))).unwrap().fallback_models.len(), 16);
     assert_eq!(with(Some("\"a\""), Some(&names(17))).unwrap_err().to_string(), "models: must have at most 16 names");
 }
 
 #[test]
-fn partial_is_a_boolean() {
+fn check_rejects_partial_that_is_no_boolean() {
     let with = |partial: &str| DecisionDraft { partial: Json::parse(partial).ok(), ..draft("\"?\"", None) }.check();
     assert!(with("true").unwrap().partial);
     assert!(!with("false").unwrap().partial);

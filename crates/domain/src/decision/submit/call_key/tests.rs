@@ -22,7 +22,7 @@ fn key_of(request: &DecisionRequest) -> CallKey {
     CallKey::new(workspace, None, (&"acme/judge".parse().unwrap(), false), Usd::ZERO, request)
 }
 
-fn with_inquiry(change: impl FnOnce(&mut ProviderInput)) -> DecisionRequest {
+fn with_provider_input(change: impl FnOnce(&mut ProviderInput)) -> DecisionRequest {
     let mut request = request();
     let mut provider_input = (*request.provider_input).clone();
     change(&mut provider_input);
@@ -38,7 +38,7 @@ fn asset(name: &str, data: &[u8], media_type: Option<&str>) -> Asset {
 fn choice(boolean: Option<bool>) -> DecisionRequest {
     let options = vec![ChoiceOption { boolean, ..ChoiceOption::new("true", None) }, ChoiceOption::new("other", None)];
     let question = Question::canonical("q", None, QuestionKind::Choice { options }, "q").unwrap();
-    with_inquiry(|provider_input| provider_input.questions = Questions::of_typed(vec![question]))
+    with_provider_input(|provider_input| provider_input.questions = Questions::of_typed(vec![question]))
 }
 
 #[test]
@@ -57,17 +57,17 @@ fn key_differs_when_anything_differs_that_reaches_a_provider_or_chooses_one() {
         DecisionRequest { partial: true, ..request() },
         ordered,
         ignoring,
-        with_inquiry(|provider_input| provider_input.state = None),
-        with_inquiry(|provider_input| provider_input.state = Json::parse("\"s2\"").ok()),
-        with_inquiry(|provider_input| provider_input.state_form = StateForm::OpenAiItems),
-        with_inquiry(|provider_input| provider_input.attachments = Attachments::InState),
-        with_inquiry(|provider_input| provider_input.attachments = images("[1]")),
-        with_inquiry(|provider_input| provider_input.attachments = images("[2]")),
-        with_inquiry(|provider_input| provider_input.attachments = assets(&[asset("a", b"1", None)])),
-        with_inquiry(|provider_input| provider_input.attachments = assets(&[asset("a", b"2", None)])),
-        with_inquiry(|provider_input| provider_input.attachments = assets(&[asset("b", b"1", None)])),
-        with_inquiry(|provider_input| provider_input.attachments = assets(&[asset("a", b"1", Some(""))])),
-        with_inquiry(|provider_input| {
+        with_provider_input(|provider_input| provider_input.state = None),
+        with_provider_input(|provider_input| provider_input.state = Json::parse("\"s2\"").ok()),
+        with_provider_input(|provider_input| provider_input.state_form = StateForm::OpenAiItems),
+        with_provider_input(|provider_input| provider_input.attachments = Attachments::InState),
+        with_provider_input(|provider_input| provider_input.attachments = images("[1]")),
+        with_provider_input(|provider_input| provider_input.attachments = images("[2]")),
+        with_provider_input(|provider_input| provider_input.attachments = assets(&[asset("a", b"1", None)])),
+        with_provider_input(|provider_input| provider_input.attachments = assets(&[asset("a", b"2", None)])),
+        with_provider_input(|provider_input| provider_input.attachments = assets(&[asset("b", b"1", None)])),
+        with_provider_input(|provider_input| provider_input.attachments = assets(&[asset("a", b"1", Some(""))])),
+        with_provider_input(|provider_input| {
             provider_input.attachments = assets(&[asset("a", b"1", None), asset("a", b"1", None)]);
         }),
         choice(None),

@@ -74,7 +74,7 @@ fn names(part: &SubRequest) -> (Vec<&str>, Vec<&str>) {
 }
 
 #[test]
-fn who_is_named_first_is_asked_first_even_in_parts() {
+fn plan_splits_for_named_first_endpoint() {
     let (provider_input, candidates) = (nouls(3), [questions_at_most(0, 2), any()]);
     let parts = super::plan(&provider_input, &candidates, FIRST).unwrap();
     let first: Vec<&str> = shape(&parts).iter().map(|(_, able)| able[0]).collect();
@@ -86,7 +86,7 @@ fn who_is_named_first_is_asked_first_even_in_parts() {
 }
 
 #[test]
-fn another_model_does_not_stand_in_for_a_split() {
+fn plan_prefers_split_over_other_model() {
     let other = || Candidate { model: "acme/other".parse().unwrap(), ..any() };
     let candidates = [questions_at_most(1, 3), questions_at_most(2, 1), other()];
     let parts = plan(&nouls(4), &candidates).unwrap();
@@ -103,7 +103,7 @@ fn another_model_does_not_stand_in_for_a_split() {
 }
 
 #[test]
-fn who_comes_first_and_would_need_too_many_calls_is_no_reason_to_refuse() {
+fn plan_skips_first_endpoint_that_needs_too_many_calls() {
     let many = nouls(MAX_SUB_REQUESTS + 1);
     let parts = super::plan(&many, &[questions_at_most(1, 1), any()], FIRST).unwrap();
     let [part] = &parts[..] else { panic!("one part") };
@@ -111,13 +111,13 @@ fn who_comes_first_and_would_need_too_many_calls_is_no_reason_to_refuse() {
 }
 
 #[test]
-fn parts_that_are_too_many_are_counted() {
+fn plan_reports_count_when_split_needs_too_many_calls() {
     let many = nouls(20_000);
     assert_eq!(plan(&many, &[questions_at_most(0, 2)]).unwrap_err(), UnsupportedQuestions::SubRequests(10_000));
 }
 
 #[test]
-fn who_takes_smaller_parts_only_comes_after_all_others() {
+fn smaller_sub_requests_use_endpoints_with_lower_limits() {
     let provider_input = nouls(3);
     let parts = plan(&provider_input, &[questions_at_most(0, 2), any(), questions_at_most(2, 1)]).unwrap();
     let [part] = &parts[..] else { panic!("one part") };
@@ -129,7 +129,7 @@ fn who_takes_smaller_parts_only_comes_after_all_others() {
 }
 
 #[test]
-fn what_one_can_answer_is_not_split() {
+fn plan_keeps_input_whole_when_one_endpoint_supports_it() {
     let provider_input = nouls(3);
     let parts = plan(&provider_input, &[questions_at_most(0, 2), questions_at_most(1, 3), any()]).unwrap();
     let [part] = &parts[..] else { panic!("one part") };
@@ -138,7 +138,7 @@ fn what_one_can_answer_is_not_split() {
 }
 
 #[test]
-fn more_questions_than_one_takes_are_asked_in_pieces() {
+fn plan_splits_questions_by_limit_of_first_endpoint() {
     let parts = plan(&nouls(5), &[questions_at_most(0, 2), questions_at_most(1, 1), questions_at_most(2, 4)]).unwrap();
     let expected =
         [(vec!["q0", "q1"], vec!["0", "2"]), (vec!["q2", "q3"], vec!["0", "2"]), (vec!["q4"], vec!["0", "1", "2"])];
@@ -146,7 +146,7 @@ fn more_questions_than_one_takes_are_asked_in_pieces() {
 }
 
 #[test]
-fn each_type_goes_to_who_answers_it() {
+fn plan_assigns_each_type_to_endpoints_that_support_it() {
     use QuestionType::{Choice, Noul, Score};
     let mixed = provider_input(
         r#"{"a":{"type":"noul","instructions":"?"},"b":{"type":"score","criteria":["x"]},
@@ -163,7 +163,7 @@ fn each_type_goes_to_who_answers_it() {
 }
 
 #[test]
-fn options_and_levels_are_counted() {
+fn plan_applies_limits_on_options_and_levels() {
     let limits = EndpointLimits { max_options: Some(2), max_levels: Some(3), ..EndpointLimits::default() };
     let choice = |options: usize| {
         let options: Vec<String> = (0..options).map(|option| format!("\"{option}\":null")).collect();
@@ -180,7 +180,7 @@ fn options_and_levels_are_counted() {
 }
 
 #[test]
-fn sizes_are_kept_to_the_byte() {
+fn plan_applies_size_limits_to_the_byte() {
     let whole = nouls(2);
     let one = whole.with_questions(vec![whole.questions.typed.as_ref().unwrap()[0].clone()]);
     let fits = |max| plan(&whole, &[bytes_at_most(0, max)]);
@@ -195,7 +195,7 @@ fn sizes_are_kept_to_the_byte() {
 }
 
 #[test]
-fn a_name_that_needs_escapes_is_counted_as_it_is_written() {
+fn plan_counts_escaped_bytes_of_names() {
     let names: String = (0..20).map(|number| format!("{}\\u0001\\\"é{number}", "\\\\".repeat(number))).fold(
         String::new(),
         |all, name| {
@@ -214,7 +214,7 @@ fn a_name_that_needs_escapes_is_counted_as_it_is_written() {
 }
 
 #[test]
-fn a_request_is_split_so_far_and_no_farther() {
+fn plan_splits_up_to_maximum_sub_requests() {
     assert_eq!(plan(&nouls(MAX_SUB_REQUESTS), &[questions_at_most(0, 1)]).unwrap().len(), MAX_SUB_REQUESTS);
     assert_eq!(
         plan(&nouls(MAX_SUB_REQUESTS + 1), &[questions_at_most(0, 1)]).unwrap_err(),
@@ -224,13 +224,13 @@ fn a_request_is_split_so_far_and_no_farther() {
 }
 
 #[test]
-fn who_takes_no_question_at_all_is_no_part_s_candidate() {
+fn plan_ignores_endpoint_without_questions() {
     assert!(plan(&nouls(1), &[questions_at_most(0, 0)]).is_err());
     assert_eq!(shape(&plan(&nouls(2), &[questions_at_most(0, 0), questions_at_most(1, 1)]).unwrap())[1].1, ["1"]);
 }
 
 #[test]
-fn opaque_questions_are_never_split() {
+fn plan_does_not_split_opaque_questions() {
     let opaque = provider_input("\"is it on fire?\"");
     let chat = candidate(0, |endpoint| endpoint.wire = Wire::ChatCompletions);
     assert_eq!(plan(&opaque, std::slice::from_ref(&chat)).unwrap_err(), UnsupportedQuestions::Size);
@@ -239,7 +239,7 @@ fn opaque_questions_are_never_split() {
 }
 
 #[test]
-fn media_go_with_each_part_and_only_where_they_are_taken() {
+fn plan_sends_media_with_each_sub_request() {
     let mut with_media = (*nouls(2)).clone();
     with_media.attachments = Attachments::Images(Json::parse("[\"data:\"]").unwrap());
     let with_media = Arc::new(with_media);
@@ -283,7 +283,7 @@ fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
     })
 }
 
-fn any_inquiry() -> impl Strategy<Value = Arc<ProviderInput>> {
+fn any_provider_input() -> impl Strategy<Value = Arc<ProviderInput>> {
     let noul = Just(r#"{"type":"noul","instructions":"?"}"#.to_owned());
     let choice = (1_usize..7).prop_map(|options| {
         let options: Vec<String> = (0..options).map(|option| format!("\"{option}\":null")).collect();
@@ -318,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(1000, ProptestConfig::default().cases)))]
 
     #[test]
-    fn parts_hold_every_question_once_and_fit_whoever_is_asked(provider_input in any_inquiry(), candidates in any_candidates()) {
+    fn plan_assigns_every_question_once_within_limits(provider_input in any_provider_input(), candidates in any_candidates()) {
         let asked = provider_input.questions.typed.as_ref().unwrap();
         let places = |part: &SubRequest| -> Vec<usize> {
             let typed = part.input.questions.typed.as_ref().unwrap();

@@ -14,7 +14,7 @@ fn join(flight: &Flight) -> (Shared<Call<u8>>, Participant<u8, u8>) {
 }
 
 #[tokio::test]
-async fn no_entry_remains_when_a_call_ends_or_is_dropped_or_panics() {
+async fn entry_is_removed_when_call_ends_is_dropped_or_panics() {
     let flight = Flight::default();
     let result = flight.join(1, connected(), |_| async { 7 }).await;
     assert_eq!((*result.value, result.index, result.participants), (7, 0, 1));
@@ -38,7 +38,7 @@ async fn no_entry_remains_when_a_call_ends_or_is_dropped_or_panics() {
 }
 
 #[tokio::test]
-async fn broken_call_cannot_be_joined() {
+async fn join_starts_new_call_after_panic() {
     let flight = Flight::default();
     let (one, first) = flight.enter(1, |_| async { panic!("a defect") });
     let (two, second) = join(&flight);

@@ -1,7 +1,7 @@
-//! Where content filters look through a provider input, and what becomes of one that they did not get to the end of.
+//! Content filters on the request's thread and on workers, and requests whose filters do not finish.
 
+use super::fixture::*;
 use super::guardrails::{about, emails, guardrail, under};
-use super::stage::*;
 use super::*;
 use crate::decision::FilteringError;
 use crate::decision::{MockBroadcast, MockMetrics, TraceContent};
@@ -9,14 +9,14 @@ use crate::guardrail::{ContentFilter, GuardrailRules};
 use crate::system::{InlineExecutor, MockWorkers, TaskError, Work, WorkOwner};
 use crate::usage::FilterAction;
 
-/// One filter, or eight, may look through so many bytes where it is asked for.
-const PROMPT: usize = 16 << 10;
+/// The most bytes that one to eight filters scan on the request's thread.
+const MAX_INLINE_BYTES: usize = 16 << 10;
 
-fn redacting(workers: impl Workers + 'static) -> Plan {
-    Plan { workers: Arc::new(workers), ..under(guardrail(emails(FilterAction::Redact))).0 }
+fn redacting(workers: impl Workers + 'static) -> GatewaySetup {
+    GatewaySetup { workers: Arc::new(workers), ..under(guardrail(emails(FilterAction::Redact))).0 }
 }
 
-/// A request whose provider input has so many bytes.
+/// A request with a provider input of `bytes` bytes.
 fn of_bytes(bytes: usize) -> DecisionRequest {
     let address = "from eve@example.com ";
     let around = about("").provider_input.len_bytes();
@@ -25,41 +25,41 @@ fn of_bytes(bytes: usize) -> DecisionRequest {
     request
 }
 
-fn nobody() -> MockWorkers {
+fn unused_workers() -> MockWorkers {
     let mut workers = MockWorkers::new();
     workers.expect_run().never();
     workers
 }
 
-fn losing(end: Result<(), TaskError>) -> MockWorkers {
+fn failing_workers(end: Result<(), TaskError>) -> MockWorkers {
     let mut workers = MockWorkers::new();
     workers.expect_run().times(1).returning(move |_, _| end);
     workers
 }
 
-/// Never comes to it.
-struct Busy;
+/// Workers that never run a task.
+struct StalledWorkers;
 
 #[async_trait]
-impl Workers for Busy {
+impl Workers for StalledWorkers {
     async fn run(&self, _: WorkOwner, _: Work) -> Result<(), TaskError> {
         std::future::pending().await
     }
 }
 
 #[tokio::test]
-async fn a_small_inquiry_is_looked_through_where_it_is_asked_for() {
-    let world = redacting(nobody()).build();
-    let asked = world.ask(of_bytes(PROMPT)).await;
-    let sent = world.call(0).provider_input;
+async fn small_input_is_scanned_on_request_thread() {
+    let gateway = redacting(unused_workers()).build();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES)).await;
+    let sent = gateway.call(0).provider_input;
     assert!(sent.state.as_ref().unwrap().text().contains("from [EMAIL]"));
-    assert!(world.bell.waiting().is_empty(), "it needs no timer either");
-    world.answer(0, 1).await;
-    asked.end().await.unwrap();
+    assert!(gateway.timer.waiting().is_empty(), "it needs no timer either");
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_large_one_is_handed_on_and_what_comes_back_is_sent() {
+async fn large_input_is_scanned_on_workers() {
     let mut workers = MockWorkers::new();
     workers
         .expect_run()
@@ -69,100 +69,100 @@ async fn a_large_one_is_handed_on_and_what_comes_back_is_sent() {
             work();
             Ok(())
         });
-    let world = redacting(workers).build();
-    let asked = world.ask(of_bytes(PROMPT + 1)).await;
+    let gateway = redacting(workers).build();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
     let (_, policy) = under(guardrail(emails(FilterAction::Redact)));
-    let sent = world.call(0).provider_input;
-    assert_eq!(sent, policy.filter(&of_bytes(PROMPT + 1).provider_input).unwrap().provider_input);
+    let sent = gateway.call(0).provider_input;
+    assert_eq!(sent, policy.filter(&of_bytes(MAX_INLINE_BYTES + 1).provider_input).unwrap().provider_input);
     assert!(sent.state.as_ref().unwrap().text().contains("from [EMAIL]"));
-    world.answer(0, 1).await;
-    asked.end().await.unwrap();
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_is_large_depends_on_how_many_filters_there_are() {
+async fn inline_scan_limit_depends_on_filter_count() {
     let content_filters = (0..64)
         .map(|number| ContentFilter { pattern: format!("needle{number}"), label: None, action: FilterAction::Redact })
         .collect();
     let many = || guardrail(GuardrailRules { content_filters, ..GuardrailRules::default() });
-    let (plan, _) = under(many());
-    let world = Plan { workers: Arc::new(losing(Err(TaskError::Stopped))), ..plan }.build();
-    let asked = world.ask(of_bytes(PROMPT / 8)).await;
-    world.answer(0, 1).await;
-    asked.end().await.unwrap();
-    let refused = world.ask(of_bytes(PROMPT / 8 + 1)).await.end().await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    let (setup, _) = under(many());
+    let gateway = GatewaySetup { workers: Arc::new(failing_workers(Err(TaskError::Stopped))), ..setup }.build();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES / 8)).await;
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
+    let rejected = gateway.send(of_bytes(MAX_INLINE_BYTES / 8 + 1)).await.end().await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn where_no_filter_applies_nothing_is_handed_on_however_large() {
+async fn input_is_not_scanned_without_filters() {
     let (under_no_filter, _) = under(guardrail(GuardrailRules::default()));
-    let under_nothing = Plan { policies: Arc::new(NoGuardrails), ..redacting(nobody()) };
-    for plan in [Plan { workers: Arc::new(nobody()), ..under_no_filter }, under_nothing] {
-        let world = plan.build();
-        let asked = world.ask(of_bytes(1 << 20)).await;
-        world.answer(0, 1).await;
-        asked.end().await.unwrap();
+    let under_nothing = GatewaySetup { policies: Arc::new(NoGuardrails), ..redacting(unused_workers()) };
+    for setup in [GatewaySetup { workers: Arc::new(unused_workers()), ..under_no_filter }, under_nothing] {
+        let gateway = setup.build();
+        let pending = gateway.send(of_bytes(1 << 20)).await;
+        gateway.answer(0, 1).await;
+        pending.end().await.unwrap();
     }
 }
 
-/// The last says that it is done, and has done nothing.
+/// In the last case, the workers report success without running the task.
 #[rstest]
 #[case(Err(TaskError::Panicked), ErrorKind::Internal)]
 #[case(Err(TaskError::Stopped), ErrorKind::Unavailable)]
 #[case(Err(TaskError::QueueFull), ErrorKind::RateLimited)]
 #[case(Ok(()), ErrorKind::Unavailable)]
 #[tokio::test]
-async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), TaskError>, #[case] kind: ErrorKind) {
-    let world = redacting(losing(end)).build();
-    let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
-    assert_eq!(refused.kind(), kind);
-    assert!(matches!(refused, SubmitDecisionError::Filtering(FilteringError::TaskFailed(_))), "{refused:?}");
-    assert!(world.upstreams().is_empty() && world.records().is_empty());
+async fn request_is_not_sent_when_scan_fails(#[case] end: Result<(), TaskError>, #[case] kind: ErrorKind) {
+    let gateway = redacting(failing_workers(end)).build();
+    let rejected = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await.end().await.unwrap_err();
+    assert_eq!(rejected.kind(), kind);
+    assert!(matches!(rejected, SubmitDecisionError::Filtering(FilteringError::TaskFailed(_))), "{rejected:?}");
+    assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
 #[tokio::test]
-async fn the_deadline_holds_while_filters_are_at_work() {
-    let world = redacting(Busy).build();
-    let asked = world.ask(of_bytes(PROMPT + 1)).await;
-    assert_eq!(world.bell.waiting(), [Duration::from_secs(25)]);
-    world.ring(Duration::from_secs(25)).await;
-    let refused = asked.end().await.unwrap_err();
-    assert!(matches!(refused, SubmitDecisionError::Filtering(FilteringError::TimedOut)), "{refused:?}");
-    assert_eq!(refused.kind(), ErrorKind::TimedOut);
-    assert!(world.upstreams().is_empty() && world.records().is_empty());
+async fn request_times_out_while_filters_run() {
+    let gateway = redacting(StalledWorkers).build();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
+    assert_eq!(gateway.timer.waiting(), [Duration::from_secs(25)]);
+    gateway.elapse(Duration::from_secs(25)).await;
+    let rejected = pending.end().await.unwrap_err();
+    assert!(matches!(rejected, SubmitDecisionError::Filtering(FilteringError::TimedOut)), "{rejected:?}");
+    assert_eq!(rejected.kind(), ErrorKind::TimedOut);
+    assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
 #[tokio::test]
-async fn who_leaves_while_filters_are_at_work_is_not_waited_for() {
-    let world = redacting(Busy).build();
-    let asked = world.ask(of_bytes(PROMPT + 1)).await;
-    asked.leave();
-    let refused = asked.end().await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::ClientDisconnected);
-    assert!(world.upstreams().is_empty() && world.records().is_empty());
-    assert!(world.bell.waiting().is_empty(), "nor is the deadline");
+async fn scan_is_cancelled_when_client_disconnects() {
+    let gateway = redacting(StalledWorkers).build();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
+    pending.disconnect();
+    let rejected = pending.end().await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::ClientDisconnected);
+    assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
+    assert!(gateway.timer.waiting().is_empty(), "nor is the deadline");
 }
 
 #[tokio::test]
-async fn what_blocks_blocks_elsewhere_too_and_is_counted_once() {
+async fn blocked_scan_on_workers_is_counted_once() {
     let mut metrics = MockMetrics::new();
     metrics.expect_record_guardrail_action().withf(|action| action == "block").times(1).return_const(());
-    let plan = under(guardrail(emails(FilterAction::Block))).0;
-    let world = Plan { metrics: Arc::new(metrics), ..plan }.build();
-    let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
-    assert!(matches!(refused, SubmitDecisionError::Blocked(_)), "{refused:?}");
-    assert!(world.upstreams().is_empty());
+    let setup = under(guardrail(emails(FilterAction::Block))).0;
+    let gateway = GatewaySetup { metrics: Arc::new(metrics), ..setup }.build();
+    let rejected = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await.end().await.unwrap_err();
+    assert!(matches!(rejected, SubmitDecisionError::Blocked(_)), "{rejected:?}");
+    assert!(gateway.upstreams().is_empty());
 }
 
 fn labelled(trace_bytes: usize) -> DecisionRequest {
     let trace = Json::object([("note", Json::string(&"x@example.com ".repeat(trace_bytes / 14)).text())]);
-    let clean = asking(r#"{"q":{"type":"noul","instructions":"?"}}"#);
+    let clean = request_with(r#"{"q":{"type":"noul","instructions":"?"}}"#);
     DecisionRequest { trace: Some(trace), user: Some("x@example.com".to_owned()), ..clean }
 }
 
-/// A broadcaster that takes labels and keeps those it is given.
-fn keeping(kept: &Arc<Mutex<Vec<Option<RequestLabels>>>>) -> MockBroadcast {
+/// A broadcaster that accepts labels and records them.
+fn recording_broadcaster(kept: &Arc<Mutex<Vec<Option<RequestLabels>>>>) -> MockBroadcast {
     let mut broadcaster = MockBroadcast::new();
     broadcaster.expect_takes_labels().return_const(true);
     let kept = Arc::clone(kept);
@@ -173,14 +173,14 @@ fn keeping(kept: &Arc<Mutex<Vec<Option<RequestLabels>>>>) -> MockBroadcast {
     broadcaster
 }
 
-async fn labels_of(plan: Plan, request: DecisionRequest) -> Option<RequestLabels> {
+async fn labels_of(setup: GatewaySetup, request: DecisionRequest) -> Option<RequestLabels> {
     let kept = Arc::default();
-    let world = Plan { broadcaster: Arc::new(keeping(&kept)), ..plan }.build();
+    let gateway = GatewaySetup { broadcaster: Arc::new(recording_broadcaster(&kept)), ..setup }.build();
     let stored = request.user.clone();
-    let asked = world.ask(request).await;
-    world.answer(0, 1).await;
-    asked.end().await.unwrap();
-    assert_eq!(world.record().user, stored, "the record keeps what came");
+    let pending = gateway.send(request).await;
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
+    assert_eq!(gateway.record().user, stored, "the record keeps what came");
     let kept = kept.lock().unwrap();
     let [labels] = &kept[..] else { panic!("one message, not {}", kept.len()) };
     labels.clone()
@@ -188,30 +188,30 @@ async fn labels_of(plan: Plan, request: DecisionRequest) -> Option<RequestLabels
 
 #[tokio::test]
 async fn labels_are_redacted_and_block_nothing_when_filters_block() {
-    let plan = under(guardrail(emails(FilterAction::Block))).0;
-    let labels = labels_of(plan, labelled(1_000)).await.unwrap();
+    let setup = under(guardrail(emails(FilterAction::Block))).0;
+    let labels = labels_of(setup, labelled(1_000)).await.unwrap();
     assert_eq!(labels.user.as_deref(), Some("[EMAIL]"));
     assert!(!labels.trace.unwrap().text().contains("example.com"));
 }
 
 #[tokio::test]
 async fn labels_are_those_of_the_record_when_no_filter_applies() {
-    let plan = under(guardrail(GuardrailRules::default())).0;
-    assert_eq!(labels_of(plan, labelled(1_000)).await, None);
+    let setup = under(guardrail(GuardrailRules::default())).0;
+    assert_eq!(labels_of(setup, labelled(1_000)).await, None);
 }
 
 #[tokio::test]
 async fn large_labels_are_redacted_on_a_worker() {
     let labels = labels_of(redacting(InlineExecutor), labelled(40_000)).await.unwrap();
     assert!(labels.trace.unwrap().text().contains("[EMAIL] [EMAIL]"));
-    let withheld = labels_of(redacting(losing(Err(TaskError::Stopped))), labelled(40_000)).await;
+    let withheld = labels_of(redacting(failing_workers(Err(TaskError::Stopped))), labelled(40_000)).await;
     assert_eq!(withheld, Some(RequestLabels::default()));
 }
 
 #[tokio::test]
 async fn labels_are_not_filtered_when_no_destination_takes_them() {
-    let world = redacting(nobody()).build();
-    let asked = world.ask(labelled(40_000)).await;
-    world.answer(0, 1).await;
-    asked.end().await.unwrap();
+    let gateway = redacting(unused_workers()).build();
+    let pending = gateway.send(labelled(40_000)).await;
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
 }

@@ -1,11 +1,11 @@
-//! What attempts tell about endpoints, and what becomes of those that fail.
+//! Reports of attempts to the health of endpoints, and throttling of failing endpoints.
 
-use super::stage::*;
+use super::fixture::*;
 use super::*;
 use rstest::rstest;
 
-fn world() -> World {
-    Plan::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]).build()
+fn gateway() -> TestGateway {
+    GatewaySetup::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]).build()
 }
 
 fn without_fallbacks() -> DecisionRequest {
@@ -15,17 +15,17 @@ fn without_fallbacks() -> DecisionRequest {
     request
 }
 
-/// One request at the first endpoint alone, which ends so.
-async fn once(world: &World, outcome: Outcome) -> Result<Decision, SubmitDecisionError> {
-    let asked = world.ask(without_fallbacks()).await;
-    world.finish(world.upstreams().len() - 1, outcome).await;
-    asked.end().await
+/// Sends one request to the first endpoint only, which ends with `outcome`.
+async fn once(gateway: &TestGateway, outcome: Outcome) -> Result<Decision, SubmitDecisionError> {
+    let pending = gateway.send(without_fallbacks()).await;
+    gateway.finish(gateway.upstreams().len() - 1, outcome).await;
+    pending.end().await
 }
 
-/// So many requests at the first endpoint alone, which end so.
-async fn fail(world: &World, count: usize, outcome: impl Fn() -> Outcome) {
+/// Sends `count` failing requests to the first endpoint only.
+async fn fail(gateway: &TestGateway, count: usize, outcome: impl Fn() -> Outcome) {
     for _ in 0..count {
-        once(world, outcome()).await.unwrap_err();
+        once(gateway, outcome()).await.unwrap_err();
     }
 }
 
@@ -42,40 +42,40 @@ fn wrong() -> Outcome {
 #[case::wrong_answer(wrong(), 10)]
 #[tokio::test]
 async fn failing_endpoint_is_throttled_and_the_other_one_answers(#[case] outcome: Outcome, #[case] count: usize) {
-    let world = world();
-    fail(&world, count - 1, || outcome.clone()).await;
-    fail(&world, 1, || outcome.clone()).await;
-    let asked = world.ask(nouls(1)).await;
-    assert_eq!(world.upstreams().last().unwrap(), "b", "the throttled one is left out");
-    world.answer(count, 1).await;
-    assert_eq!(asked.end().await.unwrap().funnel.last(), Some(&("health", 1)));
-    let rejected = world.ask(without_fallbacks()).await.end().await.unwrap_err();
+    let gateway = gateway();
+    fail(&gateway, count - 1, || outcome.clone()).await;
+    fail(&gateway, 1, || outcome.clone()).await;
+    let pending = gateway.send(nouls(1)).await;
+    assert_eq!(gateway.upstreams().last().unwrap(), "b", "the throttled one is left out");
+    gateway.answer(count, 1).await;
+    assert_eq!(pending.end().await.unwrap().funnel.last(), Some(&("health", 1)));
+    let rejected = gateway.send(without_fallbacks()).await.end().await.unwrap_err();
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "{rejected}");
-    assert_eq!(world.upstreams().len(), count + 1);
+    assert_eq!(gateway.upstreams().len(), count + 1);
 }
 
 #[tokio::test]
-async fn accepts_outweigh_as_many_failures() {
-    let world = world();
+async fn endpoint_is_throttled_when_failures_exceed_accepts() {
+    let gateway = gateway();
     for _ in 0..10 {
-        let asked = world.ask(without_fallbacks()).await;
-        world.answer(world.upstreams().len() - 1, 1).await;
-        asked.end().await.unwrap();
+        let pending = gateway.send(without_fallbacks()).await;
+        gateway.answer(gateway.upstreams().len() - 1, 1).await;
+        pending.end().await.unwrap();
     }
-    fail(&world, 11, wrong).await;
-    let rejected = world.ask(without_fallbacks()).await.end().await.unwrap_err();
+    fail(&gateway, 11, wrong).await;
+    let rejected = gateway.send(without_fallbacks()).await.end().await.unwrap_err();
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "11 of 21 failed: {rejected}");
 }
 
 #[tokio::test]
-async fn rejection_by_all_endpoints_names_them_and_records_nothing() {
-    let world = world();
-    let asked = world.ask(nouls(1)).await;
-    world.fail(0, Unauthorised).await;
-    world.clock.advance(Duration::from_secs(1));
-    world.finish(1, Err(AttemptFailure::from_status(401, None))).await;
-    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
-    let rejected = world.ask(nouls(1)).await.end().await.unwrap_err();
+async fn request_is_rejected_with_endpoints_when_all_are_throttled() {
+    let gateway = gateway();
+    let pending = gateway.send(nouls(1)).await;
+    gateway.fail(0, Unauthorised).await;
+    gateway.clock.advance(Duration::from_secs(1));
+    gateway.finish(1, Err(AttemptFailure::from_status(401, None))).await;
+    assert_eq!(pending.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
+    let rejected = gateway.send(nouls(1)).await.end().await.unwrap_err();
     assert_eq!(rejected.kind(), ErrorKind::Unavailable);
     let sentence = rejected.to_string();
     assert!(sentence.starts_with("no endpoint of acme/judge is available: "), "{sentence}");
@@ -86,48 +86,50 @@ async fn rejection_by_all_endpoints_names_them_and_records_nothing() {
     let SubmitDecisionError::Throttled { endpoints, funnel, .. } = rejected else { panic!("both are throttled") };
     assert_eq!(endpoints.retry_in, Duration::from_secs(4), "the first of five seconds each");
     assert_eq!(funnel, [("model", 2), ("price", 2), ("health", 0)]);
-    assert_eq!((world.upstreams().len(), world.records().len()), (2, 1));
+    assert_eq!((gateway.upstreams().len(), gateway.records().len()), (2, 1));
 }
 
 #[tokio::test]
-async fn question_that_only_a_throttled_endpoint_can_answer_is_not_impossible() {
-    let mut plan = Plan::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
-    plan.endpoints[1].question_types = Some(vec![crate::question::QuestionType::Noul]);
-    let world = plan.build();
-    once(&world, failure(Unauthorised)).await.unwrap_err();
+async fn request_is_throttled_when_only_throttled_endpoint_supports_it() {
+    let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
+    setup.endpoints[1].question_types = Some(vec![crate::question::QuestionType::Noul]);
+    let gateway = setup.build();
+    once(&gateway, failure(Unauthorised)).await.unwrap_err();
     let both = r#"{"n":{"type":"noul","instructions":"?"},"s":{"type":"score","criteria":["a"]}}"#;
-    let rejected = world.ask(asking(both)).await.end().await.unwrap_err();
+    let rejected = gateway.send(request_with(both)).await.end().await.unwrap_err();
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "{rejected}");
-    let alone = asking(r#"{"s":{"type":"score","criteria":["a"]}}"#);
-    let rejected = world.ask(alone).await.end().await.unwrap_err();
+    let alone = request_with(r#"{"s":{"type":"score","criteria":["a"]}}"#);
+    let rejected = gateway.send(alone).await.end().await.unwrap_err();
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "{rejected}");
 }
 
 #[tokio::test]
-async fn retry_after_is_kept_by_the_workspace_that_met_it() {
-    let world = world();
-    once(&world, Err(AttemptFailure::from_status(429, Some(Duration::from_secs(30))))).await.unwrap_err();
-    let Err(SubmitDecisionError::Throttled { endpoints, .. }) = world.ask(without_fallbacks()).await.end().await else {
+async fn retry_after_applies_to_workspace_that_received_it() {
+    let gateway = gateway();
+    once(&gateway, Err(AttemptFailure::from_status(429, Some(Duration::from_secs(30))))).await.unwrap_err();
+    let Err(SubmitDecisionError::Throttled { endpoints, .. }) = gateway.send(without_fallbacks()).await.end().await
+    else {
         panic!("it asked for a pause")
     };
     assert_eq!(endpoints.retry_in, Duration::from_secs(30));
-    let other = world.ask_in(17, without_fallbacks()).await;
-    world.answer(1, 1).await;
+    let other = gateway.send_in(17, without_fallbacks()).await;
+    gateway.answer(1, 1).await;
     other.end().await.unwrap();
-    world.clock.advance(Duration::from_secs(30));
-    let asked = world.ask(without_fallbacks()).await;
-    world.answer(2, 1).await;
-    asked.end().await.unwrap();
-    assert!(world.admits(0));
+    gateway.clock.advance(Duration::from_secs(30));
+    let pending = gateway.send(without_fallbacks()).await;
+    gateway.answer(2, 1).await;
+    pending.end().await.unwrap();
+    assert!(gateway.has_no_backoff(0));
 }
 
 #[tokio::test]
-async fn retry_after_that_callers_are_told_is_bounded() {
-    let world = world();
+async fn retry_after_for_clients_is_bounded() {
+    let gateway = gateway();
     let ten_minutes = || Err(AttemptFailure::from_status(429, Some(Duration::from_mins(10))));
-    let Err(SubmitDecisionError::Attempts(failed)) = once(&world, ten_minutes()).await else { panic!("it failed") };
+    let Err(SubmitDecisionError::Attempts(failed)) = once(&gateway, ten_minutes()).await else { panic!("it failed") };
     assert_eq!(failed.retry_after, Some(Duration::from_mins(1)));
-    let Err(SubmitDecisionError::Throttled { endpoints, .. }) = world.ask(without_fallbacks()).await.end().await else {
+    let Err(SubmitDecisionError::Throttled { endpoints, .. }) = gateway.send(without_fallbacks()).await.end().await
+    else {
         panic!("it asked for a pause")
     };
     assert_eq!(endpoints.retry_in, Duration::from_mins(1));
@@ -135,15 +137,15 @@ async fn retry_after_that_callers_are_told_is_bounded() {
 
 #[tokio::test]
 async fn rejected_credentials_back_off_at_once_and_403_does_not() {
-    let world = world();
-    once(&world, Err(AttemptFailure::from_status(403, None))).await.unwrap_err();
-    assert!(world.admits(0), "content can provoke it");
-    once(&world, Err(AttemptFailure::from_status(401, None))).await.unwrap_err();
-    assert!(!world.admits(0));
-    let other = world.ask_in(17, without_fallbacks()).await.end().await.unwrap_err();
+    let gateway = gateway();
+    once(&gateway, Err(AttemptFailure::from_status(403, None))).await.unwrap_err();
+    assert!(gateway.has_no_backoff(0), "content can provoke it");
+    once(&gateway, Err(AttemptFailure::from_status(401, None))).await.unwrap_err();
+    assert!(!gateway.has_no_backoff(0));
+    let other = gateway.send_in(17, without_fallbacks()).await.end().await.unwrap_err();
     assert!(matches!(other, SubmitDecisionError::Throttled { .. }), "for all workspaces: {other}");
-    world.clock.advance(HealthPolicy::default().auth_backoff);
-    assert!(world.admits(0));
+    gateway.clock.advance(HealthPolicy::default().auth_backoff);
+    assert!(gateway.has_no_backoff(0));
 }
 
 #[rstest]
@@ -153,46 +155,46 @@ async fn rejected_credentials_back_off_at_once_and_403_does_not() {
 #[case::overloaded(Err(AttemptFailure::from_status(429, Some(Duration::from_mins(10)))))]
 #[tokio::test]
 async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcome) {
-    let world = world();
+    let gateway = gateway();
     for _ in 0..40 {
-        let asked = world.ask(without_fallbacks()).await;
-        if world.upstreams().len() > world.records().len() {
-            world.finish(world.upstreams().len() - 1, outcome.clone()).await;
+        let pending = gateway.send(without_fallbacks()).await;
+        if gateway.upstreams().len() > gateway.records().len() {
+            gateway.finish(gateway.upstreams().len() - 1, outcome.clone()).await;
         }
-        asked.end().await.unwrap_err();
+        pending.end().await.unwrap_err();
     }
     for _ in 0..40 {
-        let asked = world.ask_in(17, without_fallbacks()).await;
-        world.answer(world.upstreams().len() - 1, 1).await;
-        asked.end().await.unwrap();
+        let pending = gateway.send_in(17, without_fallbacks()).await;
+        gateway.answer(gateway.upstreams().len() - 1, 1).await;
+        pending.end().await.unwrap();
     }
 }
 
 #[rstest]
-#[case::caller_gone(ClientDisconnected)]
+#[case::client_disconnected(ClientDisconnected)]
 #[case::never_sent(Refused)]
 #[case::simulated(AttemptFailureKind::Simulated(SimulatedFailure::ProviderFailure))]
 #[case::simulated_overload(AttemptFailureKind::Simulated(SimulatedFailure::ProviderOverloaded))]
 #[tokio::test]
 async fn failures_that_say_nothing_about_the_endpoint_do_not_count(#[case] kind: AttemptFailureKind) {
-    let world = world();
-    fail(&world, 20, || failure(kind)).await;
-    assert!(world.admits(0));
+    let gateway = gateway();
+    fail(&gateway, 20, || failure(kind)).await;
+    assert!(gateway.has_no_backoff(0));
     let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
-    let recent = world.health.failed_recently(0, workspace, Duration::ZERO);
-    assert_eq!((world.health.view(0, Duration::ZERO).observations, recent), (0, false));
+    let recent = gateway.health.failed_recently(0, workspace, Duration::ZERO);
+    assert_eq!((gateway.health.view(0, Duration::ZERO).observations, recent), (0, false));
 }
 
 #[tokio::test]
-async fn throttled_endpoint_gets_one_probe_and_the_others_go_elsewhere() {
-    let world = world();
-    once(&world, failure(Unauthorised)).await.unwrap_err();
-    world.clock.advance(Duration::from_secs(5));
-    let first = world.ask(without_fallbacks()).await;
-    let second = world.ask(nouls(1)).await;
-    assert_eq!(world.upstreams(), ["a", "a", "b"]);
-    world.answer(1, 1).await;
-    world.answer(2, 1).await;
+async fn throttled_endpoint_gets_one_probe_and_others_use_fallback() {
+    let gateway = gateway();
+    once(&gateway, failure(Unauthorised)).await.unwrap_err();
+    gateway.clock.advance(Duration::from_secs(5));
+    let first = gateway.send(without_fallbacks()).await;
+    let second = gateway.send(nouls(1)).await;
+    assert_eq!(gateway.upstreams(), ["a", "a", "b"]);
+    gateway.answer(1, 1).await;
+    gateway.answer(2, 1).await;
     first.end().await.unwrap();
     second.end().await.unwrap();
 }

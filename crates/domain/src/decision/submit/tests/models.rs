@@ -1,10 +1,10 @@
-//! Models to go on with where the first gives no answer.
+//! Fallback models.
 
-use super::stage::*;
+use super::fixture::*;
 use super::*;
 
-fn of(models: &[(&str, &str)]) -> Plan {
-    Plan::new(models.iter().map(|(model, name)| endpoint(model, name, name)).collect())
+fn setup_models(models: &[(&str, &str)]) -> GatewaySetup {
+    GatewaySetup::new(models.iter().map(|(model, name)| endpoint(model, name, name)).collect())
 }
 
 fn falling_back(models: &[&str]) -> DecisionRequest {
@@ -14,74 +14,74 @@ fn falling_back(models: &[&str]) -> DecisionRequest {
 const THREE: [(&str, &str); 4] = [("acme/judge", "a"), ("acme/judge", "b"), ("acme/second", "c"), ("acme/third", "d")];
 
 #[tokio::test]
-async fn models_are_tried_in_order_and_the_one_that_answered_is_told() {
-    let world = of(&THREE).build();
-    let asked = world.ask(falling_back(&["acme/third", "acme/second"])).await;
+async fn fallback_models_are_tried_in_order() {
+    let gateway = setup_models(&THREE).build();
+    let pending = gateway.send(falling_back(&["acme/third", "acme/second"])).await;
     for attempt in 0..3 {
-        world.fail(attempt, InvalidResponse).await;
+        gateway.fail(attempt, InvalidResponse).await;
     }
-    world.answer(3, 1).await;
-    let decision = asked.end().await.unwrap();
-    assert_eq!(world.upstreams(), ["a", "b", "d", "c"]);
+    gateway.answer(3, 1).await;
+    let decision = pending.end().await.unwrap();
+    assert_eq!(gateway.upstreams(), ["a", "b", "d", "c"]);
     assert_eq!(decision.model.as_str(), "acme/second");
-    let record = world.record();
+    let record = gateway.record();
     assert_eq!((record.requested_model.as_str(), record.model.as_str()), ("acme/judge", "acme/second"));
     let models: Vec<&str> = record.attempts.iter().map(|attempt| attempt.model.as_str()).collect();
     assert_eq!(models, ["acme/judge", "acme/judge", "acme/third", "acme/second"]);
 }
 
 #[tokio::test]
-async fn an_unknown_one_is_told_before_anything_is_asked() {
-    let world = of(&THREE).build();
-    let refused = world.ask(falling_back(&["acme/second", "acme/thrid"])).await.end().await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::NotFound);
-    let SubmitDecisionError::UnknownModel { nearest } = refused else { panic!("one is unknown") };
+async fn unknown_fallback_model_is_rejected_before_any_attempt() {
+    let gateway = setup_models(&THREE).build();
+    let rejected = gateway.send(falling_back(&["acme/second", "acme/thrid"])).await.end().await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::NotFound);
+    let SubmitDecisionError::UnknownModel { nearest } = rejected else { panic!("one is unknown") };
     assert_eq!(nearest[0], "acme/third");
-    assert!(world.upstreams().is_empty() && world.records().is_empty());
+    assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
 #[tokio::test]
-async fn a_model_under_several_names_is_tried_once() {
-    let world = of(&THREE).build();
-    let asked = world.ask(falling_back(&["Acme/Judge", "second", "acme/second", "acme/judge:floor"])).await;
+async fn model_with_several_names_is_tried_once() {
+    let gateway = setup_models(&THREE).build();
+    let pending = gateway.send(falling_back(&["Acme/Judge", "second", "acme/second", "acme/judge:floor"])).await;
     for attempt in 0..3 {
-        world.fail(attempt, InvalidResponse).await;
+        gateway.fail(attempt, InvalidResponse).await;
     }
-    assert!(asked.end().await.is_err());
-    assert_eq!(world.upstreams(), ["a", "b", "c"]);
+    assert!(pending.end().await.is_err());
+    assert_eq!(gateway.upstreams(), ["a", "b", "c"]);
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_serves_is_passed_over() {
-    let mut plan = of(&[("acme/second", "c")]);
-    plan.rows.push(row("acme/judge"));
-    let world = plan.build();
-    let asked = world.ask(falling_back(&["acme/second"])).await;
-    world.answer(0, 1).await;
-    let decision = asked.end().await.unwrap();
+async fn model_without_endpoint_is_skipped() {
+    let mut setup = setup_models(&[("acme/second", "c")]);
+    setup.rows.push(row("acme/judge"));
+    let gateway = setup.build();
+    let pending = gateway.send(falling_back(&["acme/second"])).await;
+    gateway.answer(0, 1).await;
+    let decision = pending.end().await.unwrap();
     assert_eq!(decision.model.as_str(), "acme/second");
     assert_eq!(decision.funnel, [("model", 1), ("price", 1)]);
 }
 
 #[tokio::test]
-async fn a_fallback_keeps_the_sort_that_its_own_name_asks_for() {
-    let mut plan = of(&[("acme/judge", "a"), ("acme/second", "dear"), ("acme/second", "cheap")]);
-    plan.endpoints[1] = at_price(plan.endpoints[1].clone(), "2");
-    plan.endpoints[2] = at_price(plan.endpoints[2].clone(), "1");
-    // A draw of the last place would prefer the dear one, were it drawn at all.
-    let world = plan.build();
-    let asked = world.ask(falling_back(&["acme/second:floor"])).await;
-    world.fail(0, InvalidResponse).await;
-    assert_eq!(world.upstreams(), ["a", "cheap"]);
-    drop(asked);
+async fn fallback_model_keeps_sort_of_its_variant() {
+    let mut setup = setup_models(&[("acme/judge", "a"), ("acme/second", "dear"), ("acme/second", "cheap")]);
+    setup.endpoints[1] = at_price(setup.endpoints[1].clone(), "2");
+    setup.endpoints[2] = at_price(setup.endpoints[2].clone(), "1");
+    // A random draw would choose the expensive endpoint.
+    let gateway = setup.build();
+    let pending = gateway.send(falling_back(&["acme/second:floor"])).await;
+    gateway.fail(0, InvalidResponse).await;
+    assert_eq!(gateway.upstreams(), ["a", "cheap"]);
+    drop(pending);
 }
 
 #[tokio::test]
-async fn who_refused_is_not_asked_for_another_model_either() {
-    let world = of(&[("acme/judge", "a"), ("acme/second", "a"), ("acme/third", "b")]).build();
-    let asked = world.ask(falling_back(&["acme/second", "acme/third"])).await;
-    world.fail(0, Refused).await;
-    assert_eq!(world.upstreams(), ["a", "b"]);
-    world.answer(1, 1).await;
-    asked.end().await.unwrap();
+async fn provider_that_rejected_is_not_tried_for_fallback_model() {
+    let gateway = setup_models(&[("acme/judge", "a"), ("acme/second", "a"), ("acme/third", "b")]).build();
+    let pending = gateway.send(falling_back(&["acme/second", "acme/third"])).await;
+    gateway.fail(0, Refused).await;
+    assert_eq!(gateway.upstreams(), ["a", "b"]);
+    gateway.answer(1, 1).await;
+    pending.end().await.unwrap();
 }

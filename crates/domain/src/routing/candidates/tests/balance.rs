@@ -25,7 +25,7 @@ fn firsts(field: &mut Field, cells: u64) -> Vec<u64> {
 #[case::free_takes_all(&["0", "1e-24"], &[100, 0], 100)]
 #[case::free_ones_share(&["0", "1e-6", "0.0"], &[50, 0, 50], 100)]
 #[case::far_dearer(&["1e-12", "1"], &[100, 0], 100)]
-fn the_first_is_drawn_by_one_over_the_square_of_the_price(
+fn balance_draws_first_candidate_by_inverse_square_of_price(
     #[case] prices: &[&str],
     #[case] expected: &[u64],
     #[case] cells: u64,
@@ -36,7 +36,7 @@ fn the_first_is_drawn_by_one_over_the_square_of_the_price(
 }
 
 #[test]
-fn the_others_follow_by_price() {
+fn balance_orders_other_candidates_by_price() {
     let mut field = Field::of_three();
     field.draws = vec![u64::MAX];
     assert_eq!(field.names(), ["a", "c", "b"]);
@@ -45,7 +45,7 @@ fn the_others_follow_by_price() {
 }
 
 #[test]
-fn who_failed_of_late_is_a_fallback_however_cheap() {
+fn balance_orders_recently_failed_candidates_last() {
     let mut field = Field::of_three();
     let policy = HealthPolicy::default();
     field.report(2, failed(), NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
@@ -57,14 +57,14 @@ fn who_failed_of_late_is_a_fallback_however_cheap() {
 }
 
 #[test]
-fn a_failure_is_forgotten_in_time() {
+fn balance_ignores_failures_older_than_recent_period() {
     let mut field = Field::of_three();
     field.report(2, failed(), NOW.saturating_sub(HealthPolicy::default().recent_failure));
     assert_eq!(firsts(&mut field, 49), [4, 9, 36]);
 }
 
 #[test]
-fn the_same_draws_give_the_same_order() {
+fn balance_is_deterministic_for_same_draws() {
     for draw in [0, 1, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
         let mut field = Field::of_three();
         field.draws = vec![draw];
@@ -73,7 +73,7 @@ fn the_same_draws_give_the_same_order() {
 }
 
 #[test]
-fn one_candidate_takes_no_draw() {
+fn balance_draws_nothing_for_single_candidate() {
     let mut field = Field::new(vec![candidate(0, "a", "1e-6")]);
     field.models.push((Field::of_three().models.remove(0).0, None));
     // The only draw is for the second model.

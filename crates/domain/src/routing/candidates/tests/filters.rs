@@ -8,14 +8,14 @@ fn policy(zdr: bool, collects: bool) -> impl FnOnce(&mut Endpoint) {
 }
 
 #[test]
-fn without_preferences_everything_stays_and_no_step_is_told() {
+fn choose_keeps_all_candidates_without_preferences() {
     let outcome = Field::of_three().choose();
     assert!(outcome.funnel.is_empty());
     assert_eq!(outcome.chosen.unwrap().candidates.len(), 3);
 }
 
 #[test]
-fn only_and_ignore_go_by_slug() {
+fn only_and_ignore_filter_by_slug() {
     let field = Field::of_three().wanting(|want| want.only = Some(slugs(&["c", "a", "nobody"])));
     let outcome = field.choose();
     assert_eq!(outcome.funnel, [("only", 2)]);
@@ -28,7 +28,7 @@ fn only_and_ignore_go_by_slug() {
 }
 
 #[test]
-fn data_policies_are_kept() {
+fn data_policy_preferences_filter_candidates() {
     let three = || {
         vec![
             changed(candidate(0, "keeps", "1e-6"), policy(false, true)),
@@ -46,7 +46,7 @@ fn data_policies_are_kept() {
 }
 
 #[test]
-fn quantizations_are_an_allow_list() {
+fn quantizations_filter_candidates() {
     let mut field = Field::of_three().wanting(|want| want.quantizations = Some(vec![Quantization::Fp8]));
     field.models[0].0[1] = changed(candidate(1, "b", "2e-6"), |endpoint| endpoint.quantization = Quantization::Fp8);
     assert_eq!(field.choose().funnel, [("quantizations", 1)]);
@@ -66,7 +66,7 @@ fn quantizations_are_an_allow_list() {
 #[case::and_here_neither("0.30000000000000000", "0.000000300000000000000001", false)]
 #[case::free("0", "0", true)]
 #[case::nothing_is_free("0", "0.000000000000000000000001", false)]
-fn max_price_holds_to_the_last_digit(#[case] max: &str, #[case] prompt: &str, #[case] stays: bool) {
+fn max_price_compares_exactly(#[case] max: &str, #[case] prompt: &str, #[case] stays: bool) {
     let of = |bound: MaxPrice, prices: TokenPrices| {
         let priced = Candidate { prices, ..candidate(0, "a", "1") };
         Field::new(vec![priced]).wanting(|want| want.max_price = bound).choose()
@@ -86,7 +86,7 @@ fn max_price_holds_to_the_last_digit(#[case] max: &str, #[case] prompt: &str, #[
 }
 
 #[test]
-fn required_parameters_leave_out_what_needs_folding() {
+fn require_parameters_excludes_endpoints_without_native_support() {
     let mut field = Field::of_three().wanting(|want| want.require_parameters = true);
     field.request = request(r#"{"n":{"type":"noul","instructions":"?","criteria":{"true":"a","false":"b"}}}"#);
     let wires = [Wire::OpenAiDecisions, Wire::ChatCompletions, Wire::GeminiDecisions];
@@ -100,7 +100,7 @@ fn required_parameters_leave_out_what_needs_folding() {
 }
 
 #[test]
-fn the_funnel_tells_each_step_in_its_order() {
+fn funnel_contains_each_step_in_order() {
     let mut field = Field::new((0..8).map(|index| candidate(index, &format!("p{index}"), "1e-6")).collect());
     let all: Vec<String> = (0..8).map(|index| format!("p{index}")).collect();
     for (place, candidate) in field.models[0].0.iter_mut().enumerate() {
@@ -138,7 +138,7 @@ fn the_funnel_tells_each_step_in_its_order() {
 }
 
 #[test]
-fn an_empty_field_is_told_apart_from_an_emptied_one() {
+fn choose_distinguishes_no_endpoint_from_excluded_endpoints() {
     let nothing = Field::new(Vec::new()).wanting(|want| want.only = Some(slugs(&["a"]))).choose();
     assert_eq!((nothing.chosen, nothing.funnel), (Err(NoCandidates::NoEndpoint), RoutingFunnel::new()));
     let emptied = Field::of_three().wanting(|want| want.only = Some(Vec::new())).choose();
@@ -146,7 +146,7 @@ fn an_empty_field_is_told_apart_from_an_emptied_one() {
 }
 
 #[test]
-fn who_can_answer_nothing_of_it_is_left_out() {
+fn choose_excludes_endpoints_that_support_no_question() {
     let mut field = Field::of_three();
     field.request = request(r#"{"s":{"type":"score","criteria":["a","b"]},"n":{"type":"noul","instructions":"?"}}"#);
     let of_types = |types: &[QuestionType]| {
@@ -169,7 +169,7 @@ fn who_can_answer_nothing_of_it_is_left_out() {
 }
 
 #[test]
-fn a_state_beyond_every_size_is_told_as_that() {
+fn choose_reports_size_when_state_exceeds_every_limit() {
     let mut field = Field::of_three();
     for candidate in &mut field.models[0].0 {
         *candidate = changed(candidate.clone(), |endpoint| endpoint.own_limits.max_body_bytes = Some(2));

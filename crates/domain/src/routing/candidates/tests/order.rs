@@ -14,7 +14,7 @@ fn answered(millis: u64, tokens: u64) -> Observation {
 }
 
 #[test]
-fn those_that_are_named_come_first_and_the_rest_by_price() {
+fn order_puts_named_providers_first_and_others_by_price() {
     let mut field = Field::of_three().wanting(|want| want.order = slugs(&["b", "nobody", "a"]));
     // Whatever would be drawn, an order is an order.
     for draw in [0, u64::MAX / 2, u64::MAX] {
@@ -27,7 +27,7 @@ fn those_that_are_named_come_first_and_the_rest_by_price() {
 }
 
 #[test]
-fn endpoints_of_one_named_provider_follow_by_price() {
+fn order_sorts_endpoints_of_named_provider_by_price() {
     let mut field = Field::of_three().wanting(|want| want.order = slugs(&["a"]));
     field.models[0]
         .0
@@ -37,7 +37,7 @@ fn endpoints_of_one_named_provider_follow_by_price() {
 }
 
 #[test]
-fn a_failure_of_late_does_not_move_who_is_named_first() {
+fn order_keeps_named_provider_first_after_recent_failure() {
     let field = Field::of_three().wanting(|want| want.order = slugs(&["a"]));
     field.report(0, failed(), NOW);
     field.report(2, failed(), NOW);
@@ -45,7 +45,7 @@ fn a_failure_of_late_does_not_move_who_is_named_first() {
 }
 
 #[test]
-fn without_fallbacks_the_first_of_the_order_is_the_only_one() {
+fn order_without_fallbacks_selects_only_first_provider() {
     let field = Field::of_three().wanting(|want| {
         want.order = slugs(&["b", "a"]);
         want.allow_fallbacks = false;
@@ -62,7 +62,7 @@ fn without_fallbacks_the_first_of_the_order_is_the_only_one() {
 }
 
 #[test]
-fn without_fallbacks_nobody_stands_in_for_an_order_that_is_not_there() {
+fn order_without_fallbacks_fails_when_provider_does_not_exist() {
     let field = Field::of_three().wanting(|want| {
         want.order = slugs(&["nobody"]);
         want.allow_fallbacks = false;
@@ -72,7 +72,7 @@ fn without_fallbacks_nobody_stands_in_for_an_order_that_is_not_there() {
 }
 
 #[test]
-fn without_fallbacks_and_without_an_order_the_first_that_is_well_is_the_only_one() {
+fn no_fallbacks_selects_only_first_healthy_candidate() {
     let mut field = Field::of_three().wanting(|want| want.allow_fallbacks = false);
     assert_eq!(field.names(), ["c"], "the cheapest is the first drawn");
     field.open(2);
@@ -86,7 +86,7 @@ fn without_fallbacks_and_without_an_order_the_first_that_is_well_is_the_only_one
 #[case(SortBy::Price, ["c", "b", "a"])]
 #[case(SortBy::Latency, ["b", "a", "c"])]
 #[case(SortBy::Throughput, ["a", "b", "c"])]
-fn each_measure_sorts(#[case] by: SortBy, #[case] expected: [&str; 3]) {
+fn sort_orders_by_each_metric(#[case] by: SortBy, #[case] expected: [&str; 3]) {
     let mut field = Field::of_three().wanting(|want| want.sort = sort(by));
     field.report(0, answered(200, 2000), NOW);
     field.report(1, answered(100, 100), NOW);
@@ -95,7 +95,7 @@ fn each_measure_sorts(#[case] by: SortBy, #[case] expected: [&str; 3]) {
 }
 
 #[test]
-fn equal_input_prices_are_told_apart_by_output_prices() {
+fn sort_compares_output_prices_when_input_prices_are_equal() {
     let mut field = Field::of_three().wanting(|want| want.sort = sort(SortBy::Price));
     for (candidate, completion) in field.models[0].0.iter_mut().zip(["2e-6", "1e-6", "3e-6"]) {
         candidate.prices = TokenPrices { prompt: price("1e-6"), completion: price(completion) };
@@ -104,7 +104,7 @@ fn equal_input_prices_are_told_apart_by_output_prices() {
 }
 
 #[test]
-fn a_model_s_own_sort_is_kept_per_model_and_gives_way_to_the_caller_s() {
+fn client_sort_overrides_sort_of_model() {
     let of = |model: &str, candidate: Candidate| Candidate { model: model.parse().unwrap(), ..candidate };
     let mut field = Field::of_three();
     let second = vec![of("acme/other", candidate(3, "dear", "5e-6")), of("acme/other", candidate(4, "cheap", "4e-6"))];
@@ -118,7 +118,7 @@ fn a_model_s_own_sort_is_kept_per_model_and_gives_way_to_the_caller_s() {
 }
 
 #[test]
-fn models_are_tried_one_after_another_unless_the_caller_sorts_across_them() {
+fn models_are_tried_in_order_unless_sorted_across() {
     let mut field = Field::of_three();
     let other: ModelId = "acme/other".parse().unwrap();
     field.models.push((vec![Candidate { model: other, ..candidate(3, "d", "1.5e-6") }], None));
@@ -135,7 +135,7 @@ fn models_are_tried_one_after_another_unless_the_caller_sorts_across_them() {
 #[case::p75(PercentileBounds { p75: Some(150), ..PercentileBounds::default() })]
 #[case::p90(PercentileBounds { p90: Some(150), ..PercentileBounds::default() })]
 #[case::p99(PercentileBounds { p99: Some(150), ..PercentileBounds::default() })]
-fn who_is_slower_than_wanted_comes_last_and_is_not_dropped(#[case] bounds: PercentileBounds) {
+fn preferred_max_latency_orders_slower_endpoints_last(#[case] bounds: PercentileBounds) {
     let mut field = Field::of_three().wanting(|want| want.preferred_max_latency = bounds);
     field.report(2, answered(200, 100), NOW);
     field.report(1, answered(100, 100), NOW);
@@ -147,7 +147,7 @@ fn who_is_slower_than_wanted_comes_last_and_is_not_dropped(#[case] bounds: Perce
 }
 
 #[test]
-fn who_does_less_than_wanted_comes_last() {
+fn preferred_min_throughput_orders_slower_endpoints_last() {
     let bounds = PercentileBounds { p90: Some(500_000), ..PercentileBounds::default() };
     let field = Field::of_three().wanting(|want| want.preferred_min_throughput = bounds);
     // 100 tokens in 200 ms are 500 a second, and half of that is less than wanted.

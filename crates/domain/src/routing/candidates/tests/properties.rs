@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(1000, ProptestConfig::default().cases)))]
 
     #[test]
-    fn what_is_wanted_is_tried_once_and_nothing_else(
+    fn choose_returns_each_matching_candidate_once(
         candidates in any_candidates(),
         preferences in any_preferences(),
         draws in prop::collection::vec(any::<u64>(), 4),

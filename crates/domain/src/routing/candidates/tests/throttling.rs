@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn rejected_candidate_is_left_out_and_named() {
+fn choose_excludes_and_reports_rejected_candidate() {
     let field = Field::of_three();
     field.open(2);
     let outcome = field.choose();
@@ -14,7 +14,7 @@ fn rejected_candidate_is_left_out_and_named() {
 }
 
 #[test]
-fn shortest_wait_is_reported_when_all_reject() {
+fn choose_reports_shortest_wait_when_all_reject() {
     let field = Field::of_three();
     let told = |seconds| Observation::from(&AttemptFailure::from_status(429, Some(Duration::from_secs(seconds))));
     field.report(0, told(9), NOW);
@@ -36,7 +36,7 @@ fn shortest_wait_is_reported_when_all_reject() {
 }
 
 #[test]
-fn throttled_candidates_come_after_the_others() {
+fn choose_orders_throttled_candidates_last() {
     let mut field = Field::of_three();
     for _ in 0..20 {
         field.report(2, failed(), NOW);
@@ -51,7 +51,7 @@ fn throttled_candidates_come_after_the_others() {
 }
 
 #[test]
-fn due_probe_keeps_its_place() {
+fn choose_keeps_position_of_due_probe() {
     let field = Field::new(vec![candidate(0, "a", "1e-6")]);
     let policy = HealthPolicy::default();
     field.report(0, unauthorised(), NOW.saturating_sub(policy.auth_backoff));

@@ -29,7 +29,7 @@ fn endpoints_are_independent() {
 }
 
 #[test]
-fn index_beyond_the_board_has_no_memory() {
+fn unknown_index_has_no_state() {
     let board = HealthBoard::new(1, HealthPolicy::default());
     for _ in 0..50 {
         report(&board, 1, status(401), secs(1));
@@ -40,7 +40,7 @@ fn index_beyond_the_board_has_no_memory() {
 }
 
 #[test]
-fn of_many_threads_one_gets_the_probe() {
+fn single_thread_gets_due_probe_when_many_ask() {
     let board = HealthBoard::new(1, HealthPolicy::default());
     report(&board, 0, status(401), secs(0));
     let probes = AtomicU32::new(0);

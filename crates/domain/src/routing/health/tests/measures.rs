@@ -16,7 +16,7 @@ fn close(left: Duration, right: Duration) -> bool {
 }
 
 #[test]
-fn nothing_is_measured_before_the_first_answer() {
+fn view_has_no_measurements_before_first_answer() {
     let mut bench = Bench::new();
     bench.attempts(3, status(500)).attempt(Observation::Neutral);
     let view = bench.view();
@@ -25,7 +25,7 @@ fn nothing_is_measured_before_the_first_answer() {
 }
 
 #[test]
-fn the_average_latency_halves_the_weight_of_the_past_each_half_life() {
+fn average_latency_halves_weight_per_half_life() {
     let mut bench = Bench::new();
     bench.attempt(answer(millis(400), 1)).wait(secs(60)).attempt(answer(millis(100), 1));
     // (400 / 2 + 100) / (1 / 2 + 1)
@@ -38,7 +38,7 @@ fn the_average_latency_halves_the_weight_of_the_past_each_half_life() {
 }
 
 #[test]
-fn a_half_life_of_zero_knows_the_present_alone() {
+fn average_latency_uses_only_latest_answers_when_half_life_is_zero() {
     let mut bench = Bench::with(HealthPolicy { half_life: Duration::ZERO, ..HealthPolicy::default() });
     bench.attempt(answer(millis(10), 1)).attempt(answer(millis(30), 1));
     assert_eq!(bench.view().latency, Some(millis(20)));
@@ -47,7 +47,7 @@ fn a_half_life_of_zero_knows_the_present_alone() {
 }
 
 #[test]
-fn percentiles_of_latency_are_what_so_many_took_at_most() {
+fn latency_percentiles_are_upper_bounds() {
     let mut bench = Bench::new();
     for latency in 1..=100 {
         bench.attempt(answer(millis(latency * 10), 0));
@@ -63,7 +63,7 @@ fn percentiles_of_latency_are_what_so_many_took_at_most() {
 }
 
 #[test]
-fn percentiles_of_throughput_are_what_so_many_reached_at_least() {
+fn throughput_percentiles_are_lower_bounds() {
     let mut bench = Bench::new();
     for tokens in 1..=100 {
         // So many tokens in half a second.
@@ -76,7 +76,7 @@ fn percentiles_of_throughput_are_what_so_many_reached_at_least() {
 }
 
 #[test]
-fn each_percentile_changes_at_its_own_share_of_slow_answers() {
+fn each_percentile_changes_at_its_share_of_slow_answers() {
     for slow in 0..=100 {
         let mut bench = Bench::new();
         for number in 0..100 {
@@ -93,7 +93,7 @@ fn each_percentile_changes_at_its_own_share_of_slow_answers() {
 }
 
 #[test]
-fn what_is_too_large_is_counted_as_the_largest() {
+fn measurements_above_maximum_count_as_maximum() {
     let mut bench = Bench::new();
     bench.attempt(answer(Duration::from_secs(1), 1 << 60)).attempt(answer(Duration::ZERO, u64::MAX));
     assert!(bench.view().throughput.unwrap().p99 > 4_000_000_000);
@@ -102,7 +102,7 @@ fn what_is_too_large_is_counted_as_the_largest() {
 }
 
 #[test]
-fn an_answer_leaves_the_window_after_five_sixths_of_it_at_the_earliest_and_all_of_it_at_the_latest() {
+fn answer_leaves_window_between_five_sixths_and_its_full_length() {
     for start in 0..120 {
         let mut bench = Bench::new();
         bench.now = secs(start);
@@ -115,7 +115,7 @@ fn an_answer_leaves_the_window_after_five_sixths_of_it_at_the_earliest_and_all_o
 }
 
 #[test]
-fn the_window_slides_and_its_slots_are_used_again() {
+fn window_reuses_slots_when_it_slides() {
     let mut bench = Bench::new();
     for round in 1..40 {
         bench.attempt(answer(millis(round), 1)).wait(secs(50));
@@ -126,7 +126,7 @@ fn the_window_slides_and_its_slots_are_used_again() {
 }
 
 #[test]
-fn a_clock_read_too_early_does_no_harm() {
+fn measurements_accept_earlier_clock_reading() {
     let mut bench = Bench::new();
     bench.attempt(answer(millis(10), 1)).attempt(status(500));
     let newest = bench.now;
@@ -151,7 +151,7 @@ fn any_value() -> impl Strategy<Value = u64> {
 
 proptest! {
     #[test]
-    fn percentiles_are_exact_within_the_resolution(
+    fn percentiles_match_sorted_values_within_resolution(
         values in proptest::collection::vec((any_value(), 0..40_u64), 1..300),
         percentages in [1..=100_u64, 1..=100_u64, 1..=100_u64],
         is_descending in any::<bool>(),
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn the_average_is_the_weighted_sum_written_out(
+    fn mean_equals_weighted_sum(
         values in proptest::collection::vec((0.0..1000.0_f64, 0..90_000_u64), 1..60),
     ) {
         let mut mean = DecayingMean::default();

@@ -16,7 +16,7 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
-fn heartbeat_in_time_is_no_pause() {
+fn heartbeat_in_time_reports_no_pause() {
     let pauses = PauseDetector::new(INTERVAL, TOLERANCE);
     assert!(!pauses.was_paused_since(millis(0), secs(1_000)), "nothing beats yet");
     for beat in 0..20 {
@@ -27,7 +27,7 @@ fn heartbeat_in_time_is_no_pause() {
 }
 
 #[test]
-fn late_heartbeat_is_a_pause_before_and_after_it_comes() {
+fn late_heartbeat_reports_pause_before_and_after_it_arrives() {
     let pauses = PauseDetector::new(INTERVAL, TOLERANCE);
     pauses.beat(millis(1_000), wall(0));
     assert!(!pauses.was_paused_since(millis(900), millis(1_600)));
@@ -39,7 +39,7 @@ fn late_heartbeat_is_a_pause_before_and_after_it_comes() {
 }
 
 #[test]
-fn suspended_machine_shows_in_the_wall_clock_alone() {
+fn wall_clock_detects_suspended_machine() {
     let pauses = PauseDetector::new(INTERVAL, TOLERANCE);
     pauses.beat(millis(1_000), wall(0));
     assert_eq!(pauses.beat(millis(1_100), wall(60_000)), Some(secs(60)));
@@ -48,7 +48,7 @@ fn suspended_machine_shows_in_the_wall_clock_alone() {
 }
 
 #[test]
-fn failures_across_a_pause_do_not_count_and_answers_do() {
+fn failures_across_pause_do_not_count_but_answers_do() {
     let board = HealthBoard::with_pauses(1, HealthPolicy::default(), PauseDetector::new(INTERVAL, TOLERANCE));
     board.pauses().beat(millis(1_000), wall(0));
     let report = |began, observation, now| {

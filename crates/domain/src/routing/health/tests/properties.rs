@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(512, ProptestConfig::default().cases)))]
 
     #[test]
-    fn throttle_is_what_the_naive_model_says(policy in policy(), steps in proptest::collection::vec(step(), 1..90)) {
+    fn throttle_matches_reference_model(policy in policy(), steps in proptest::collection::vec(step(), 1..90)) {
         let (mut bench, mut model) = (Bench::with(policy), Reference::new(policy));
         for step in steps {
             match step {
@@ -130,7 +130,7 @@ proptest! {
 
     /// Needs no model: after any history the longest wait is bounded, and then a request is admitted by the worst draw.
     #[test]
-    fn every_workspace_is_admitted_again_within_the_bounds(
+    fn workspace_is_admitted_again_within_bounds(
         policy in policy(),
         steps in proptest::collection::vec(step(), 1..90),
     ) {
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(
+    fn health_accepts_extreme_values_without_panic(
         numbers in proptest::collection::vec(extreme(), 7),
         counts in [prop_oneof![Just(0), Just(u32::MAX), any::<u32>()], prop_oneof![Just(0), Just(2), any::<u32>()]],
         multiplier in prop_oneof![any::<f64>(), Just(f64::NAN)],

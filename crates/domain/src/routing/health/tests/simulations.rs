@@ -54,7 +54,7 @@ fn happens(percent: u64, random: &dyn Randomness) -> bool {
 }
 
 #[rstest]
-fn half_working_endpoint_answers_nearly_all_that_it_can(
+fn half_working_endpoint_gets_nearly_all_requests(
     #[values(1, 2, 3, 4, 5, 6, 7, 8)] seed: u64,
     #[values(1, 20, 300)] gap_ms: u64,
 ) {
@@ -66,7 +66,7 @@ fn half_working_endpoint_answers_nearly_all_that_it_can(
 }
 
 #[rstest]
-fn dead_endpoint_gets_a_trickle(#[values(1, 2, 3)] seed: u64, #[values(1, 20, 300)] gap_ms: u64) {
+fn dead_endpoint_gets_only_probes(#[values(1, 2, 3)] seed: u64, #[values(1, 20, 300)] gap_ms: u64) {
     let (attempts, _) = run(6_000, Duration::from_millis(gap_ms), seed, |_, _| status(500));
     let probes = u32::try_from(6_000 * gap_ms / 5_000).unwrap();
     assert!(attempts >= probes.max(10), "{attempts}: at least one per 5 s");
@@ -74,7 +74,7 @@ fn dead_endpoint_gets_a_trickle(#[values(1, 2, 3)] seed: u64, #[values(1, 20, 30
 }
 
 #[rstest]
-fn endpoint_that_recovers_is_used_again_within_a_minute(#[values(1, 2, 3)] seed: u64) {
+fn recovered_endpoint_is_used_within_a_minute(#[values(1, 2, 3)] seed: u64) {
     // 50 requests a second: a minute of outage, a minute to recover, and a minute that is counted.
     let mut late_answers = 0;
     run(9_000, Duration::from_millis(20), seed, |number, _| {
@@ -88,7 +88,7 @@ fn endpoint_that_recovers_is_used_again_within_a_minute(#[values(1, 2, 3)] seed:
 }
 
 #[rstest]
-fn failures_of_one_workspace_cost_another_nothing(#[values(1, 2, 3)] seed: u64) {
+fn failures_of_one_workspace_do_not_throttle_another(#[values(1, 2, 3)] seed: u64) {
     let random = SeededRandom::new(seed);
     let mut bench = Bench::new();
     for number in 0..5_000_u32 {

@@ -15,7 +15,7 @@ fn close(left: f64, right: f64) -> bool {
 #[case(10.0, 5.0, 0.0)]
 #[case(99.0, 25.0, 0.49)]
 #[case(10.0, 10.0, 0.0)]
-fn probability_is_the_formula_of_the_sre_book(#[case] requests: f64, #[case] accepts: f64, #[case] expected: f64) {
+fn rejection_probability_follows_formula(#[case] requests: f64, #[case] accepts: f64, #[case] expected: f64) {
     assert!(close(rejection_probability(requests, accepts, 2.0), expected));
 }
 
@@ -41,7 +41,7 @@ fn endpoint_is_not_throttled_below_the_minimum_of_requests() {
 }
 
 #[test]
-fn half_of_the_requests_may_fail() {
+fn endpoint_is_not_throttled_when_half_of_requests_fail() {
     let mut bench = Bench::new();
     bench.attempts(50, status(500)).attempts(50, OK);
     assert_eq!(bench.admit(1, 0.0), Admission::Normal);
@@ -51,7 +51,7 @@ fn half_of_the_requests_may_fail() {
 }
 
 #[test]
-fn deadline_counts_as_several_requests() {
+fn timeout_counts_as_several_requests() {
     let mut bench = Bench::new();
     bench.attempt(failed(AttemptFailureKind::TimedOut));
     assert!(!bench.rejects(1));
@@ -72,7 +72,7 @@ fn failures_leave_the_window_after_two_minutes() {
 }
 
 #[test]
-fn throttled_endpoint_gets_a_probe_per_interval() {
+fn throttled_endpoint_gets_one_probe_per_interval() {
     let mut bench = Bench::new();
     bench.attempts(40, status(500)).wait(secs(3));
     assert_eq!(bench.retry_in(1), secs(2), "the last attempt was 3 s ago");
@@ -90,7 +90,7 @@ fn throttled_endpoint_gets_a_probe_per_interval() {
 #[case::server_error(status(500))]
 #[case::timeout(failed(AttemptFailureKind::TimedOut))]
 #[case::overloaded(status(429))]
-fn content_failures_of_one_workspace_throttle_it_alone(#[case] failure: Observation) {
+fn content_failures_throttle_only_their_workspace(#[case] failure: Observation) {
     let mut bench = Bench::new();
     bench.reports(30, 1, failure);
     assert!(bench.rejects(1));
@@ -125,7 +125,7 @@ fn connection_failures_count_for_all_workspaces_at_once() {
 }
 
 #[test]
-fn rejected_credentials_back_off_for_all_at_once_and_leave_a_trickle() {
+fn rejected_credentials_back_off_for_all_workspaces_then_admit_probes() {
     let mut bench = Bench::new();
     bench.reports(500, 2, OK).report(1, status(401));
     for of in [1, 2, 3] {
@@ -145,7 +145,7 @@ fn rejected_credentials_back_off_for_all_at_once_and_leave_a_trickle() {
 #[case(429)]
 #[case(503)]
 #[case(529)]
-fn retry_after_backs_off_for_its_workspace_then_for_all_once_two_met_it(#[case] code: u16) {
+fn retry_after_backs_off_for_all_when_two_workspaces_met_it(#[case] code: u16) {
     let mut bench = Bench::new();
     bench.reports(100, 1, OK).reports(100, 2, OK);
     bench.report(1, overloaded(code, secs(20)));
@@ -179,7 +179,7 @@ fn backoff_never_exceeds_its_bound() {
 #[case(failed(AttemptFailureKind::NotAnswered))]
 #[case(failed(AttemptFailureKind::ClientDisconnected))]
 #[case(failed(AttemptFailureKind::Refused))]
-fn other_ends_do_not_count(#[case] observation: Observation) {
+fn neutral_observations_do_not_count(#[case] observation: Observation) {
     let mut bench = Bench::new();
     bench.attempts(50, observation);
     assert!(!bench.rejects(1));
@@ -187,7 +187,7 @@ fn other_ends_do_not_count(#[case] observation: Observation) {
 }
 
 #[test]
-fn last_error_is_the_workspace_s_own_before_that_of_others() {
+fn last_error_prefers_failure_of_own_workspace() {
     let mut bench = Bench::new();
     assert_eq!(bench.admit(3, 0.0), Admission::Normal, "the first request of all");
     bench.reports(20, 1, status(404)).reports(20, 2, malformed());

@@ -1,15 +1,15 @@
-//! Many at once on one limit.
+//! Concurrent requests under one limit.
 
-use super::books::{Books, bound, key, plan, usd};
-use super::stage::*;
+use super::fixture::*;
+use super::recording_ledger::{RecordingLedger, bound, key, setup, usd};
 use super::*;
 use tokio::task::JoinSet;
 
-/// Answers after it has let others have their turns, for the whole bound of each request.
-struct Greedy;
+/// A provider that yields to other tasks before it answers, and uses the whole bound of each request.
+struct YieldingProvider;
 
 #[async_trait]
-impl DecisionProvider for Greedy {
+impl DecisionProvider for YieldingProvider {
     async fn decide(&self, call: ProviderCall) -> Outcome {
         for _ in 0..5 {
             tokio::task::yield_now().await;
@@ -24,19 +24,18 @@ impl DecisionProvider for Greedy {
     }
 }
 
-/// 64 callers at once with money for 40 of them: exactly 40 are answered, and at no time is more spent and reserved
-/// than there is.
+/// 64 concurrent requests under a limit for 40 of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_gets_more_than_there_is_and_nobody_less() {
+async fn concurrent_requests_use_whole_limit_and_never_exceed_it() {
     let most = bound(&nouls(1));
     let limit = 40 * most + most / 2;
-    let books = Books::new(None, &[Some(limit)]).await;
-    let Plan { rows, endpoints, settings, .. } = plan(&books);
+    let ledger = RecordingLedger::new(None, &[Some(limit)]).await;
+    let GatewaySetup { rows, endpoints, settings, .. } = setup(&ledger);
     let clock = FixedClock::default();
     let health = Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default()));
     let endpoints = Arc::new(EndpointDirectory::new(endpoints));
     let ports = SubmitDecisionPorts {
-        provider: Arc::new(Greedy),
+        provider: Arc::new(YieldingProvider),
         routing: RoutingPorts {
             catalogue: Arc::new(MemoryCatalogue::new(rows)),
             endpoints,
@@ -45,15 +44,15 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
         },
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
-            ledger: Arc::clone(&books) as Arc<dyn Ledger>,
-            volumes: Arc::new(books.store.clone()),
+            ledger: Arc::clone(&ledger) as Arc<dyn Ledger>,
+            volumes: Arc::new(ledger.store.clone()),
             ids: Arc::new(SequentialIds::default()),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
         },
         time: TimeSource {
             clock: Arc::new(clock),
-            // Its sleeps take no time, so that each waits for others by its turns alone.
+            // Sleeps end at once, so requests wait only by yielding.
             timer: Arc::new(ManualTimer::new(FixedClock::default())),
         },
     };
@@ -66,24 +65,24 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
             submit.execute(&key(1), request_id, nouls(1), Arc::new(NeverDisconnects)).await
         });
     }
-    let (mut answered, mut refused) = (0, 0);
+    let (mut answered, mut rejected) = (0, 0);
     while let Some(ended) = tasks.join_next().await {
-        let (spent, reserved) = books.standing(1).await;
+        let (spent, reserved) = ledger.spent_and_held(1).await;
         assert!(spent + reserved <= limit, "{spent} and {reserved} of {limit}");
         match ended.unwrap() {
             Ok(decision) => {
                 assert_eq!(decision.cost, usd(most));
                 answered += 1;
             }
-            Err(SubmitDecisionError::LimitExceeded(overspent)) => {
-                let used = overspent.spent.pico() + overspent.reserved.pico();
-                assert!(used + most > limit, "it would have fitted: {overspent:?}");
-                refused += 1;
+            Err(SubmitDecisionError::LimitExceeded(exceeded)) => {
+                let used = exceeded.spent.pico() + exceeded.reserved.pico();
+                assert!(used + most > limit, "it would have fitted: {exceeded:?}");
+                rejected += 1;
             }
-            Err(other) => panic!("neither answered nor refused: {other}"),
+            Err(other) => panic!("unexpected error: {other}"),
         }
     }
-    assert_eq!((answered, refused), (40, 24));
-    assert_eq!(books.standing(1).await, (40 * most, 0));
-    assert_eq!(books.records().await.len(), 40);
+    assert_eq!((answered, rejected), (40, 24));
+    assert_eq!(ledger.spent_and_held(1).await, (40 * most, 0));
+    assert_eq!(ledger.records().await.len(), 40);
 }

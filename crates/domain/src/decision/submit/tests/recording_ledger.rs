@@ -1,4 +1,4 @@
-//! A ledger over a store in memory that remembers what it was asked, and a key that pays by it.
+//! A ledger over a store in memory that records its calls, and limited keys for it.
 
 use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
@@ -11,28 +11,28 @@ use crate::testing::{FixedSecrets, MemoryStore};
 use crate::usage::{AttemptRecord, UsageFilter, UsageRepository};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 
-/// What the ledger was asked, and what became of it.
+/// A call of the ledger with its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
-    Reserved(Usd),
-    Extended(Usd),
-    Refused(Usd),
-    Settled(Usd),
+pub(super) enum LedgerCall {
+    Held(Usd),
+    Increased(Usd),
+    Rejected(Usd),
+    Charged(Usd),
     Released,
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct RecordingLedger {
     pub(super) store: MemoryStore,
-    entries: Mutex<Vec<Entry>>,
-    claims: Mutex<Vec<HoldRequest>>,
-    /// True while money cannot be reserved, or no more of it.
-    pub(super) is_away: std::sync::atomic::AtomicBool,
-    /// True while nothing can be charged.
-    pub(super) takes_no_records: std::sync::atomic::AtomicBool,
-    /// How often a charge was passed to the ledger.
+    calls: Mutex<Vec<LedgerCall>>,
+    hold_requests: Mutex<Vec<HoldRequest>>,
+    /// True while holds and increases fail.
+    pub(super) is_unavailable: std::sync::atomic::AtomicBool,
+    /// True while charges fail.
+    pub(super) rejects_charges: std::sync::atomic::AtomicBool,
+    /// The number of charges passed to the ledger.
     pub(super) settle_calls: std::sync::atomic::AtomicUsize,
-    /// The store's.
+    /// The clock of the store.
     pub(super) clock: FixedClock,
 }
 
@@ -44,13 +44,13 @@ fn workspace_id() -> WorkspaceId {
     WorkspaceId::from_uuid(SequentialIds::uuid(900))
 }
 
-/// The limited key of that number.
+/// The limited key with this number.
 pub(super) fn key(number: u64) -> InferenceKey {
     InferenceKey::for_tests(SequentialIds::key(number), workspace_id()).with_limit()
 }
 
-impl Books {
-    /// One workspace with so much credit, and keys with these limits, numbered from one.
+impl RecordingLedger {
+    /// Creates a workspace with this credit, and keys with these limits, numbered from one.
     pub(super) async fn new(credit: Option<i64>, limits: &[Option<i64>]) -> Arc<Self> {
         let clock = FixedClock::default();
         let store = MemoryStore::new().with_clock(clock.clone());
@@ -89,47 +89,47 @@ impl Books {
         Arc::new(Self { store, clock, ..Self::default() })
     }
 
-    /// Everything so far.
-    pub(super) fn entries(&self) -> Vec<Entry> {
-        self.entries.lock().unwrap().clone()
+    /// All calls so far.
+    pub(super) fn calls(&self) -> Vec<LedgerCall> {
+        self.calls.lock().unwrap().clone()
     }
 
-    pub(super) fn claims(&self) -> Vec<HoldRequest> {
-        self.claims.lock().unwrap().clone()
+    pub(super) fn hold_requests(&self) -> Vec<HoldRequest> {
+        self.hold_requests.lock().unwrap().clone()
     }
 
-    /// What the first limit of a key says is spent and reserved.
-    pub(super) async fn standing(&self, number: u64) -> (i64, i64) {
+    /// The spent and the held amount of a key's first limit.
+    pub(super) async fn spent_and_held(&self, number: u64) -> (i64, i64) {
         let payer = Payer { workspace_id: workspace_id(), api_key: SequentialIds::key(number), guardrails: Vec::new() };
         let limits = self.store.limit_statuses(&payer).await.unwrap();
         (limits[0].spent.pico(), limits[0].reserved.pico())
     }
 
-    /// Every record, newest first, after the books have been found to add up.
+    /// Audits the ledger and returns every record, newest first.
     pub(super) async fn records(&self) -> Vec<UsageRecord> {
         assert_eq!(self.store.audit().await.unwrap().discrepancies, []);
         UsageRepository::list(&self.store, &UsageFilter::of(workspace_id()), 1_000).await.unwrap()
     }
 
-    fn note(&self, entry: Entry) {
-        self.entries.lock().unwrap().push(entry);
+    fn record(&self, call: LedgerCall) {
+        self.calls.lock().unwrap().push(call);
     }
 
-    fn answers(&self) -> Result<(), StoreError> {
-        let is_away = self.is_away.load(std::sync::atomic::Ordering::SeqCst);
-        if is_away { Err(StoreError::unavailable("away")) } else { Ok(()) }
+    fn check_available(&self) -> Result<(), StoreError> {
+        let is_unavailable = self.is_unavailable.load(std::sync::atomic::Ordering::SeqCst);
+        if is_unavailable { Err(StoreError::unavailable("away")) } else { Ok(()) }
     }
 }
 
 #[async_trait]
-impl Ledger for Books {
-    async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
-        self.answers()?;
-        let amount = claim.amount;
-        assert_eq!(bounds::total(&claim.attempts), amount, "its attempts come to what is reserved");
-        self.claims.lock().unwrap().push(claim.clone());
-        let reserved = self.store.reserve(claim).await?;
-        self.note(if reserved.is_ok() { Entry::Reserved(amount) } else { Entry::Refused(amount) });
+impl Ledger for RecordingLedger {
+    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.check_available()?;
+        let amount = request.amount;
+        assert_eq!(bounds::total(&request.attempts), amount, "the bounds of the attempts sum to the hold");
+        self.hold_requests.lock().unwrap().push(request.clone());
+        let reserved = self.store.reserve(request).await?;
+        self.record(if reserved.is_ok() { LedgerCall::Held(amount) } else { LedgerCall::Rejected(amount) });
         Ok(reserved)
     }
 
@@ -139,39 +139,39 @@ impl Ledger for Books {
         more: Usd,
         attempts: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
-        self.answers()?;
+        self.check_available()?;
         assert!(more > Usd::ZERO && !attempts.is_empty());
-        assert!(bounds::total(attempts) <= more, "who dies is not charged more than is reserved");
+        assert!(bounds::total(attempts) <= more, "the bounds of the attempts fit into the increase");
         let extended = self.store.extend(id, more, attempts).await?;
-        self.note(if extended.is_ok() { Entry::Extended(more) } else { Entry::Refused(more) });
+        self.record(if extended.is_ok() { LedgerCall::Increased(more) } else { LedgerCall::Rejected(more) });
         Ok(extended)
     }
 
     async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
         self.settle_calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        if self.takes_no_records.load(std::sync::atomic::Ordering::SeqCst) {
+        if self.rejects_charges.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(StoreError::unavailable("away"));
         }
-        self.note(Entry::Settled(settlement.record.cost));
+        self.record(LedgerCall::Charged(settlement.record.cost));
         self.store.settle(settlement).await
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
-        self.note(Entry::Released);
+        self.record(LedgerCall::Released);
         self.store.release(id).await
     }
 }
 
-/// What a request may come to at a picodollar a token, at an endpoint of these tests.
+/// The upper bound of a request's cost at one picodollar per token, at an endpoint of these tests.
 pub(super) fn bound(request: &DecisionRequest) -> i64 {
     i64::try_from(request.provider_input.len_bytes()).unwrap() + 20
 }
 
-/// A model at two endpoints, each at a picodollar a token, whose money is in these books.
-pub(super) fn plan(books: &Arc<Books>) -> Plan {
+/// A model at two endpoints, each at one picodollar per token, with this ledger.
+pub(super) fn setup(ledger: &Arc<RecordingLedger>) -> GatewaySetup {
     let endpoints = [("one", "a"), ("two", "b")]
         .map(|(provider, upstream)| at_price(endpoint("acme/judge", provider, upstream), "0.000000000001"));
-    Plan { ledger: Some(Arc::clone(books) as Arc<dyn Ledger>), ..Plan::new(endpoints.into()) }
+    GatewaySetup { ledger: Some(Arc::clone(ledger) as Arc<dyn Ledger>), ..GatewaySetup::new(endpoints.into()) }
 }
 
-use super::stage::{Plan, at_price};
+use super::fixture::{GatewaySetup, at_price};

@@ -1,4 +1,4 @@
-//! A world in which attempts, sleeps and callers end when the test says so.
+//! A gateway whose attempts, sleeps and client connections end when the test ends them.
 
 use super::*;
 use crate::budget::RecordVolumeReader;
@@ -11,39 +11,39 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// A provider whose attempts end by the test's word, or when the caller leaves. It counts how often it is asked for the
-/// length of what it would send. Of an attempt that is given up a last piece of so many bytes goes out nevertheless.
+/// A provider whose attempts end when the test ends them or the client disconnects. It counts the computations of
+/// bounds. A cancelled attempt still sends this many last bytes.
 #[derive(Default)]
-pub(super) struct Stage(
+pub(super) struct ControlledProvider(
     Mutex<Vec<(ProviderCall, Option<oneshot::Sender<Outcome>>)>>,
     AtomicUsize,
     pub(super) AtomicU64,
 );
 
-/// Goes out when it is dropped.
-struct LastPiece(SentBytes, u64);
+/// Bytes that are sent on drop.
+struct BytesOnDrop(SentBytes, u64);
 
-impl Drop for LastPiece {
+impl Drop for BytesOnDrop {
     fn drop(&mut self) {
         self.0.add(self.1);
     }
 }
 
-/// What an attempt says it sent when its caller left.
-pub(super) const SENT_WHEN_LEFT: u64 = 77;
+/// The bytes that an attempt reports when its client disconnects.
+pub(super) const SENT_ON_DISCONNECT: u64 = 77;
 
 #[async_trait]
-impl DecisionProvider for Stage {
+impl DecisionProvider for ControlledProvider {
     async fn decide(&self, call: ProviderCall) -> Outcome {
         let (end, ended) = oneshot::channel();
         let caller = Arc::clone(&call.caller);
         call.sent.add(u64::try_from(call.provider_input.len_bytes()).unwrap());
-        let _last = LastPiece(call.sent.clone(), self.2.load(Ordering::Relaxed));
+        let _last = BytesOnDrop(call.sent.clone(), self.2.load(Ordering::Relaxed));
         self.0.lock().unwrap().push((call, Some(end)));
         tokio::select! {
             biased;
             () = caller.disconnected() => {
-                Err(AttemptFailure { sent_bytes: SENT_WHEN_LEFT, ..AttemptFailure::new(ClientDisconnected, "the caller left") })
+                Err(AttemptFailure { sent_bytes: SENT_ON_DISCONNECT, ..AttemptFailure::new(ClientDisconnected, "the caller left") })
             }
             outcome = ended => outcome.expect("the test ends each attempt"),
         }
@@ -55,44 +55,44 @@ impl DecisionProvider for Stage {
     }
 }
 
-/// A timer whose sleeps end when the test rings.
+/// A timer whose sleeps end when the test lets time elapse.
 #[derive(Default)]
-pub(super) struct Bell(Mutex<Vec<(Duration, oneshot::Sender<()>)>>);
+pub(super) struct ControlledTimer(Mutex<Vec<(Duration, oneshot::Sender<()>)>>);
 
 #[async_trait]
-impl Timer for Bell {
+impl Timer for ControlledTimer {
     async fn sleep(&self, duration: Duration) {
-        let (ring, heard) = oneshot::channel();
-        self.0.lock().unwrap().push((duration, ring));
-        // A bell that is gone rings no more.
-        if heard.await.is_err() {
+        let (end, ended) = oneshot::channel();
+        self.0.lock().unwrap().push((duration, end));
+        // Sleeps of a dropped timer never end.
+        if ended.await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-impl Bell {
-    /// The sleeps that are waited for.
+impl ControlledTimer {
+    /// The durations of pending sleeps.
     pub(super) fn waiting(&self) -> Vec<Duration> {
-        self.0.lock().unwrap().iter().filter(|(_, ring)| !ring.is_closed()).map(|(duration, _)| *duration).collect()
+        self.0.lock().unwrap().iter().filter(|(_, end)| !end.is_closed()).map(|(duration, _)| *duration).collect()
     }
 }
 
-struct Leaving(watch::Receiver<bool>);
+struct WatchedClient(watch::Receiver<bool>);
 
 #[async_trait]
-impl ClientConnection for Leaving {
+impl ClientConnection for WatchedClient {
     async fn disconnected(&self) {
-        let _ = self.0.clone().wait_for(|gone| *gone).await;
+        let _ = self.0.clone().wait_for(|is_disconnected| *is_disconnected).await;
     }
 }
 
-/// What a world is made of.
-pub(super) struct Plan {
+/// The parts of a test gateway.
+pub(super) struct GatewaySetup {
     pub(super) rows: Vec<Model>,
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) settings: RouterSettings,
-    /// Where money is; without one, a ledger that only takes records.
+    /// The ledger; `None` is one that grants every hold and collects records.
     pub(super) ledger: Option<Arc<dyn Ledger>>,
     pub(super) volumes: Arc<dyn RecordVolumeReader>,
     pub(super) policies: Arc<dyn GuardrailPolicies>,
@@ -101,17 +101,17 @@ pub(super) struct Plan {
     pub(super) workers: Arc<dyn Workers>,
 }
 
-pub(super) struct World {
+pub(super) struct TestGateway {
     pub(super) clock: FixedClock,
-    pub(super) stage: Arc<Stage>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) provider: Arc<ControlledProvider>,
+    pub(super) timer: Arc<ControlledTimer>,
     pub(super) health: Arc<HealthBoard>,
     records: Arc<Mutex<Vec<UsageRecord>>>,
     submit: Arc<SubmitDecision>,
 }
 
-impl Plan {
-    /// A row for each model, and a deadline of 25 seconds.
+impl GatewaySetup {
+    /// Creates a row for each model, and a deadline of 25 seconds.
     pub(super) fn new(endpoints: Vec<Endpoint>) -> Self {
         let mut rows: Vec<Model> = Vec::new();
         for endpoint in &endpoints {
@@ -132,9 +132,9 @@ impl Plan {
         }
     }
 
-    pub(super) fn build(self) -> World {
+    pub(super) fn build(self) -> TestGateway {
         let clock = FixedClock::default();
-        let (stage, bell) = (Arc::new(Stage::default()), Arc::new(Bell::default()));
+        let (provider, timer) = (Arc::new(ControlledProvider::default()), Arc::new(ControlledTimer::default()));
         let records = Arc::new(Mutex::new(Vec::new()));
         let mut ledger = granting_ledger();
         let kept = Arc::clone(&records);
@@ -145,7 +145,7 @@ impl Plan {
         let health = Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default()));
         let endpoints = Arc::new(EndpointDirectory::new(self.endpoints));
         let ports = SubmitDecisionPorts {
-            provider: Arc::clone(&stage) as Arc<dyn DecisionProvider>,
+            provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
             routing: RoutingPorts {
                 catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
                 endpoints,
@@ -160,91 +160,91 @@ impl Plan {
                 metrics: self.metrics,
                 broadcaster: self.broadcaster,
             },
-            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&bell) as Arc<dyn Timer> },
+            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> },
         };
         let submit = Arc::new(SubmitDecision::new(ports, self.settings));
-        World { clock, stage, bell, health, records, submit }
+        TestGateway { clock, provider, timer, health, records, submit }
     }
 }
 
-/// A request under way. Dropped, its task is.
-pub(super) struct Asked {
+/// A request in flight. Dropping it aborts its task.
+pub(super) struct PendingRequest {
     task: JoinSet<Result<Decision, SubmitDecisionError>>,
-    gone: watch::Sender<bool>,
+    disconnected: watch::Sender<bool>,
 }
 
-impl Asked {
-    pub(super) fn leave(&self) {
-        self.gone.send_replace(true);
+impl PendingRequest {
+    pub(super) fn disconnect(&self) {
+        self.disconnected.send_replace(true);
     }
 
-    /// Its end, which has to have come.
+    /// Returns its result. Panics if it has not ended.
     pub(super) async fn end(mut self) -> Result<Decision, SubmitDecisionError> {
-        settle().await;
+        run_until_idle().await;
         self.task.try_join_next().expect("it has ended").unwrap()
     }
 }
 
-/// Lets every task go on until it waits for the test.
-pub(super) async fn settle() {
+/// Runs every task until it waits for the test.
+pub(super) async fn run_until_idle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
 }
 
-impl World {
+impl TestGateway {
     pub(super) fn record_quota_status(&self) -> RecordQuotaStatus {
         self.submit.record_quota_status()
     }
 
-    /// How often the length of what would be sent was asked for.
-    pub(super) fn measured(&self) -> usize {
-        self.stage.1.load(Ordering::Relaxed)
+    /// The number of computed bounds.
+    pub(super) fn bound_computations(&self) -> usize {
+        self.provider.1.load(Ordering::Relaxed)
     }
 
-    /// Asks in the first workspace.
-    pub(super) async fn ask(&self, request: DecisionRequest) -> Asked {
-        self.ask_in(900, request).await
+    /// Sends a request of the first workspace.
+    pub(super) async fn send(&self, request: DecisionRequest) -> PendingRequest {
+        self.send_in(900, request).await
     }
 
-    pub(super) async fn ask_in(&self, workspace: u64, request: DecisionRequest) -> Asked {
+    pub(super) async fn send_in(&self, workspace: u64, request: DecisionRequest) -> PendingRequest {
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(workspace));
-        self.ask_with(InferenceKey::for_tests(SequentialIds::key(7), workspace), request).await
+        self.send_with(InferenceKey::for_tests(SequentialIds::key(7), workspace), request).await
     }
 
-    pub(super) async fn ask_with(&self, key: InferenceKey, request: DecisionRequest) -> Asked {
+    pub(super) async fn send_with(&self, key: InferenceKey, request: DecisionRequest) -> PendingRequest {
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
-        let (gone, watched) = watch::channel(false);
+        let (disconnected, watched) = watch::channel(false);
         let submit = Arc::clone(&self.submit);
         let mut task = JoinSet::new();
-        task.spawn(async move { submit.execute(&key, request_id, request, Arc::new(Leaving(watched))).await });
-        settle().await;
-        Asked { task, gone }
+        task.spawn(async move { submit.execute(&key, request_id, request, Arc::new(WatchedClient(watched))).await });
+        run_until_idle().await;
+        PendingRequest { task, disconnected }
     }
 
     /// The upstream names of all attempts so far.
     pub(super) fn upstreams(&self) -> Vec<String> {
-        let attempts = self.stage.0.lock().unwrap();
+        let attempts = self.provider.0.lock().unwrap();
         attempts.iter().map(|(call, _)| call.endpoint.upstream_model.clone()).collect()
     }
 
     pub(super) fn call(&self, attempt: usize) -> ProviderCall {
-        self.stage.0.lock().unwrap()[attempt].0.clone()
+        self.provider.0.lock().unwrap()[attempt].0.clone()
     }
 
-    /// True where nobody waits for the attempt any more, though it has not ended.
-    pub(super) fn is_given_up(&self, attempt: usize) -> bool {
-        self.stage.0.lock().unwrap()[attempt].1.as_ref().is_some_and(oneshot::Sender::is_closed)
+    /// Returns true if the attempt was dropped before its end.
+    pub(super) fn is_cancelled(&self, attempt: usize) -> bool {
+        self.provider.0.lock().unwrap()[attempt].1.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
 
     /// Ends an attempt.
     pub(super) async fn finish(&self, attempt: usize, outcome: Outcome) {
-        let end = self.stage.0.lock().unwrap()[attempt].1.take().expect("each attempt ends once");
-        assert!(end.send(outcome).is_ok(), "somebody waits for it");
-        settle().await;
+        let end = self.provider.0.lock().unwrap()[attempt].1.take().expect("each attempt ends once");
+        assert!(end.send(outcome).is_ok(), "the attempt is still running");
+        run_until_idle().await;
     }
 
-    /// Ends an attempt by answers to everything that was asked, for so many tokens.
+    /// Ends an attempt with answers to all questions and a usage of `tokens`.
     pub(super) async fn answer(&self, attempt: usize, tokens: u64) {
         let answers = answers_to(&self.call(attempt).provider_input);
         let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
@@ -255,16 +255,16 @@ impl World {
         self.finish(attempt, failure(kind)).await;
     }
 
-    /// Lets so much time go by and ends every sleep.
-    pub(super) async fn ring(&self, after: Duration) {
+    /// Advances the clock and ends every sleep.
+    pub(super) async fn elapse(&self, after: Duration) {
         self.clock.advance(after);
-        for (_, ring) in self.bell.0.lock().unwrap().drain(..) {
-            let _ = ring.send(());
+        for (_, end) in self.timer.0.lock().unwrap().drain(..) {
+            let _ = end.send(());
         }
-        settle().await;
+        run_until_idle().await;
     }
 
-    /// Every record, each of which has been computed again.
+    /// Returns every record, after checking its cost.
     pub(super) fn records(&self) -> Vec<UsageRecord> {
         let records = self.records.lock().unwrap().clone();
         for record in &records {
@@ -279,8 +279,8 @@ impl World {
         records.remove(0)
     }
 
-    /// True where a request of the first workspace to that endpoint keeps no back-off now.
-    pub(super) fn admits(&self, index: usize) -> bool {
+    /// Returns true if the first workspace has no back-off at this endpoint.
+    pub(super) fn has_no_backoff(&self, index: usize) -> bool {
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
         self.health.backoff(index, workspace, crate::system::Clock::monotonic(&self.clock)).is_none()
     }
@@ -298,7 +298,7 @@ impl World {
     }
 }
 
-/// The lowest number to each question.
+/// Answers each question with the lowest value.
 pub(super) fn answers_to(provider_input: &ProviderInput) -> Json {
     let answers = provider_input.questions.typed.iter().flatten().map(|question| {
         let answer = match &question.kind {
@@ -315,7 +315,7 @@ pub(super) fn answers_to(provider_input: &ProviderInput) -> Json {
     Json::object(answers.iter().map(|(name, answer)| (name.as_str(), answer.as_str())))
 }
 
-/// The cost of a record, by what it says of its attempts.
+/// Computes the cost of a record from its attempts.
 fn recomputed(record: &UsageRecord) -> Usd {
     let sum = record.attempts.iter().fold(Charge::ZERO, |sum, attempt| {
         sum.checked_add(attempt.prices.charge(attempt.input_tokens, attempt.output_tokens).unwrap()).unwrap()
@@ -330,8 +330,8 @@ pub(super) fn outcomes(attempts: &[AttemptRecord]) -> Vec<&str> {
     attempts.iter().map(|attempt| attempt.outcome.as_str()).collect()
 }
 
-/// A request of these questions about `"s"`.
-pub(super) fn asking(questions: &str) -> DecisionRequest {
+/// A request with these questions about the state `"s"`.
+pub(super) fn request_with(questions: &str) -> DecisionRequest {
     let draft = DecisionDraft {
         model: Json::parse("\"acme/judge\"").ok(),
         questions: Json::parse(questions).ok(),
@@ -341,28 +341,28 @@ pub(super) fn asking(questions: &str) -> DecisionRequest {
     draft.check().unwrap()
 }
 
-/// So many yes-or-no questions: `q0`, `q1`, …
+/// A request with `count` yes-or-no questions: `q0`, `q1`, …
 pub(super) fn nouls(count: usize) -> DecisionRequest {
     let questions: Vec<String> =
         (0..count).map(|number| format!(r#""q{number}":{{"type":"noul","instructions":"?"}}"#)).collect();
-    asking(&format!("{{{}}}", questions.join(",")))
+    request_with(&format!("{{{}}}", questions.join(",")))
 }
 
 pub(super) fn at_price(endpoint: Endpoint, prompt: &str) -> Endpoint {
     Endpoint { prices: Some(TokenPrices { prompt: price(prompt), completion: price("0") }), ..endpoint }
 }
 
-impl Asked {
-    /// Waits for its end, whenever that comes.
+impl PendingRequest {
+    /// Waits for its result.
     pub(super) async fn wait(mut self) -> Result<Decision, SubmitDecisionError> {
         self.task.join_next().await.expect("it was spawned").unwrap()
     }
 }
 
-impl World {
-    /// Answers every attempt that is waited for, for so many tokens.
-    pub(super) fn end_all(&self, tokens: u64) {
-        for (call, end) in self.stage.0.lock().unwrap().iter_mut() {
+impl TestGateway {
+    /// Answers every running attempt, with a usage of `tokens`.
+    pub(super) fn answer_all(&self, tokens: u64) {
+        for (call, end) in self.provider.0.lock().unwrap().iter_mut() {
             if let Some(end) = end.take() {
                 let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
                 let answers = answers_to(&call.provider_input);
