@@ -12,7 +12,7 @@ use unicode_properties::{GeneralCategory, UNICODE_VERSION, UnicodeGeneralCategor
 use crate::workspace;
 
 /// The file with the tables.
-const FILE: &str = "crates/domain/src/guardrail/filter/fold/tables.rs";
+const FILE: &str = "crates/domain/src/guardrail/filter/normalize/tables.rs";
 
 /// Blocks of combining marks for any script, including unassigned code points.
 const COMBINING_BLOCKS: [RangeInclusive<char>; 5] = [

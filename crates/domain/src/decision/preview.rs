@@ -8,7 +8,7 @@ use super::submit::filter::InputFilter;
 use super::submit::route::RoutePlanner;
 use super::{DecisionRequest, FilteringError, ProviderInput, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
-use crate::guardrail::filter::{Blocked, Filtered};
+use crate::guardrail::filter::{Blocked, FilteredInput};
 use crate::ids::WorkspaceId;
 use crate::model::{CatalogueSnapshot, ModelId};
 use crate::money::Usd;
@@ -48,7 +48,7 @@ impl RequestPreview {
         &self,
         policy: &Arc<Policy>,
         input: &Arc<ProviderInput>,
-    ) -> Result<Result<Filtered, Blocked>, FilteringError> {
+    ) -> Result<Result<FilteredInput, Blocked>, FilteringError> {
         self.filter.scan(policy, input).await
     }
 

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::filter::{Blocked, CompiledFilters, Filtered, InvalidFilters};
+use super::filter::{Blocked, CompiledFilters, FilteredInput, InvalidFilters};
 use super::permission::{Names, Permission};
 use super::{Forbidden, Guardrail};
 use crate::ids::GuardrailId;
@@ -79,7 +79,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the match of a filter that blocks.
-    pub fn filter(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
+    pub fn filter(&self, provider_input: &Arc<ProviderInput>) -> Result<FilteredInput, Blocked> {
         self.filters.apply(provider_input)
     }
 
@@ -91,7 +91,7 @@ impl Policy {
         &self,
         provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
-    ) -> Result<Result<Filtered, Blocked>, Cancelled> {
+    ) -> Result<Result<FilteredInput, Blocked>, Cancelled> {
         self.filters.apply_until(provider_input, cancel)
     }
 

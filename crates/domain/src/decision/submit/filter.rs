@@ -10,7 +10,7 @@ use crate::api_key::InferenceKey;
 use crate::budget::Payer;
 use crate::decision::Metrics;
 use crate::decision::{ClientConnection, DecisionRequest, FilteringError, SubmitDecisionError};
-use crate::guardrail::filter::{Aliases, Blocked, Filtered};
+use crate::guardrail::filter::{Aliases, Blocked, FilteredInput};
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::question::ProviderInput;
 use crate::system::{Cancelled, TaskError, TimeSource, WorkOwner, Workers};
@@ -24,7 +24,7 @@ const INLINE: usize = 128 << 10;
 const FEWEST: usize = 8;
 
 /// The filters' result for an input.
-type ScanResult = Result<Filtered, Blocked>;
+type ScanResult = Result<FilteredInput, Blocked>;
 
 /// Applies the guardrails of a key to requests.
 pub(in crate::decision) struct InputFilter {
@@ -43,7 +43,7 @@ pub(super) struct FilteredRequest {
     pub(super) request: Arc<DecisionRequest>,
     /// The original input.
     pub(super) original: Arc<ProviderInput>,
-    pub(super) filtered: Filtered,
+    pub(super) filtered: FilteredInput,
     /// The labels for the record.
     pub(super) labels: RequestLabels,
     /// The labels for destinations; `None` if they equal those of the record.
@@ -97,9 +97,9 @@ impl InputFilter {
         owner: WorkOwner,
         client: &Arc<dyn ClientConnection>,
         began: Duration,
-    ) -> Result<Filtered, SubmitDecisionError> {
+    ) -> Result<FilteredInput, SubmitDecisionError> {
         let Some(policy) = policy else {
-            return Ok(Filtered {
+            return Ok(FilteredInput {
                 provider_input: Arc::clone(input),
                 aliases: Aliases::default(),
                 findings: Vec::new(),

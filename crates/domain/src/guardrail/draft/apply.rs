@@ -61,7 +61,7 @@ impl GuardrailDraft {
             (Edit::Keep, Edit::Clear) if now.is_none() => Ok(None),
             (Edit::Set(_), Edit::Keep) => Err(InvalidGuardrail::new(
                 "reset_interval",
-                "must be given together with limit_usd: daily, weekly, monthly, or null for a budget that never starts anew",
+                "must be given together with limit_usd: daily, weekly, monthly, or null for a budget that never resets",
             )),
             (Edit::Keep | Edit::Clear, Edit::Set(_)) | (Edit::Keep, Edit::Clear) => Err(InvalidGuardrail::new(
                 "limit_usd",

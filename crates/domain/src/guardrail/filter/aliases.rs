@@ -10,14 +10,14 @@ use crate::question::{Answer, AnswerValue, Answers, ProviderInput, Question, Que
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases {
     /// The questions by the name under which they were sent.
-    questions: HashMap<String, Sent>,
+    questions: HashMap<String, SentQuestion>,
 }
 
 /// A question with an alias, or with an option that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Sent {
+struct SentQuestion {
     /// The index of the question.
-    place: usize,
+    index: usize,
     /// The indexes of its options by their sent names, for the options whose names were replaced.
     options: HashMap<String, usize>,
 }
@@ -29,22 +29,22 @@ impl Aliases {
     }
 
     /// Compares original questions with their redacted form and collects the replaced names.
-    pub(super) fn between(asked: &Questions, sent: &Questions) -> Self {
+    pub(super) fn from_questions(asked: &Questions, sent: &Questions) -> Self {
         let mut questions = HashMap::new();
         if let (Some(asked), Some(sent)) = (&asked.typed, &sent.typed) {
-            for (place, (asked, sent)) in asked.iter().zip(sent).enumerate() {
+            for (index, (asked, sent)) in asked.iter().zip(sent).enumerate() {
                 let pairs = options(asked).iter().zip(options(sent)).enumerate();
                 let changed = pairs.filter(|(_, (asked, sent))| asked.name != sent.name);
                 let options: HashMap<String, usize> =
-                    changed.map(|(place, (_, sent))| (sent.name.clone(), place)).collect();
+                    changed.map(|(index, (_, sent))| (sent.name.clone(), index)).collect();
                 if asked.name != sent.name || !options.is_empty() {
-                    questions.insert(sent.name.clone(), Sent { place, options });
+                    questions.insert(sent.name.clone(), SentQuestion { index, options });
                 }
             }
         } else if let (Some(asked), Some(sent)) = (asked.json.members(), sent.json.members()) {
-            for (place, ((asked, _), (sent, _))) in asked.iter().zip(&sent).enumerate() {
+            for (index, ((asked, _), (sent, _))) in asked.iter().zip(&sent).enumerate() {
                 if asked != sent {
-                    questions.insert(sent.clone(), Sent { place, options: HashMap::new() });
+                    questions.insert(sent.clone(), SentQuestion { index, options: HashMap::new() });
                 }
             }
         }
@@ -60,20 +60,20 @@ impl Aliases {
         }
         match (answers.typed(), &asked.questions.typed) {
             (Some(typed), Some(asked)) => {
-                Answers::of_typed(typed.iter().map(|answer| self.named(answer, asked)).collect())
+                Answers::of_typed(typed.iter().map(|answer| self.restore_answer(answer, asked)).collect())
             }
-            (None, None) => self.renamed(answers, asked),
+            (None, None) => self.restore_opaque(answers, asked),
             _ => answers,
         }
     }
 
-    fn named(&self, answer: &Answer, asked: &[Question]) -> Answer {
+    fn restore_answer(&self, answer: &Answer, asked: &[Question]) -> Answer {
         let sent = self.questions.get(&answer.name);
-        let Some((sent, question)) = sent.and_then(|sent| Some((sent, asked.get(sent.place)?))) else {
+        let Some((sent, question)) = sent.and_then(|sent| Some((sent, asked.get(sent.index)?))) else {
             return answer.clone();
         };
         let json = if matches!(answer.value, AnswerValue::Choice { .. }) && !sent.options.is_empty() {
-            sent.chosen(&answer.json, question)
+            sent.restore_options(&answer.json, question)
         } else {
             answer.json.clone()
         };
@@ -81,24 +81,24 @@ impl Aliases {
     }
 
     /// Restores the member names of opaque answers, which belong to opaque questions.
-    fn renamed(&self, answers: Answers, asked: &ProviderInput) -> Answers {
+    fn restore_opaque(&self, answers: Answers, asked: &ProviderInput) -> Answers {
         let (Some(members), Some(asked)) = (answers.json().members(), asked.questions.json.members()) else {
             return answers;
         };
         let named = members.iter().map(|(name, json)| {
-            let original = self.questions.get(name).and_then(|sent| asked.get(sent.place));
+            let original = self.questions.get(name).and_then(|sent| asked.get(sent.index));
             (original.map_or(name.as_str(), |(original, _)| original.as_str()), json.text())
         });
         Answers::of_opaque(Json::object(named))
     }
 }
 
-impl Sent {
+impl SentQuestion {
     /// Returns the answer to a choice with the original names of the options.
-    fn chosen(&self, answer: &Json, question: &Question) -> Json {
+    fn restore_options(&self, answer: &Json, question: &Question) -> Json {
         let Some(members) = answer.members() else { return answer.clone() };
         let name = |sent: &str| {
-            let option = self.options.get(sent).and_then(|place| options(question).get(*place));
+            let option = self.options.get(sent).and_then(|index| options(question).get(*index));
             option.map_or_else(|| sent.to_owned(), |option| option.name.clone())
         };
         let written: Vec<(String, Json)> = members

@@ -22,7 +22,7 @@ const MAX_TURNS: usize = 4;
 
 /// A provider input that may be sent.
 #[derive(Debug, Clone)]
-pub struct Filtered {
+pub struct FilteredInput {
     /// The provider input; the unchanged one if nothing was redacted.
     pub provider_input: Arc<ProviderInput>,
     /// The names of questions and options that were replaced.
@@ -37,7 +37,7 @@ impl CompiledFilters {
     ///
     /// # Errors
     /// As [`Self::apply_until`].
-    pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
+    pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<FilteredInput, Blocked> {
         // This flag is never cancelled. If it were, the request would be blocked.
         let applied = self.apply_until(provider_input, &CancelFlag::default());
         applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::nowhere(), &[])))
@@ -54,29 +54,29 @@ impl CompiledFilters {
         &self,
         provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
-    ) -> Result<Result<Filtered, Blocked>, Cancelled> {
-        let applied = self.applied(provider_input, Search::new(self, cancel));
+    ) -> Result<Result<FilteredInput, Blocked>, Cancelled> {
+        let applied = self.filter_input(provider_input, Search::new(self, cancel));
         // After a cancellation the result may be incomplete.
         if cancel.is_cancelled() { Err(Cancelled) } else { Ok(applied) }
     }
 
-    fn applied(&self, provider_input: &Arc<ProviderInput>, search: Search<'_>) -> Result<Filtered, Blocked> {
+    fn filter_input(&self, provider_input: &Arc<ProviderInput>, search: Search<'_>) -> Result<FilteredInput, Blocked> {
         if self.filters.is_empty() {
             let (provider_input, aliases) = (Arc::clone(provider_input), Aliases::default());
-            return Ok(Filtered { provider_input, aliases, findings: Vec::new() });
+            return Ok(FilteredInput { provider_input, aliases, findings: Vec::new() });
         }
-        let documents = documents::of(provider_input);
+        let documents = documents::collect_documents(provider_input);
         let mut findings = Findings::default();
         let (mut redacted, mut has_medium) = (Vec::new(), false);
         for document in &documents {
             let Body::Readable(text, form) = &document.body else {
-                self.unreadable(&document.root, None, &mut findings)?;
+                self.handle_unreadable(&document.root, None, &mut findings)?;
                 continue;
             };
-            let mut found = Scan::of(search, text, *form, false);
+            let mut found = Scan::run(search, text, *form, false);
             has_medium |= found.medium.is_some();
             if found.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start)) {
-                self.unreadable(&document.root, Some((text, &found)), &mut findings)?;
+                self.handle_unreadable(&document.root, Some((text, &found)), &mut findings)?;
             }
             if let Some((filter, node)) = found.block {
                 return Err(self.blocked(filter, text, &document.root, node, &found.keys));
@@ -91,20 +91,26 @@ impl CompiledFilters {
                 }
                 if let Some(first) = redactions.first().cloned() {
                     let text = self.redact(search, document, (text, *form), redactions, &found)?;
-                    redacted.push(Redacted { document, text, filter: first.filter });
+                    redacted.push(RedactedDocument { document, text, filter: first.filter });
                 }
             }
         }
         if matches!(provider_input.attachments, Attachments::InState) && !has_medium {
-            self.unreadable("state", None, &mut findings)?;
+            self.handle_unreadable("state", None, &mut findings)?;
         }
-        let (provider_input, aliases) = self.rebuilt(provider_input, &redacted)?;
-        Ok(Filtered { provider_input, aliases, findings: findings.told(self) })
+        let (provider_input, aliases) = self.rebuild(provider_input, &redacted)?;
+        Ok(FilteredInput { provider_input, aliases, findings: findings.into_findings(self) })
     }
 
     /// Handles an unreadable attachment: blocks the request if a filter blocks or redacts, and flags it otherwise.
-    fn unreadable(&self, root: &str, found: Option<(&str, &Found)>, findings: &mut Findings) -> Result<(), Blocked> {
-        let path = found.and_then(|(text, found)| paths::of(text, root, &[found.medium?], &found.keys).pop());
+    fn handle_unreadable(
+        &self,
+        root: &str,
+        found: Option<(&str, &Found)>,
+        findings: &mut Findings,
+    ) -> Result<(), Blocked> {
+        let path =
+            found.and_then(|(text, found)| paths::paths_of_nodes(text, root, &[found.medium?], &found.keys).pop());
         let path = path.unwrap_or_else(|| root.to_owned());
         if let Some(filter) = self.severest().and_then(|place| self.filters.get(place)) {
             let label = UNREADABLE_ATTACHMENT.to_owned();
@@ -116,7 +122,7 @@ impl CompiledFilters {
     }
 
     fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &[usize]) -> Blocked {
-        let path = paths::of(text, root, &[node], hidden).pop().unwrap_or_default();
+        let path = paths::paths_of_nodes(text, root, &[node], hidden).pop().unwrap_or_default();
         let filter = &self.filters[filter];
         Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path }
     }
@@ -138,7 +144,7 @@ impl CompiledFilters {
         };
         let mut clean = rewrite::rewrite(self, text, redactions).map_err(|_| refused())?;
         for _ in 0..MAX_TURNS {
-            let again = Scan::of(search, &clean, form, true);
+            let again = Scan::run(search, &clean, form, true);
             if let Some((filter, node)) = again.block {
                 return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
             }
@@ -151,20 +157,20 @@ impl CompiledFilters {
     }
 
     /// Returns the provider input with the redacted texts.
-    fn rebuilt(
+    fn rebuild(
         &self,
         provider_input: &Arc<ProviderInput>,
-        redacted: &[Redacted<'_>],
+        redacted: &[RedactedDocument<'_>],
     ) -> Result<(Arc<ProviderInput>, Aliases), Blocked> {
         if redacted.is_empty() {
             return Ok((Arc::clone(provider_input), Aliases::default()));
         }
         let (mut new, mut aliases) = (ProviderInput::clone(provider_input), Aliases::default());
-        for Redacted { document, text, filter } in redacted {
+        for RedactedDocument { document, text, filter } in redacted {
             let put = match document.place {
                 Place::State => Json::parse(text).ok().map(|state| new.state = Some(state)),
-                Place::Questions => questions(&provider_input.questions, text).map(|questions| {
-                    aliases = Aliases::between(&provider_input.questions, &questions);
+                Place::Questions => parse_redacted_questions(&provider_input.questions, text).map(|questions| {
+                    aliases = Aliases::from_questions(&provider_input.questions, &questions);
                     new.questions = questions;
                 }),
                 Place::AssetEntry(index) => {
@@ -185,7 +191,7 @@ impl CompiledFilters {
 }
 
 /// A redacted document.
-struct Redacted<'d> {
+struct RedactedDocument<'d> {
     document: &'d Document<'d>,
     text: String,
     /// The first filter that redacted a match.
@@ -193,7 +199,7 @@ struct Redacted<'d> {
 }
 
 /// Parses the questions of a redacted text with the original parser. Returns `None` if their number or types changed.
-fn questions(before: &Questions, text: &str) -> Option<Questions> {
+fn parse_redacted_questions(before: &Questions, text: &str) -> Option<Questions> {
     let json = Json::parse(text).ok()?;
     let Some(typed) = &before.typed else { return Some(Questions { json, typed: None }) };
     let mut read = Questions::read(json).ok()?;
@@ -229,34 +235,38 @@ struct Findings {
 impl Findings {
     /// Adds the findings in a document.
     fn add(&mut self, document: &Document<'_>, text: &str, found: &Found) {
-        let first = found.tallies.iter().enumerate();
+        let first = found.match_counts.iter().enumerate();
         let new: Vec<(usize, Node)> = first
             .filter(|(filter, _)| !self.by_filter.contains_key(filter))
-            .filter_map(|(filter, tally)| Some((filter, tally.first?)))
+            .filter_map(|(filter, matches)| Some((filter, matches.first?)))
             .collect();
         let nodes: Vec<Node> = new.iter().map(|(_, node)| *node).collect();
-        let told = if nodes.is_empty() { Vec::new() } else { paths::of(text, &document.root, &nodes, &found.keys) };
-        for ((filter, _), path) in new.into_iter().zip(told) {
+        let paths = if nodes.is_empty() {
+            Vec::new()
+        } else {
+            paths::paths_of_nodes(text, &document.root, &nodes, &found.keys)
+        };
+        for ((filter, _), path) in new.into_iter().zip(paths) {
             self.by_filter.insert(filter, (path, 0));
         }
-        for (filter, tally) in found.tallies.iter().enumerate() {
+        for (filter, matches) in found.match_counts.iter().enumerate() {
             if let Some((_, count)) = self.by_filter.get_mut(&filter) {
-                *count = count.saturating_add(tally.count);
+                *count = count.saturating_add(matches.count);
             }
         }
     }
 
-    fn told(self, filters: &CompiledFilters) -> Vec<Finding> {
-        let told = self.by_filter.into_iter().filter_map(|(place, (path, count))| {
+    fn into_findings(self, filters: &CompiledFilters) -> Vec<Finding> {
+        let findings = self.by_filter.into_iter().filter_map(|(place, (path, count))| {
             let filter = filters.filters.get(place)?;
             let (guardrail_id, label) = (filter.guardrail_id, filter.label.clone());
             Some(Finding { guardrail_id, label, action: filter.action, path, count })
         });
-        let mut told: Vec<Finding> = told.collect();
+        let mut findings: Vec<Finding> = findings.collect();
         if let (Some((path, count)), Some(first)) = (self.media, filters.filters.first()) {
             let (guardrail_id, label) = (first.guardrail_id, UNREADABLE_ATTACHMENT.to_owned());
-            told.push(Finding { guardrail_id, label, action: FilterAction::Flag, path, count });
+            findings.push(Finding { guardrail_id, label, action: FilterAction::Flag, path, count });
         }
-        told
+        findings
     }
 }

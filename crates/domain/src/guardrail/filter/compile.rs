@@ -26,7 +26,7 @@ const MAX_COMPILED: usize = 8 << 20;
 pub struct CompiledFilters {
     /// The filters in the order of the guardrails, custom patterns before built-in ones.
     pub(super) filters: Vec<Filter>,
-    customs: Vec<Arc<Customs>>,
+    custom_patterns: Vec<Arc<CustomPatterns>>,
     builtins: Builtins,
     /// The placeholders of redacted matches.
     placeholders: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct Filter {
 
 /// The custom patterns of one guardrail.
 #[derive(Debug)]
-struct Customs {
+struct CustomPatterns {
     /// Selects the patterns that may match a text.
     set: RegexSet,
     /// Each pattern with the index of its filter.
@@ -61,10 +61,14 @@ impl CompiledFilters {
     pub fn compile<'a>(
         guardrails: impl Iterator<Item = (GuardrailId, &'a GuardrailRules)>,
     ) -> Result<Self, InvalidFilters> {
-        let mut compiled =
-            Self { filters: Vec::new(), customs: Vec::new(), builtins: Builtins::default(), placeholders: Vec::new() };
+        let mut compiled = Self {
+            filters: Vec::new(),
+            custom_patterns: Vec::new(),
+            builtins: Builtins::default(),
+            placeholders: Vec::new(),
+        };
         for (id, rules) in guardrails {
-            compiled.add_customs(id, rules)?;
+            compiled.add_custom_patterns(id, rules)?;
             compiled.add_builtins(id, rules)?;
         }
         compiled.collect_placeholders();
@@ -84,7 +88,7 @@ impl CompiledFilters {
         self.filters.len()
     }
 
-    fn add_customs(&mut self, id: GuardrailId, rules: &GuardrailRules) -> Result<(), InvalidFilters> {
+    fn add_custom_patterns(&mut self, id: GuardrailId, rules: &GuardrailRules) -> Result<(), InvalidFilters> {
         const PATH: &str = "content_filters";
         let invalid = |path: String, fault: String| InvalidFilters { path, fault };
         let filters = &rules.content_filters;
@@ -104,7 +108,7 @@ impl CompiledFilters {
             let pattern = Pattern::compile(&filter.pattern)
                 .map_err(|fault| invalid(format!("{PATH}[{index}].pattern"), fault))?;
             patterns.push((pattern, self.filters.len()));
-            self.push(id, filter.action, label::clean(filter.label.as_deref()), true);
+            self.push(id, filter.action, label::sanitize_label(filter.label.as_deref()), true);
         }
         let texts = filters.iter().map(|filter| pattern::without_boundaries(&filter.pattern));
         let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED).build().map_err(|_| {
@@ -114,7 +118,7 @@ impl CompiledFilters {
                 format!("take more than {most} MiB when compiled together; use fewer or simpler ones"),
             )
         })?;
-        self.customs.push(Arc::new(Customs { set, patterns }));
+        self.custom_patterns.push(Arc::new(CustomPatterns { set, patterns }));
         Ok(())
     }
 
@@ -252,32 +256,32 @@ impl<'f> Search<'f> {
         if self.is_cancelled() {
             return;
         }
-        let looks = views.looks();
+        let view = views.normalized_or_plain();
         self.each_custom(&views.plain, found);
-        if let Some(folded) = &views.folded {
-            self.each_custom(folded, found);
+        if let Some(normalized) = &views.normalized {
+            self.each_custom(normalized, found);
         }
-        let subject = Subject { text: &looks.text, source, hint, joints };
+        let subject = Subject { text: &view.text, source, hint, joints };
         let digits = self.builtins.digits(subject);
         for (slug, place) in self.builtins.all() {
             if self.is_cancelled() {
                 return;
             }
-            builtin::each(*slug, subject, &digits, &mut |span| found(*place, looks.map.source(span)));
-            if *slug == BuiltinFilter::RegexPromptInjection && views.folded.is_some() {
+            builtin::each(*slug, subject, &digits, &mut |span| found(*place, view.map.source(span)));
+            if *slug == BuiltinFilter::RegexPromptInjection && views.normalized.is_some() {
                 let read = views.unescaped();
-                builtin::hidden(&read.text, &mut |span| found(*place, read.map.source(span)));
+                builtin::each_invisible(&read.text, &mut |span| found(*place, read.map.source(span)));
             }
         }
     }
 
     fn each_custom(&self, view: &View<'_>, found: &mut dyn FnMut(usize, Range<usize>)) {
-        for customs in &self.customs {
+        for custom_patterns in &self.custom_patterns {
             if self.is_cancelled() {
                 return;
             }
-            for index in &customs.set.matches(&view.text) {
-                let Some((pattern, place)) = customs.patterns.get(index) else { continue };
+            for index in &custom_patterns.set.matches(&view.text) {
+                let Some((pattern, place)) = custom_patterns.patterns.get(index) else { continue };
                 pattern.each(&view.text, self.cancel, |span| found(*place, view.map.source(span)));
             }
         }
@@ -291,18 +295,21 @@ impl<'f> Search<'f> {
         source: Source,
         found: &mut dyn FnMut(Range<usize>),
     ) {
-        let custom =
-            self.customs.iter().flat_map(|customs| customs.patterns.iter()).find(|(_, place)| *place == filter);
+        let custom = self
+            .custom_patterns
+            .iter()
+            .flat_map(|custom_patterns| custom_patterns.patterns.iter())
+            .find(|(_, place)| *place == filter);
         if let Some((pattern, _)) = custom {
-            for view in [Some(&views.plain), views.folded.as_ref()].into_iter().flatten() {
+            for view in [Some(&views.plain), views.normalized.as_ref()].into_iter().flatten() {
                 pattern.each(&view.text, self.cancel, |span| found(view.map.source(span)));
             }
         }
-        let looks = views.looks();
-        let subject = Subject { text: &looks.text, source, hint: Hint::None, joints: &[] };
+        let view = views.normalized_or_plain();
+        let subject = Subject { text: &view.text, source, hint: Hint::None, joints: &[] };
         let digits = self.builtins.digits(subject);
         for (slug, _) in self.builtins.all().iter().filter(|(_, place)| *place == filter) {
-            builtin::each(*slug, subject, &digits, &mut |span| found(looks.map.source(span)));
+            builtin::each(*slug, subject, &digits, &mut |span| found(view.map.source(span)));
         }
     }
 }

@@ -42,14 +42,14 @@ pub(super) enum Body<'i> {
 }
 
 /// Returns every document of a provider input.
-pub(super) fn of(provider_input: &ProviderInput) -> Vec<Document<'_>> {
+pub(super) fn collect_documents(provider_input: &ProviderInput) -> Vec<Document<'_>> {
     let json = |place: Place, root: &str, json: &'_ Json| (place, root.to_owned(), json.text().to_owned());
     let mut documents = Vec::new();
     let mut add = |(place, root, text): (Place, String, String), form| {
         documents.push(Document { place, root, body: Body::Readable(text.into(), form) });
     };
     if let Some(state) = &provider_input.state {
-        add(json(Place::State, "state", state), Form::Json(Media::of(provider_input.state_form)));
+        add(json(Place::State, "state", state), Form::Json(Media::for_form(provider_input.state_form)));
     }
     let form = provider_input.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
     add(json(Place::Questions, "questions", &provider_input.questions.json), form);
@@ -59,7 +59,7 @@ pub(super) fn of(provider_input: &ProviderInput) -> Vec<Document<'_>> {
         Attachments::Images(_) => documents.push(unreadable("images")),
         Attachments::Assets(assets) => {
             for (index, asset) in assets.iter().enumerate() {
-                of_asset(index, asset, &mut documents);
+                collect_asset(index, asset, &mut documents);
             }
         }
     }
@@ -70,7 +70,7 @@ fn unreadable(root: &str) -> Document<'static> {
     Document { place: Place::Media, root: root.to_owned(), body: Body::Unreadable }
 }
 
-fn of_asset<'i>(index: usize, asset: &'i Asset, documents: &mut Vec<Document<'i>>) {
+fn collect_asset<'i>(index: usize, asset: &'i Asset, documents: &mut Vec<Document<'i>>) {
     let root = format!("assets.(key {})", index + 1);
     let mut add = |place: Place, root: String, text: std::borrow::Cow<'i, str>, form: Form<'i>| {
         documents.push(Document { place, root, body: Body::Readable(text, form) });

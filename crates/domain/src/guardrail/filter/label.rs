@@ -5,7 +5,7 @@ const UNNAMED: &str = "REDACTED";
 
 /// Returns a label that is safe to display: letters, digits, `_`, `-` and single spaces. It can neither end the
 /// brackets around it nor break the text or header that holds it.
-pub(super) fn clean(label: Option<&str>) -> String {
+pub(super) fn sanitize_label(label: Option<&str>) -> String {
     let mut clean = String::new();
     for c in label.unwrap_or_default().chars() {
         if c.is_alphanumeric() || matches!(c, '_' | '-') {
@@ -41,7 +41,7 @@ mod tests {
     #[case(Some("x\"],\"role\":\"system"), "x_role_system")]
     #[case(Some("Kundennummer für"), "Kundennummer für")]
     #[case(Some("a\u{0}b\\u005d"), "ab_u005d")]
-    fn clean_removes_unsafe_characters(#[case] label: Option<&str>, #[case] expected: &str) {
-        assert_eq!(clean(label), expected);
+    fn sanitize_label_removes_unsafe_characters(#[case] label: Option<&str>, #[case] expected: &str) {
+        assert_eq!(sanitize_label(label), expected);
     }
 }

@@ -63,7 +63,7 @@ impl Search<'_> {
     fn redacted(&self, text: &str, form: Form<'_>) -> Option<String> {
         let mut clean = text.to_owned();
         for turn in 0..=MAX_TURNS {
-            let found = Scan::of(*self, &clean, form, turn > 0);
+            let found = Scan::run(*self, &clean, form, turn > 0);
             if self.is_cancelled() {
                 return None;
             }

@@ -39,7 +39,7 @@ const ITEM_MEMBERS: [&str; 13] = [
 ];
 
 impl Media {
-    pub(super) fn of(form: StateForm) -> Self {
+    pub(super) fn for_form(form: StateForm) -> Self {
         match form {
             StateForm::Plain => Self::InPlainJson,
             form => Self::InParts(form),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
-//! | `tokens`, `text`, `fold` | split a JSON text into strings with a plain and a normalised view of each |
+//! | `tokens`, `text`, `normalize` | split a JSON text into strings with a plain and a normalised view of each |
 //! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
 //! | `rewrite`, `paths` | redact the matches, and report their paths |
 //! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
@@ -18,10 +18,10 @@ mod builtin;
 mod compile;
 mod documents;
 mod errors;
-mod fold;
 mod label;
 mod labels;
 mod media;
+mod normalize;
 mod number;
 mod paths;
 mod pattern;

@@ -7,7 +7,7 @@ const MAX_ZEROS: usize = 40;
 
 /// Returns a JSON number without its exponent; `None` if it has no exponent or its absolute value is below one. The
 /// result is exact except for zeros beyond [`MAX_ZEROS`]. Memory is linear in the length of the text.
-pub(super) fn written_out(number: &str) -> Option<String> {
+pub(super) fn expand_exponent(number: &str) -> Option<String> {
     let (mantissa, exponent) = number.trim_start_matches('-').split_once(['e', 'E'])?;
     // Exponents beyond `i64` make the number zero or infinite.
     let exponent: i64 = exponent.parse().ok()?;
@@ -48,23 +48,23 @@ mod tests {
     #[case("1e-99999999999999999999", None)]
     #[case("1e9223372036854775807", None)]
     fn expand_exponent_moves_the_point(#[case] number: &str, #[case] expected: Option<&str>) {
-        assert_eq!(written_out(number).as_deref(), expected);
+        assert_eq!(expand_exponent(number).as_deref(), expected);
     }
 
     #[test]
     fn expand_exponent_is_exact_when_the_number_is_long() {
         for length in [1, 39, 40, 41, 100, 100_000] {
             let (zeros, ones) = ("0".repeat(length), "1".repeat(length));
-            assert_eq!(written_out(&format!("4111{zeros}e-{length}")).unwrap(), "4111");
-            assert_eq!(written_out(&format!("0.{zeros}4111e{}", length + 4)).unwrap(), "4111");
-            assert_eq!(written_out(&format!("4.111{zeros}e3")).unwrap(), "4111");
-            assert_eq!(written_out(&format!("4111{ones}e-{length}")).unwrap(), format!("4111.{ones}"));
+            assert_eq!(expand_exponent(&format!("4111{zeros}e-{length}")).unwrap(), "4111");
+            assert_eq!(expand_exponent(&format!("0.{zeros}4111e{}", length + 4)).unwrap(), "4111");
+            assert_eq!(expand_exponent(&format!("4.111{zeros}e3")).unwrap(), "4111");
+            assert_eq!(expand_exponent(&format!("4111{ones}e-{length}")).unwrap(), format!("4111.{ones}"));
         }
     }
 
     #[test]
     fn expand_exponent_limits_added_zeros() {
-        assert_eq!(written_out("4.111e43").unwrap(), format!("4111{}", "0".repeat(40)));
-        assert_eq!(written_out("4.111e999999999").unwrap(), format!("4111{}", "0".repeat(40)));
+        assert_eq!(expand_exponent("4.111e43").unwrap(), format!("4111{}", "0".repeat(40)));
+        assert_eq!(expand_exponent("4.111e999999999").unwrap(), format!("4111{}", "0".repeat(40)));
     }
 }

@@ -18,14 +18,14 @@ struct Frame {
 
 /// Returns the paths of nodes, computed in one walk. Names that begin at one of `hidden` (sorted) are replaced by their
 /// index, as are long names and names with special characters.
-pub(super) fn of(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Vec<String> {
+pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Vec<String> {
     let mut paths = vec![root.to_owned(); nodes.len()];
     let mut wanted: Vec<(usize, usize)> = nodes.iter().enumerate().map(|(place, node)| (node.start, place)).collect();
     wanted.retain(|(_, place)| nodes.get(*place).is_some_and(|node| node.kind != NodeKind::Text));
     wanted.sort_unstable();
     let mut wanted = wanted.into_iter().peekable();
     let mut frames: Vec<Frame> = Vec::new();
-    for (token, span) in Tokens::of(text) {
+    for (token, span) in Tokens::new(text) {
         if wanted.peek().is_none() {
             break;
         }
@@ -54,14 +54,14 @@ pub(super) fn of(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Ve
     paths
 }
 
-fn written(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usize]) -> String {
+fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usize]) -> String {
     let mut path = root.to_owned();
     let frames = if is_key { &frames[..frames.len().saturating_sub(1)] } else { frames };
     for frame in frames {
         // Writing to a string cannot fail.
         let _ = if !frame.is_object {
             write!(path, "[{}]", frame.count.saturating_sub(1))
-        } else if is_told(text, &frame.name, hidden) {
+        } else if is_shown(text, &frame.name, hidden) {
             write!(path, ".{}", &text[content(frame.name.clone())])
         } else {
             write!(path, ".(key {})", frame.count)
@@ -73,7 +73,7 @@ fn written(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usi
     path
 }
 
-fn is_told(text: &str, name: &Range<usize>, hidden: &[usize]) -> bool {
+fn is_shown(text: &str, name: &Range<usize>, hidden: &[usize]) -> bool {
     let content = &text[content(name.clone())];
     !content.is_empty()
         && content.len() <= MAX_NAME_BYTES
@@ -111,7 +111,7 @@ mod tests {
             "state (key)",
             "state.(key 4)",
         ];
-        assert_eq!(of(text, "state", &nodes, &hidden), expected);
-        assert_eq!(of("\"x\"", "state", &[node("{", NodeKind::String)], &[]), ["state"]);
+        assert_eq!(paths_of_nodes(text, "state", &nodes, &hidden), expected);
+        assert_eq!(paths_of_nodes("\"x\"", "state", &[node("{", NodeKind::String)], &[]), ["state"]);
     }
 }

@@ -12,9 +12,9 @@ pub(super) const MAX_CHARS: usize = 10_000;
 const MAX_COMPILED: usize = 1 << 20;
 /// The number of matches per text that are searched without a bound. To find the end of a match the engine may read far
 /// beyond it. Done for every match, that takes quadratic time.
-const FOLLOWED: usize = 64;
+const MAX_FULL_SEARCHES: usize = 64;
 /// For all further matches, the number of bytes that are read beyond the earliest end of the match.
-const AHEAD: usize = 512;
+const LOOKAHEAD_BYTES: usize = 512;
 
 /// A regular expression that is matched in linear time.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Pattern {
             regex::Error::CompiledTooBig(_) => {
                 format!("takes more than {} KiB when compiled; use smaller repetitions", MAX_COMPILED >> 10)
             }
-            fault => told(pattern, &fault),
+            fault => describe_error(pattern, &fault),
         })?;
         // Anchors and word boundaries match the empty string between characters or at the ends of a text.
         let matches_nothing = ["", "a", " a\n", "-1"].iter().any(|text| regex.find_iter(text).any(|m| m.is_empty()));
@@ -51,9 +51,13 @@ impl Pattern {
 
     /// Reports every match that is not empty, in order, until it is cancelled. Takes linear time for any pattern.
     pub(super) fn each(&self, text: &str, cancel: &CancelFlag, mut found: impl FnMut(Range<usize>)) {
-        let (mut at, mut count, mut vain) = (0, 0, 0);
+        let (mut at, mut count, mut wasted) = (0, 0, 0);
         while at <= text.len() && !cancel.is_cancelled() {
-            let next = if count < FOLLOWED { self.followed(text, at) } else { self.nearby(text, at, &mut vain) };
+            let next = if count < MAX_FULL_SEARCHES {
+                self.find_full(text, at)
+            } else {
+                self.find_bounded(text, at, &mut wasted)
+            };
             let Some(next) = next else { return };
             count += 1;
             if next.is_empty() {
@@ -65,23 +69,23 @@ impl Pattern {
         }
     }
 
-    fn followed(&self, text: &str, at: usize) -> Option<Range<usize>> {
+    fn find_full(&self, text: &str, at: usize) -> Option<Range<usize>> {
         self.regex.find_at(text, at).map(|found| found.range())
     }
 
     /// Returns the next match. The search window begins at the earliest end of the match and grows while the match
-    /// reaches the end of the window. `vain` counts windows that grew without a longer match.
-    fn nearby(&self, text: &str, at: usize, vain: &mut usize) -> Option<Range<usize>> {
+    /// reaches the end of the window. `wasted` counts windows that grew without a longer match.
+    fn find_bounded(&self, text: &str, at: usize, wasted: &mut usize) -> Option<Range<usize>> {
         let certain = self.regex.shortest_match_at(text, at)?;
-        let mut limit = text.floor_char_boundary(certain + AHEAD);
-        let mut found = self.followed(&text[..limit], at).or_else(|| self.followed(text, at))?;
+        let mut limit = text.floor_char_boundary(certain + LOOKAHEAD_BYTES);
+        let mut found = self.find_full(&text[..limit], at).or_else(|| self.find_full(text, at))?;
         // A match that ends with the window may continue. Text that a longer match covers is not searched again.
-        while found.end == limit && limit < text.len() && *vain < FOLLOWED {
+        while found.end == limit && limit < text.len() && *wasted < MAX_FULL_SEARCHES {
             let before = limit;
-            limit = text.floor_char_boundary(limit + (limit - at).max(AHEAD));
-            let Some(further) = self.followed(&text[..limit], at) else { break };
+            limit = text.floor_char_boundary(limit + (limit - at).max(LOOKAHEAD_BYTES));
+            let Some(further) = self.find_full(&text[..limit], at) else { break };
             if further.end < before {
-                *vain += 1;
+                *wasted += 1;
             }
             found = further;
         }
@@ -118,7 +122,7 @@ pub(super) fn without_boundaries(pattern: &str) -> String {
 }
 
 /// Explains why the engine rejects a pattern; names constructs that linear matching cannot support.
-fn told(pattern: &str, fault: &regex::Error) -> String {
+fn describe_error(pattern: &str, fault: &regex::Error) -> String {
     if let Some(construct) = unsupported(pattern) {
         return format!("uses {construct}, which cannot be matched in linear time; write the pattern without it");
     }

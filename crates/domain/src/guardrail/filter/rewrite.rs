@@ -36,7 +36,7 @@ pub(super) fn rewrite(
         }
         is_one
     });
-    let mut names = Names::of(text, &redactions);
+    let mut names = Names::collect(text, &redactions);
     let mut out = String::with_capacity(text.len());
     let (mut copied, mut rest) = (0, &redactions[..]);
     while let Some(node) = rest.first().map(|first| first.node) {
@@ -105,14 +105,14 @@ struct Names {
 }
 
 impl Names {
-    fn of(text: &str, redactions: &[Redaction]) -> Self {
+    fn collect(text: &str, redactions: &[Redaction]) -> Self {
         let keys = redactions.iter().filter(|redaction| redaction.node.kind == NodeKind::Key);
         let redacted: HashSet<usize> = keys.clone().map(|redaction| redaction.node.start).collect();
         let mut taken: HashMap<usize, HashSet<String>> =
             keys.map(|redaction| (redaction.node.object, HashSet::new())).collect();
         if !taken.is_empty() {
             let mut open = Vec::new();
-            for (token, span) in Tokens::of(text) {
+            for (token, span) in Tokens::new(text) {
                 match token {
                     Token::Object | Token::Array => open.push(span.start),
                     Token::Close => drop(open.pop()),

@@ -23,7 +23,7 @@ pub(super) struct Piece<'t> {
 }
 
 impl<'t> Piece<'t> {
-    pub(super) fn of(node: Node, views: Views<'t>) -> Self {
+    pub(super) fn new(node: Node, views: Views<'t>) -> Self {
         Self { node, views }
     }
 }
@@ -57,16 +57,16 @@ impl<'t> Run<'t> {
     pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         if self.pieces.len() > 1 {
             let mut spans = Vec::new();
-            let folded = self.pieces.iter().any(|piece| piece.views.folded.is_some());
-            for (source, between) in [(Source::Joined, ""), (Source::Spaced, " ")] {
-                self.look(filters, source, between, false, &mut spans);
-                if folded {
-                    self.look(filters, source, between, true, &mut spans);
+            let normalized = self.pieces.iter().any(|piece| piece.views.normalized.is_some());
+            for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
+                self.search(filters, source, between, false, &mut spans);
+                if normalized {
+                    self.search(filters, source, between, true, &mut spans);
                 }
             }
             // Different ways of joining may find the same match.
             spans.sort_unstable_by_key(|span| (span.filter, span.first, span.from));
-            let mut last: Option<Spanning> = None;
+            let mut last: Option<SpanningMatch> = None;
             for span in spans {
                 let is_same = last.as_ref().is_some_and(|last| last.filter == span.filter && span.first < last.last);
                 if !is_same {
@@ -78,7 +78,14 @@ impl<'t> Run<'t> {
         self.pieces.clear();
     }
 
-    fn look(&self, filters: Search<'_>, source: Source, between: &str, folded: bool, spans: &mut Vec<Spanning>) {
+    fn search(
+        &self,
+        filters: Search<'_>,
+        source: Source,
+        between: &str,
+        normalized: bool,
+        spans: &mut Vec<SpanningMatch>,
+    ) {
         let mut joined = String::new();
         let mut starts = Vec::with_capacity(self.pieces.len());
         for piece in &self.pieces {
@@ -86,7 +93,7 @@ impl<'t> Run<'t> {
                 joined.push_str(between);
             }
             starts.push(joined.len());
-            joined.push_str(&if folded { piece.views.looks() } else { &piece.views.plain }.text);
+            joined.push_str(&if normalized { piece.views.normalized_or_plain() } else { &piece.views.plain }.text);
         }
         let end_of = |place: usize| starts.get(place + 1).map_or(joined.len(), |next| next - between.len());
         filters.each_joined(&joined, (source, &starts[1..]), &mut |filter, span| {
@@ -96,21 +103,21 @@ impl<'t> Run<'t> {
             if first < last {
                 let from = span.start.saturating_sub(starts[first]);
                 let to = span.end.min(end_of(last)) - starts[last];
-                spans.push(Spanning { filter, first, from, last, to, folded });
+                spans.push(SpanningMatch { filter, first, from, last, to, normalized });
             }
         });
     }
 
     /// Returns the range of the source that a match takes in one piece.
-    fn fragment(&self, span: &Spanning, place: usize) -> Range<usize> {
+    fn fragment(&self, span: &SpanningMatch, place: usize) -> Range<usize> {
         let views = &self.pieces[place].views;
-        let view = if span.folded { views.looks() } else { &views.plain };
+        let view = if span.normalized { views.normalized_or_plain() } else { &views.plain };
         let from = if place == span.first { span.from } else { 0 };
         let to = if place == span.last { span.to } else { view.text.len() };
         if from < to { view.map.source(from..to) } else { 0..0 }
     }
 
-    fn record(&self, filters: Search<'_>, text: &str, found: &mut Found, span: &Spanning, again: bool) {
+    fn record(&self, filters: Search<'_>, text: &str, found: &mut Found, span: &SpanningMatch, again: bool) {
         let Some(filter) = filters.filters.get(span.filter) else { return };
         let places = span.first..=span.last;
         let fragments = places.clone().map(|place| {
@@ -153,11 +160,11 @@ impl<'t> Run<'t> {
 
 /// A match over several pieces: from an offset in the first to an offset in the last.
 #[derive(Debug)]
-struct Spanning {
+struct SpanningMatch {
     filter: usize,
     first: usize,
     from: usize,
     last: usize,
     to: usize,
-    folded: bool,
+    normalized: bool,
 }

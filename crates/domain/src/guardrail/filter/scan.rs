@@ -62,7 +62,7 @@ pub(super) struct Redaction {
 
 /// The number of matches of a filter, and the first of them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct MatchCount {
     pub(super) count: u32,
     pub(super) first: Option<Node>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Found {
     pub(super) block: Option<(usize, Node)>,
     pub(super) redactions: Vec<Redaction>,
     /// The matches of each filter that redacts or flags.
-    pub(super) tallies: Vec<Tally>,
+    pub(super) match_counts: Vec<MatchCount>,
     /// The start positions of names with a match.
     pub(super) keys: Vec<usize>,
     /// The first medium that no filter can read.
@@ -95,10 +95,10 @@ impl Found {
     }
 
     pub(super) fn count(&mut self, filter: usize, node: Node) {
-        if let Some(tally) = self.tallies.get_mut(filter) {
-            tally.count = tally.count.saturating_add(1);
-            if tally.first.is_none_or(|first| node.start < first.start) {
-                tally.first = Some(node);
+        if let Some(matches) = self.match_counts.get_mut(filter) {
+            matches.count = matches.count.saturating_add(1);
+            if matches.first.is_none_or(|first| node.start < first.start) {
+                matches.first = Some(node);
             }
         }
     }
@@ -207,8 +207,8 @@ pub(super) struct Scan<'f, 't> {
 
 impl<'f, 't> Scan<'f, 't> {
     /// Scans a text. `again`: the text was redacted before. The findings are incomplete if the search is cancelled.
-    pub(super) fn of(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
-        let found = Found { tallies: vec![Tally::default(); filters.filters.len()], ..Found::default() };
+    pub(super) fn run(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
+        let found = Found { match_counts: vec![MatchCount::default(); filters.filters.len()], ..Found::default() };
         let wants_hints = filters.wants_hints();
         let media = match form {
             Form::Json(media) => media,
@@ -218,7 +218,7 @@ impl<'f, 't> Scan<'f, 't> {
         let mut scan = Self { filters, text, form, is_again: again, media, wants_hints, found, hits: Vec::new() };
         if let Form::Text = form {
             let node = Node { kind: NodeKind::Text, start: 0, end: text.len(), object: 0 };
-            scan.leaf(node, &Views::of_text(text), Hint::None, None);
+            scan.scan_node(node, &Views::of_text(text), Hint::None, None);
         } else {
             scan.walk();
         }
@@ -230,7 +230,7 @@ impl<'f, 't> Scan<'f, 't> {
     fn walk(&mut self) {
         let text = self.text;
         let mut frames: Vec<Frame<'t>> = Vec::new();
-        for (token, span) in Tokens::of(text) {
+        for (token, span) in Tokens::new(text) {
             if self.filters.is_cancelled() {
                 return;
             }
@@ -255,8 +255,8 @@ impl<'f, 't> Scan<'f, 't> {
                 Token::Number => {
                     let hint = frames.last().map(|frame| frame.hint).unwrap_or_default().for_number(span.len());
                     let node = Node { kind: NodeKind::Number, start: span.start, end: span.end, object: 0 };
-                    self.leaf(node, &Views::of_json(&text[span.clone()], span.start), hint, None);
-                    self.moved(node, hint);
+                    self.scan_node(node, &Views::of_json(&text[span.clone()], span.start), hint, None);
+                    self.scan_expanded_number(node, hint);
                 }
                 Token::Word => {}
             }
@@ -268,7 +268,7 @@ impl<'f, 't> Scan<'f, 't> {
         frame.columns.flush(self.filters, self.text, &mut self.found, self.is_again);
         // A redaction numbers names from 2 up to the number of members.
         for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
-            self.note(name.node, &[(name.filter, name.span)]);
+            self.add_matches(name.node, &[(name.filter, name.span)]);
         }
     }
 
@@ -289,15 +289,15 @@ impl<'f, 't> Scan<'f, 't> {
         if is_ours {
             return;
         }
-        frame.is_column = matches!(&*views.looks().text, "text" | "content");
+        frame.is_column = matches!(&*views.normalized_or_plain().text, "text" | "content");
         let node = Node { kind: NodeKind::Key, start: span.start, end: span.end, object: frame.start };
         // The names of questions and options are part of the question and give no hint about values.
         let asks = depth < 3 || depth == 3 && is_criteria;
         if self.wants_hints && !(matches!(self.form, Form::Questions(_)) && asks) {
-            let own = Hint::of(&views.looks().text);
+            let own = Hint::from_name(&views.normalized_or_plain().text);
             frame.hint = if own == Hint::None { frame.inherited } else { NameHint { hint: own, distance: 0 } };
         }
-        self.leaf(node, &views, Hint::None, Some(frame));
+        self.scan_node(node, &views, Hint::None, Some(frame));
     }
 
     /// Returns true if a name is a keyword of the question format.
@@ -323,16 +323,16 @@ impl<'f, 't> Scan<'f, 't> {
         let node = Node { kind: NodeKind::String, start: span.start, end: span.end, object: 0 };
         let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
         self.find_medium(frames, node, &views.plain.text);
-        self.leaf(node, &views, hint, None);
+        self.scan_node(node, &views, hint, None);
         let (filters, text, again) = (self.filters, self.text, self.is_again);
         match frames {
             [.., above, frame] => {
                 if !above.is_object && frame.is_object && frame.is_column {
-                    above.columns.add(Piece::of(node, views.clone()), filters, text, &mut self.found, again);
+                    above.columns.add(Piece::new(node, views.clone()), filters, text, &mut self.found, again);
                 }
-                frame.run.add(Piece::of(node, views), filters, text, &mut self.found, again);
+                frame.run.add(Piece::new(node, views), filters, text, &mut self.found, again);
             }
-            [frame] => frame.run.add(Piece::of(node, views), filters, text, &mut self.found, again),
+            [frame] => frame.run.add(Piece::new(node, views), filters, text, &mut self.found, again),
             [] => {}
         }
     }
@@ -350,7 +350,7 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     /// Scans a single node. `frame` is the object of a name.
-    fn leaf(&mut self, node: Node, views: &Views<'_>, hint: Hint, frame: Option<&mut Frame<'t>>) {
+    fn scan_node(&mut self, node: Node, views: &Views<'_>, hint: Hint, frame: Option<&mut Frame<'t>>) {
         let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
         let mut hits = std::mem::take(&mut self.hits);
         hits.clear();
@@ -373,8 +373,8 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     /// Scans the expanded form of a number with an exponent. A match takes the whole number.
-    fn moved(&mut self, node: Node, hint: Hint) {
-        let Some(number) = number::written_out(&self.text[node.content()]) else { return };
+    fn scan_expanded_number(&mut self, node: Node, hint: Hint) {
+        let Some(number) = number::expand_exponent(&self.text[node.content()]) else { return };
         let (filters, known) = (self.filters, std::mem::take(&mut self.hits));
         let mut hits = Vec::new();
         filters.each(&Views::verbatim(&number), Source::Number, hint, &mut |filter, _| {
@@ -390,7 +390,7 @@ impl<'f, 't> Scan<'f, 't> {
 
     /// Records the matches in a node, except those in placeholders of earlier redactions.
     fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>, mut frame: Option<&mut Frame<'t>>) {
-        unite(hits);
+        merge_overlaps(hits);
         let (filters, text, is_again) = (self.filters, self.text, self.is_again);
         let end = if node.kind == NodeKind::Key { Some(node.content().end) } else { None };
         hits.retain(|(filter, span)| {
@@ -408,11 +408,11 @@ impl<'f, 't> Scan<'f, 't> {
             }
         });
         if !hits.is_empty() {
-            self.note(node, hits);
+            self.add_matches(node, hits);
         }
     }
 
-    fn note(&mut self, node: Node, hits: &[(usize, Range<usize>)]) {
+    fn add_matches(&mut self, node: Node, hits: &[(usize, Range<usize>)]) {
         let action = |filter: usize| self.filters.action(filter);
         if node.kind == NodeKind::Key {
             self.found.keys.push(node.start);
@@ -445,7 +445,7 @@ impl<'f, 't> Scan<'f, 't> {
 }
 
 /// Merges overlapping matches of one filter.
-fn unite(hits: &mut Vec<(usize, Range<usize>)>) {
+fn merge_overlaps(hits: &mut Vec<(usize, Range<usize>)>) {
     hits.sort_unstable_by_key(|(filter, span)| (*filter, span.start, span.end));
     hits.dedup_by(|next, kept| {
         let overlaps = next.0 == kept.0 && next.1.start < kept.1.end;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::fold::{Folded, fold};
+use super::normalize::{Normalized, normalize_char};
 
 /// A map from positions in a view to positions in the source.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +64,7 @@ impl<'t> View<'t> {
     }
 
     /// Appends text that is the same in the source.
-    pub(super) fn same(&mut self, text: &str, source: usize) {
+    pub(super) fn push_same(&mut self, text: &str, source: usize) {
         if self.after_atom {
             self.map.segments.push(Segment { view: self.text.len(), source, atom: 0 });
             self.after_atom = false;
@@ -73,7 +73,7 @@ impl<'t> View<'t> {
     }
 
     /// Appends text that replaces one character of the source.
-    pub(super) fn instead(&mut self, text: &str, source: Range<usize>) {
+    pub(super) fn push_replacement(&mut self, text: &str, source: Range<usize>) {
         self.map.segments.push(Segment { view: self.text.len(), source: source.start, atom: source.len() });
         self.after_atom = true;
         self.text.to_mut().push_str(text);
@@ -82,7 +82,7 @@ impl<'t> View<'t> {
 
 impl View<'_> {
     /// Appends a range of another view, mapped to that view's source.
-    fn copy(&mut self, other: &View<'_>, place: Range<usize>) {
+    fn push_view(&mut self, other: &View<'_>, place: Range<usize>) {
         let segments = &other.map.segments;
         let mut at = place.start;
         let mut next = segments.partition_point(|segment| segment.view <= at);
@@ -90,9 +90,9 @@ impl View<'_> {
             let end = segments.get(next).map_or(place.end, |segment| segment.view.min(place.end));
             let text = &other.text[at..end];
             match next.checked_sub(1).map(|before| segments[before]) {
-                None => self.same(text, other.map.base + at),
-                Some(Segment { view, source, atom: 0 }) => self.same(text, source + (at - view)),
-                Some(Segment { source, atom, .. }) => self.instead(text, source..source + atom),
+                None => self.push_same(text, other.map.base + at),
+                Some(Segment { view, source, atom: 0 }) => self.push_same(text, source + (at - view)),
+                Some(Segment { source, atom, .. }) => self.push_replacement(text, source..source + atom),
             }
             (at, next) = (end, next + 1);
         }
@@ -110,7 +110,7 @@ pub(super) struct Views<'t> {
     /// The plain view with nested escapes decoded, such as those of JSON within a string; `None` if there are none.
     inner: Option<View<'t>>,
     /// The normalised view; `None` if it equals the plain one.
-    pub(super) folded: Option<View<'t>>,
+    pub(super) normalized: Option<View<'t>>,
 }
 
 impl<'t> Views<'t> {
@@ -141,10 +141,10 @@ impl<'t> Views<'t> {
                 None => break,
             }
         }
-        let folded = folded(inner.as_ref().unwrap_or(&plain));
+        let normalized = normalize_view(inner.as_ref().unwrap_or(&plain));
         // A nested escape makes a difference even if nothing is normalised.
-        let folded = folded.or_else(|| inner.clone());
-        Self { plain, inner, folded }
+        let normalized = normalized.or_else(|| inner.clone());
+        Self { plain, inner, normalized }
     }
 
     /// Returns the view with every escape decoded and nothing normalised.
@@ -153,8 +153,8 @@ impl<'t> Views<'t> {
     }
 
     /// Returns the normalised view.
-    pub(super) fn looks(&self) -> &View<'t> {
-        self.folded.as_ref().unwrap_or(&self.plain)
+    pub(super) fn normalized_or_plain(&self) -> &View<'t> {
+        self.normalized.as_ref().unwrap_or(&self.plain)
     }
 }
 
@@ -164,15 +164,15 @@ fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
     let mut at = 0;
     while let Some(offset) = content.as_bytes()[at..].iter().position(|byte| *byte == b'\\') {
         if offset > 0 {
-            view.same(&content[at..at + offset], base + at);
+            view.push_same(&content[at..at + offset], base + at);
             at += offset;
         }
         let (read, length) = one(content, at, true);
-        view.instead(read.encode_utf8(&mut [0; 4]), base + at..base + at + length);
+        view.push_replacement(read.encode_utf8(&mut [0; 4]), base + at..base + at + length);
         at += length;
     }
     if at < content.len() {
-        view.same(&content[at..], base + at);
+        view.push_same(&content[at..], base + at);
     }
     view
 }
@@ -190,12 +190,12 @@ fn read_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
             continue;
         };
         let read = read.get_or_insert_with(|| View::empty(view.map.base));
-        read.copy(view, copied..start);
-        read.instead(c.encode_utf8(&mut [0; 4]), view.map.source(start..end));
+        read.push_view(view, copied..start);
+        read.push_replacement(c.encode_utf8(&mut [0; 4]), view.map.source(start..end));
         (copied, at) = (end, end);
     }
     let mut read = read?;
-    read.copy(view, copied..text.len());
+    read.push_view(view, copied..text.len());
     Some(read)
 }
 
@@ -223,30 +223,30 @@ fn end_of_backslashes(text: &str, start: usize) -> usize {
 }
 
 /// Normalises a view; returns `None` if nothing changes.
-fn folded<'t>(view: &View<'_>) -> Option<View<'t>> {
+fn normalize_view<'t>(view: &View<'_>) -> Option<View<'t>> {
     let text = &*view.text;
-    let mut folded: Option<View<'t>> = None;
+    let mut normalized: Option<View<'t>> = None;
     let (mut copied, mut at) = (0, 0);
     while at < text.len() {
-        let Some(offset) = text.as_bytes()[at..].iter().position(|byte| may_fold(*byte)) else { break };
+        let Some(offset) = text.as_bytes()[at..].iter().position(|byte| may_normalize(*byte)) else { break };
         at += offset;
         let Some(c) = text[at..].chars().next() else { break };
         let (start, mut buffer) = (at, [0; 4]);
         at += c.len_utf8();
-        let looks = match fold(c) {
-            Folded::Same => continue,
-            Folded::Ascii(byte) => &*char::from(byte).encode_utf8(&mut buffer),
-            Folded::Several(text) => text,
-            Folded::Nothing => "",
+        let replacement = match normalize_char(c) {
+            Normalized::Same => continue,
+            Normalized::Ascii(byte) => &*char::from(byte).encode_utf8(&mut buffer),
+            Normalized::Text(text) => text,
+            Normalized::Removed => "",
         };
-        let folded = folded.get_or_insert_with(|| View::empty(view.map.base));
-        folded.copy(view, copied..start);
-        folded.instead(looks, view.map.source(start..at));
+        let normalized = normalized.get_or_insert_with(|| View::empty(view.map.base));
+        normalized.push_view(view, copied..start);
+        normalized.push_replacement(replacement, view.map.source(start..at));
         copied = at;
     }
-    let mut folded = folded?;
-    folded.copy(view, copied..text.len());
-    Some(folded)
+    let mut normalized = normalized?;
+    normalized.push_view(view, copied..text.len());
+    Some(normalized)
 }
 
 /// Tests many bytes at a time, so that the compiler vectorises the test.
@@ -256,11 +256,11 @@ fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
 
 /// Returns true if a byte may begin an escape or a character that is normalised.
 fn is_special(byte: u8) -> bool {
-    may_fold(byte) || byte == b'\\'
+    may_normalize(byte) || byte == b'\\'
 }
 
 /// Returns true if a byte may belong to a character that is normalised.
-fn may_fold(byte: u8) -> bool {
+fn may_normalize(byte: u8) -> bool {
     byte >= 0x7f || (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r'))
 }
 
@@ -361,24 +361,24 @@ mod tests {
     #[case::after("ｘ yz", "yz", "yz")]
     fn normalized_view_maps_to_source(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
         let views = Views::of_json(json, 0);
-        assert_eq!(source(json, views.looks(), part), expected);
+        assert_eq!(source(json, views.normalized_or_plain(), part), expected);
     }
 
     #[test]
     fn of_text_decodes_escapes() {
         let text = r"a\u0040b c:\users\u00 \ud835x";
         assert_eq!(Views::of_text(text).plain.text, text);
-        assert_eq!(Views::of_text(text).looks().text, r"a@b c:\users\u00 \ud835x");
-        assert_eq!(source(text, Views::of_text(text).looks(), "a@b c"), r"a\u0040b c");
+        assert_eq!(Views::of_text(text).normalized_or_plain().text, r"a@b c:\users\u00 \ud835x");
+        assert_eq!(source(text, Views::of_text(text).normalized_or_plain(), "a@b c"), r"a\u0040b c");
     }
 
     #[test]
     fn repeated_backslashes_take_linear_time() {
         let text = r"\".repeat(400_000);
-        assert_eq!(Views::of_json(&text, 0).looks().text.len(), 200_000);
-        assert_eq!(Views::of_text(&text).looks().text.len(), 400_000);
+        assert_eq!(Views::of_json(&text, 0).normalized_or_plain().text.len(), 200_000);
+        assert_eq!(Views::of_text(&text).normalized_or_plain().text.len(), 400_000);
         let nested = format!("{}u0040", r"\ud800".repeat(50_000));
-        assert!(Views::of_text(&nested).looks().text.len() > 100_000);
+        assert!(Views::of_text(&nested).normalized_or_plain().text.len() > 100_000);
     }
 
     #[test]

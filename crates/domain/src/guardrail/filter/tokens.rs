@@ -33,7 +33,7 @@ pub(super) struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
-    pub(super) fn of(text: &'t str) -> Self {
+    pub(super) fn new(text: &'t str) -> Self {
         Self { bytes: text.as_bytes(), at: 0, open: Vec::new(), name_next: false }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn tokens_distinguish_names_and_values() {
         use Token::{Array, Close, Key, Number, Object, String, Word};
         let text = r#" {"a" : "b", "c":[ "d", -1.5e+3,true ,{"\"e\\":null}], "f":{},"g":[]} "#;
-        let found: Vec<(Token, &str)> = Tokens::of(text).map(|(token, span)| (token, &text[span])).collect();
+        let found: Vec<(Token, &str)> = Tokens::new(text).map(|(token, span)| (token, &text[span])).collect();
         let expected = [
             (Object, "{"),
             (Key, "\"a\""),
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn tokens_end_on_invalid_json() {
         for text in ["\"", "\"\\", "{\"a", "}", "]]", "é", "{,"] {
-            assert!(Tokens::of(text).count() <= 2, "{text}");
+            assert!(Tokens::new(text).count() <= 2, "{text}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::guardrail::filter) struct Digits {
 
 impl Digits {
     /// Collects the digit groups within reach.
-    pub(super) fn of(text: &str, reach: Reach<'_>) -> Self {
+    pub(super) fn collect(text: &str, reach: Reach<'_>) -> Self {
         let bytes = text.as_bytes();
         let mut digits = Self::default();
         if bytes::has_digit(bytes) {

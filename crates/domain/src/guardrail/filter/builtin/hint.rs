@@ -46,7 +46,7 @@ const MAX_BYTES: usize = 64;
 
 impl Hint {
     /// Returns the hint of a name in its normalised view.
-    pub(in crate::guardrail::filter) fn of(name: &str) -> Self {
+    pub(in crate::guardrail::filter) fn from_name(name: &str) -> Self {
         if name.len() > MAX_BYTES {
             return Self::None;
         }
@@ -92,6 +92,6 @@ mod tests {
     #[case("hotel", Hint::None)]
     #[case("cancel", Hint::None)]
     fn hint_follows_name(#[case] name: &str, #[case] expected: Hint) {
-        assert_eq!(Hint::of(name), expected);
+        assert_eq!(Hint::from_name(name), expected);
     }
 }

@@ -25,30 +25,30 @@ pub(super) fn ready() -> Result<(), String> {
 
 /// Reports every attempt in a normalised text.
 pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
-    within(text, reach, DEPTH, found);
+    search(text, reach, DEPTH, found);
 }
 
-fn within(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
+fn search(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
     if text.len() < MIN_BYTES {
         return;
     }
     let plain = without_emphasis(text);
     patterns::each(&plain, found);
-    let odd = words::odd(&plain);
-    if odd.spaced
-        && let Some(view) = spaced::joined(&plain)
+    let suspicious = words::find_suspicious_words(&plain);
+    if suspicious.spaced
+        && let Some(view) = spaced::collapse_rows(&plain)
     {
         view.each(found);
     }
-    if odd.scrambled
-        && let Some(ordered) = scrambled::in_order(&plain)
+    if suspicious.scrambled
+        && let Some(ordered) = scrambled::unscramble(&plain)
     {
         // Unscrambling keeps the position and the length of each word.
         patterns::each(&ordered, found);
     }
     if depth > 0 {
         encoded::each(text, reach, &mut |place, decoded| {
-            if can_hold_an_attempt(decoded) && attempts(decoded, depth - 1) {
+            if can_hold_an_attempt(decoded) && holds_attempt(decoded, depth - 1) {
                 found(place);
             }
         });
@@ -56,12 +56,12 @@ fn within(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
 }
 
 /// Returns true if decoded bytes hold an attempt.
-fn attempts(decoded: &[u8], depth: usize) -> bool {
+fn holds_attempt(decoded: &[u8], depth: usize) -> bool {
     // The run may have begun with digits before the encoded text, so the first bytes may be invalid.
     let decoded = String::from_utf8_lossy(decoded);
-    let folded = crate::guardrail::filter::text::Views::of_text(&decoded);
+    let decoded_views = crate::guardrail::filter::text::Views::of_text(&decoded);
     let mut attempts = false;
-    within(&folded.looks().text, Reach::Whole, depth, &mut |_| attempts = true);
+    search(&decoded_views.normalized_or_plain().text, Reach::Whole, depth, &mut |_| attempts = true);
     attempts
 }
 
@@ -99,7 +99,7 @@ pub(super) fn without_emphasis(text: &str) -> Cow<'_, str> {
 
 /// Reports every attempt in Unicode tag characters, which are invisible to people but readable by models. The
 /// normalised view drops them, so this takes the original text.
-pub(in crate::guardrail::filter) fn hidden(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+pub(in crate::guardrail::filter) fn each_invisible(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     const TAGS: Range<u32> = 0xe0020..0xe007f;
     if !text.contains(['\u{e0020}', '\u{e0061}', '\u{e0065}', '\u{e006f}', '\u{e0069}']) {
         return;
@@ -115,7 +115,7 @@ pub(in crate::guardrail::filter) fn hidden(text: &str, found: &mut dyn FnMut(Ran
         }
     }
     let mut attempts = false;
-    within(&message, Reach::Whole, DEPTH, &mut |_| attempts = true);
+    search(&message, Reach::Whole, DEPTH, &mut |_| attempts = true);
     if attempts {
         found(place);
     }

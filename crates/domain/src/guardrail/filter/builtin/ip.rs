@@ -21,7 +21,7 @@ pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usiz
         at = run.end;
         // An address has more than digits.
         if run.len() > group.len() {
-            within(text, run, found);
+            find_address(text, run, found);
         }
     }
 }
@@ -29,12 +29,12 @@ pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usiz
 /// Reports the addresses that span one of the positions in `reach`.
 pub(super) fn each_across(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
     for run in reach.parts(text.as_bytes(), IP) {
-        within(text, run, found);
+        find_address(text, run, found);
     }
 }
 
 /// Reports the address in a run of address bytes.
-fn within(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
+fn find_address(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     if in_word(text, &run) {
         return;
     }

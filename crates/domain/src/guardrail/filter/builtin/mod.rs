@@ -27,16 +27,16 @@ pub(super) enum Source {
     /// A number as written.
     Number,
     /// Neighbouring strings, concatenated.
-    Joined,
+    Concatenated,
     /// Neighbouring strings, joined with spaces. Telephone and social security numbers are not searched here: they may
     /// contain spaces, so unrelated neighbouring numbers would match.
-    Spaced,
+    SpaceSeparated,
 }
 
 impl Source {
     /// Returns true if the text is made of neighbouring strings.
     pub(super) fn is_joined(self) -> bool {
-        matches!(self, Self::Joined | Self::Spaced)
+        matches!(self, Self::Concatenated | Self::SpaceSeparated)
     }
 }
 
@@ -94,20 +94,20 @@ impl Builtins {
 
     /// Collects the digits of a text, if one of the filters needs them.
     pub(super) fn digits(&self, subject: Subject<'_>) -> Digits {
-        if self.wants_digits { Digits::of(subject.text, subject.reach()) } else { Digits::default() }
+        if self.wants_digits { Digits::collect(subject.text, subject.reach()) } else { Digits::default() }
     }
 }
 
 /// Reports every match of a filter in a text with these digits, in no particular order.
 pub(super) fn each(filter: BuiltinFilter, subject: Subject<'_>, digits: &Digits, found: &mut dyn FnMut(Range<usize>)) {
     let Subject { text, source, hint, .. } = subject;
-    let is_tight = source != Source::Spaced;
+    let is_tight = source != Source::SpaceSeparated;
     match filter {
         BuiltinFilter::Email if is_tight => email::each(text, subject.reach(), found),
         BuiltinFilter::Phone if is_tight => phone::each(text, digits, source, hint, found),
         BuiltinFilter::Ssn if is_tight => ssn::each(text, digits, source, hint, found),
         BuiltinFilter::CreditCard => card::each(text, digits, source, found),
-        BuiltinFilter::IpAddress if source == Source::Joined => ip::each_across(text, subject.reach(), found),
+        BuiltinFilter::IpAddress if source == Source::Concatenated => ip::each_across(text, subject.reach(), found),
         BuiltinFilter::IpAddress if is_tight => ip::each(text, digits, found),
         BuiltinFilter::Secrets if is_tight => secrets::each(text, source, hint, found),
         BuiltinFilter::RegexPromptInjection => injection::each(text, subject.reach(), found),
@@ -128,6 +128,6 @@ pub(super) fn ready(filter: BuiltinFilter) -> Result<(), String> {
 }
 
 /// Reports every invisible attempt at prompt injection in an original text.
-pub(super) fn hidden(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    injection::hidden(text, found);
+pub(super) fn each_invisible(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+    injection::each_invisible(text, found);
 }

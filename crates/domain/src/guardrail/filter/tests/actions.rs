@@ -8,7 +8,7 @@ fn findings(filters: &CompiledFilters, state: &str) -> Vec<(String, FilterAction
     filtered.findings.into_iter().map(|found| (found.label, found.action, found.path, found.count)).collect()
 }
 
-fn told(label: &str, action: FilterAction, path: &str, count: u32) -> (String, FilterAction, String, u32) {
+fn finding(label: &str, action: FilterAction, path: &str, count: u32) -> (String, FilterAction, String, u32) {
     (label.to_owned(), action, path.to_owned(), count)
 }
 
@@ -34,11 +34,11 @@ fn path_replaces_matched_names_by_index() {
     let both = [BuiltinFilter::Email, BuiltinFilter::Ssn].map(|slug| (slug, Flag));
     assert_eq!(
         findings(&super::filters(&both, &[]), r#"{"b":0,"x@example.com":{"c":"123-45-6789"}}"#),
-        [told("EMAIL", Flag, "state (key)", 1), told("SSN", Flag, "state.(key 2).c", 1),]
+        [finding("EMAIL", Flag, "state (key)", 1), finding("SSN", Flag, "state.(key 2).c", 1),]
     );
     // A plain word can match too.
     let plain = super::filters(&[(BuiltinFilter::Ssn, Flag)], &[("zebra", Flag, None)]);
-    assert_eq!(findings(&plain, r#"{"zebra":"123-45-6789"}"#)[1], told("SSN", Flag, "state.(key 1)", 1));
+    assert_eq!(findings(&plain, r#"{"zebra":"123-45-6789"}"#)[1], finding("SSN", Flag, "state.(key 1)", 1));
     assert!(findings(&flags, r#"{"b":"c"}"#).is_empty());
 }
 
@@ -56,7 +56,10 @@ fn flag_keeps_text_and_counts_matches() {
     let filters = filters(&[(BuiltinFilter::Email, Flag)], &[("[0-9]+", Flag, Some("Digits"))]);
     let state = r#"{"a":"1 and 2","b":["x@example.com",3]}"#;
     assert_eq!(sent(&filters, state).unwrap(), state);
-    assert_eq!(findings(&filters, state), [told("Digits", Flag, "state.a", 3), told("EMAIL", Flag, "state.b[0]", 1)]);
+    assert_eq!(
+        findings(&filters, state),
+        [finding("Digits", Flag, "state.a", 3), finding("EMAIL", Flag, "state.b[0]", 1)]
+    );
     assert_eq!(filters.apply(&provider_input(state, ASKED)).unwrap().findings[0].guardrail_id, id(1));
 }
 
@@ -76,10 +79,10 @@ fn apply_returns_same_input_without_matches() {
 #[test]
 fn redaction_takes_precedence_over_flag() {
     let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("example", Flag, Some("Word"))]);
-    assert_eq!(findings(&filters, r#""x@example.com""#), [told("EMAIL", Redact, "state", 1)]);
+    assert_eq!(findings(&filters, r#""x@example.com""#), [finding("EMAIL", Redact, "state", 1)]);
     assert_eq!(
         findings(&filters, r#"["x@example.com","example"]"#),
-        [told("Word", Flag, "state[1]", 1), told("EMAIL", Redact, "state[0]", 1)]
+        [finding("Word", Flag, "state[1]", 1), finding("EMAIL", Redact, "state[0]", 1)]
     );
 }
 

@@ -14,7 +14,7 @@ const QUESTIONS: &str = r#"{
     "e@f.gg":{"type":"score","criteria":["low","high"]},
     "plain":{"type":"noul","instructions":"?"}}"#;
 
-fn filtered(filters: &CompiledFilters, questions: &str) -> (Arc<ProviderInput>, Filtered) {
+fn filtered(filters: &CompiledFilters, questions: &str) -> (Arc<ProviderInput>, FilteredInput) {
     let asked = provider_input("\"s\"", questions);
     let filtered = filters.apply(&asked).unwrap();
     (asked, filtered)

@@ -78,13 +78,13 @@ fn scan_of_many_nodes_is_linear() {
 fn scan_of_deep_nesting_is_linear() {
     let depth = 10_000;
     let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
-    let found = super::super::scan::Scan::of(
+    let found = super::super::scan::Scan::run(
         super::super::compile::Search::new(&everything(Flag), &crate::system::CancelFlag::default()),
         &deep,
         super::super::scan::Form::Json(super::super::media::Media::Ignored),
         false,
     );
-    assert_eq!(found.tallies.iter().map(|tally| tally.count).sum::<u32>(), 1);
+    assert_eq!(found.match_counts.iter().map(|matches| matches.count).sum::<u32>(), 1);
     let deep = format!("{}\"a@example.com\"{}", "{\"a\":".repeat(100), "}".repeat(100));
     passes(&deep);
 }

@@ -63,7 +63,7 @@ fn end_of_base64(bytes: &[u8], start: usize, first: usize) -> usize {
 
 /// Decodes a whole run. If that is not text, it decodes the parts between characters that also separate words.
 fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
-    if let Some(decoded) = decoded(&text.as_bytes()[run.clone()]) {
+    if let Some(decoded) = decode_base64(&text.as_bytes()[run.clone()]) {
         let padding = text.as_bytes()[run.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
         found(run.start..run.end + padding, &decoded);
         return;
@@ -73,7 +73,7 @@ fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u
         let place = start..start + part.len();
         start = place.end + 1;
         if part.len() >= MIN_BASE64
-            && let Some(decoded) = decoded(part.as_bytes())
+            && let Some(decoded) = decode_base64(part.as_bytes())
         {
             let padding = whole[place.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
             found(place.start..place.end + padding, &decoded);
@@ -81,7 +81,7 @@ fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u
     }
 }
 
-fn decoded(run: &[u8]) -> Option<Vec<u8>> {
+fn decode_base64(run: &[u8]) -> Option<Vec<u8>> {
     let without_breaks: Vec<u8>;
     let run = if run.contains(&b'\n') || run.contains(&b'\r') {
         without_breaks = run.iter().copied().filter(|byte| is_base64(*byte)).collect();
@@ -131,15 +131,15 @@ fn hexadecimal(bytes: &[u8], run: Range<usize>, found: &mut dyn FnMut(Range<usiz
         if decoded.is_empty() {
             at += 1;
         } else {
-            told(&decoded, start..end, found);
+            report(&decoded, start..end, found);
             decoded.clear();
             at = at.max(end);
         }
     }
-    told(&decoded, start..end, found);
+    report(&decoded, start..end, found);
 }
 
-fn told(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
+fn report(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     if bytes.len() >= MIN_PAIRS {
         found(place, bytes);
     }

@@ -74,12 +74,12 @@ static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
             .dfa_size_limit(16 << 20)
             .build()
     };
-    let families: Vec<String> = FAMILIES.iter().map(|family| written_out(family)).collect();
+    let families: Vec<String> = FAMILIES.iter().map(|family| expand_abbreviations(family)).collect();
     Ok(Compiled { families: build(&families.join("|"))?, tight: build(&TIGHT.join("|"))? })
 });
 
 /// Returns a family with its abbreviations expanded.
-fn written_out(family: &str) -> String {
+fn expand_abbreviations(family: &str) -> String {
     const DROP: &str = "ignore|ignoring|disregard|disregarding|forget|override|overriding|bypass|bypassing|neglect|discard|pay_no_attention_to";
     const PAST: &str =
         "previous|prior|above|earlier|preceding|former|foregoing|original|initial|existing|current|system|safety";

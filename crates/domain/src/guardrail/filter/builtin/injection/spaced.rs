@@ -11,7 +11,7 @@ pub(super) const MIN_LETTERS: usize = 4;
 const MAX_GAP: usize = 4;
 
 /// A text with its rows of single letters collapsed into words.
-pub(super) struct Joined {
+pub(super) struct CollapsedText {
     view: View<'static>,
     /// The ranges of the rows in the view, in order.
     rows: Vec<Range<usize>>,
@@ -20,36 +20,36 @@ pub(super) struct Joined {
 }
 
 /// Collapses the rows of single letters; returns `None` if there are none.
-pub(super) fn joined(text: &str) -> Option<Joined> {
+pub(super) fn collapse_rows(text: &str) -> Option<CollapsedText> {
     let rows = rows(text.as_bytes());
     if rows.is_empty() {
         return None;
     }
-    let mut joined = Joined { view: View::default(), rows: Vec::new(), tight: Vec::new() };
+    let mut collapsed = CollapsedText { view: View::default(), rows: Vec::new(), tight: Vec::new() };
     let mut at = 0;
     for row in rows {
         let (first, last) = (row[0], row[row.len() - 1]);
-        joined.view.same(&text[at..first], at);
+        collapsed.view.push_same(&text[at..first], at);
         let narrow = row.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default();
         let mut tight = View::default();
-        let begin = joined.view.text.len();
+        let begin = collapsed.view.text.len();
         for (place, letter) in row.iter().enumerate() {
             if let Some(before) = place.checked_sub(1).map(|before| row[before]) {
                 let wide = letter - before > narrow;
-                joined.view.instead(if wide { " " } else { "" }, before + 1..*letter);
+                collapsed.view.push_replacement(if wide { " " } else { "" }, before + 1..*letter);
             }
-            joined.view.instead(&text[*letter..=*letter], *letter..*letter + 1);
-            tight.instead(&text[*letter..=*letter], *letter..*letter + 1);
+            collapsed.view.push_replacement(&text[*letter..=*letter], *letter..*letter + 1);
+            tight.push_replacement(&text[*letter..=*letter], *letter..*letter + 1);
         }
-        joined.rows.push(begin..joined.view.text.len());
-        joined.tight.push(tight);
+        collapsed.rows.push(begin..collapsed.view.text.len());
+        collapsed.tight.push(tight);
         at = last + 1;
     }
-    joined.view.same(&text[at..], at);
-    Some(joined)
+    collapsed.view.push_same(&text[at..], at);
+    Some(collapsed)
 }
 
-impl Joined {
+impl CollapsedText {
     pub(super) fn each(&self, found: &mut dyn FnMut(Range<usize>)) {
         patterns::each(&self.view.text, &mut |attempt| {
             // Attempts outside of all rows were already found in the original text.

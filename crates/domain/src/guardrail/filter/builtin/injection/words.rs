@@ -5,29 +5,29 @@ use super::{scrambled, spaced};
 
 /// The suspicious words of a text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Odd {
+pub(super) struct SuspiciousWords {
     /// A row of single letters.
     pub(super) spaced: bool,
     /// A word with scrambled inner letters.
     pub(super) scrambled: bool,
 }
 
-pub(super) fn odd(text: &str) -> Odd {
+pub(super) fn find_suspicious_words(text: &str) -> SuspiciousWords {
     let bytes = text.as_bytes();
     let is_word = |place: usize| bytes.get(place).is_some_and(|byte| bytes::is(*byte, WORD));
-    let mut odd = Odd::default();
+    let mut found = SuspiciousWords::default();
     let (mut at, mut last, mut row) = (0, None, 0);
     while let Some(start) = bytes::find(bytes, at, LETTER) {
         at = bytes::end(bytes, start, LETTER);
         if at - start > 1 {
-            odd.scrambled |= scrambled::meant(&bytes[start..at]).is_some();
+            found.scrambled |= scrambled::unscramble_word(&bytes[start..at]).is_some();
         } else if !is_word(at) && !start.checked_sub(1).is_some_and(is_word) {
             row = if last.is_some_and(|last| spaced::is_near(bytes, last, start)) { row + 1 } else { 1 };
             last = Some(start);
-            odd.spaced |= row >= spaced::MIN_LETTERS;
+            found.spaced |= row >= spaced::MIN_LETTERS;
         }
     }
-    odd
+    found
 }
 
 #[cfg(test)]
@@ -42,9 +42,11 @@ mod tests {
             gaps in prop::collection::vec(" |-| {1,5}|", 12),
         ) {
             let text: String = words.iter().zip(&gaps).flat_map(|(word, gap)| [word.as_str(), gap]).collect();
-            let expected =
-                Odd { spaced: spaced::joined(&text).is_some(), scrambled: scrambled::in_order(&text).is_some() };
-            prop_assert_eq!(odd(&text), expected);
+            let expected = SuspiciousWords {
+                spaced: spaced::collapse_rows(&text).is_some(),
+                scrambled: scrambled::unscramble(&text).is_some(),
+            };
+            prop_assert_eq!(find_suspicious_words(&text), expected);
         }
     }
 }

@@ -12,42 +12,42 @@ use self::tables::{INVISIBLE, ZEROS};
 
 /// The normalised form of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Folded {
+pub(super) enum Normalized {
     /// The character itself.
     Same,
     /// The empty string, for invisible characters and combining marks.
-    Nothing,
+    Removed,
     /// One ASCII character.
     Ascii(u8),
     /// Several ASCII characters.
-    Several(&'static str),
+    Text(&'static str),
 }
 
 /// Returns the normalised form of a character.
-pub(super) fn fold(c: char) -> Folded {
+pub(super) fn normalize_char(c: char) -> Normalized {
     if c.is_ascii() {
         return match c {
-            '\t' | '\n' | '\r' | ' '..='~' => Folded::Same,
+            '\t' | '\n' | '\r' | ' '..='~' => Normalized::Same,
             // Control characters are inserted between letters to split words.
-            _ => Folded::Nothing,
+            _ => Normalized::Removed,
         };
     }
     let code = u32::from(c);
     if within(INVISIBLE, code) {
-        return Folded::Nothing;
+        return Normalized::Removed;
     }
     if let Some(ascii) = letter(code).or_else(|| digit(code)).or_else(|| punctuation(c)) {
-        return Folded::Ascii(ascii);
+        return Normalized::Ascii(ascii);
     }
     match c {
-        '…' => Folded::Several("..."),
-        'ﬀ' => Folded::Several("ff"),
-        'ﬁ' => Folded::Several("fi"),
-        'ﬂ' => Folded::Several("fl"),
-        'ﬃ' => Folded::Several("ffi"),
-        'ﬄ' => Folded::Several("ffl"),
-        'ﬅ' | 'ﬆ' => Folded::Several("st"),
-        _ => Folded::Same,
+        '…' => Normalized::Text("..."),
+        'ﬀ' => Normalized::Text("ff"),
+        'ﬁ' => Normalized::Text("fi"),
+        'ﬂ' => Normalized::Text("fl"),
+        'ﬃ' => Normalized::Text("ffi"),
+        'ﬄ' => Normalized::Text("ffl"),
+        'ﬅ' | 'ﬆ' => Normalized::Text("st"),
+        _ => Normalized::Same,
     }
 }
 
@@ -104,8 +104,8 @@ fn letter(code: u32) -> Option<u8> {
         0x1f170..=0x1f189 => nth(b'A', code - 0x1f170),
         0x1f1e6..=0x1f1ff => nth(b'A', code - 0x1f1e6),
         _ => {
-            let place = DISGUISES.binary_search_by_key(&code, |(disguise, _)| *disguise).ok()?;
-            DISGUISES.get(place).map(|(_, letter)| *letter)
+            let place = SORTED_LOOK_ALIKES.binary_search_by_key(&code, |(look_alike, _)| *look_alike).ok()?;
+            SORTED_LOOK_ALIKES.get(place).map(|(_, letter)| *letter)
         }
     }
 }
@@ -167,7 +167,7 @@ const LOOK_ALIKES: &[(u8, &str)] = &[
 ];
 
 /// [`LOOK_ALIKES`], sorted by code point.
-static DISGUISES: LazyLock<Vec<(u32, u8)>> = LazyLock::new(|| {
+static SORTED_LOOK_ALIKES: LazyLock<Vec<(u32, u8)>> = LazyLock::new(|| {
     let all = LOOK_ALIKES.iter().flat_map(|(letter, looks)| looks.chars().map(|look| (u32::from(look), *letter)));
     let mut all: Vec<(u32, u8)> = all.collect();
     all.sort_unstable();
@@ -236,14 +236,14 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    fn folded(text: &str) -> String {
+    fn normalized(text: &str) -> String {
         let mut out = String::new();
         for c in text.chars() {
-            match fold(c) {
-                Folded::Same => out.push(c),
-                Folded::Nothing => {}
-                Folded::Ascii(byte) => out.push(char::from(byte)),
-                Folded::Several(text) => out.push_str(text),
+            match normalize_char(c) {
+                Normalized::Same => out.push(c),
+                Normalized::Removed => {}
+                Normalized::Ascii(byte) => out.push(char::from(byte)),
+                Normalized::Text(text) => out.push_str(text),
             }
         }
         out
@@ -266,14 +266,14 @@ mod tests {
     #[case::small_capitals("ɪɢɴᴏʀᴇ", "ignore")]
     #[case::other_scripts("日本語 עברית ß", "日本語 עברית ß")]
     fn normalize_maps_look_alikes_to_ascii(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(folded(text), expected);
+        assert_eq!(normalized(text), expected);
     }
 
     #[test]
     fn tables_are_sorted_and_complete() {
         assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
         assert!(ZEROS.windows(2).all(|pair| pair[0] + 10 <= pair[1]));
-        assert!(DISGUISES.windows(2).all(|pair| pair[0].0 < pair[1].0), "a disguise of two letters");
+        assert!(SORTED_LOOK_ALIKES.windows(2).all(|pair| pair[0].0 < pair[1].0), "a look-alike of two letters");
         assert_eq!((LATIN.len(), LATIN_ADDITIONAL.len()), (0x250 - 0xc0, 256));
     }
 
@@ -289,7 +289,7 @@ mod tests {
         assert!(digits.len() >= 750);
         for (place, digit) in digits.into_iter().enumerate() {
             let expected = char::from(b'0' + u8::try_from(place % 10).unwrap());
-            assert_eq!(folded(&digit.to_string()), expected.to_string(), "{digit:?}");
+            assert_eq!(normalized(&digit.to_string()), expected.to_string(), "{digit:?}");
         }
     }
 
@@ -301,29 +301,29 @@ mod tests {
         let fillers = "\u{115f}\u{1160}\u{3164}\u{ffa0}\u{2065}\u{fff0}\u{e0000}\u{e0fff}\u{1d159}";
         assert!(invisible.len() > 200 && marks.len() > 600);
         for c in invisible.into_iter().chain(marks).chain(fillers.chars()) {
-            assert_eq!(folded(&format!("a{c}b")), "ab", "{c:?}");
+            assert_eq!(normalized(&format!("a{c}b")), "ab", "{c:?}");
         }
     }
 
     #[test]
     fn normalize_maps_every_space_to_ascii() {
         for space in class(r"[\p{Zs}\p{Zl}\p{Zp}\u{85}]") {
-            assert_eq!(folded(&space.to_string()), " ", "{space:?}");
+            assert_eq!(normalized(&space.to_string()), " ", "{space:?}");
         }
     }
 
     #[test]
     fn normalize_keeps_vowel_signs_of_other_scripts() {
         for text in ["कुल", "ไม่", "தமிழ்"] {
-            assert_eq!(folded(text), text);
+            assert_eq!(normalized(text), text);
         }
     }
 
     #[test]
     fn normalize_is_idempotent() {
         for c in (0..=0x0010_ffff).filter_map(char::from_u32) {
-            let once = folded(c.encode_utf8(&mut [0; 4]));
-            assert_eq!(folded(&once), once, "{c:?}");
+            let once = normalized(c.encode_utf8(&mut [0; 4]));
+            assert_eq!(normalized(&once), once, "{c:?}");
         }
     }
 }
