@@ -1,4 +1,4 @@
-//! The disk as the journal uses it, so that tests can break it.
+//! The disk interface of the journal, which tests replace by a failing one.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -17,28 +17,28 @@ pub trait SegmentFile: fmt::Debug + Send + Sync {
     /// Writes all bytes at an offset.
     ///
     /// # Errors
-    /// The system's; part of the bytes may have been written.
+    /// The system's error; part of the bytes may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Fills a buffer from an offset.
     ///
     /// # Errors
-    /// The system's, and `UnexpectedEof`.
+    /// The system's error, or `UnexpectedEof`.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Returns when all that was written is on the disk (`fdatasync`).
+    /// Syncs all written data to the disk (`fdatasync`).
     ///
     /// # Errors
-    /// The system's. What was not synced may be lost without another error, so that the call is not to be repeated.
+    /// The system's error. Unsynced data may be lost without another error, so the call must not be repeated.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// Creates segment files.
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Creates a file whose blocks are all allocated, and syncs its name.
+    /// Creates a file with all blocks allocated, and syncs its name.
     ///
     /// # Errors
-    /// The system's: a full disk above all.
+    /// The system's error, for example a full disk.
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Arc<dyn SegmentFile>>;
 }
 
@@ -55,7 +55,7 @@ impl Disk for LocalDisk {
         match allocated {
             Ok(()) => Ok(Arc::new(LocalFile(file))),
             Err(error) => {
-                // A file that is not whole would be taken for a segment at the next attempt.
+                // An incomplete file would be taken for a segment at the next attempt.
                 std::fs::remove_file(path).ok();
                 Err(error)
             }
@@ -63,7 +63,7 @@ impl Disk for LocalDisk {
     }
 }
 
-/// Allocates the blocks of a file, by writing zeros where the file system cannot do it otherwise.
+/// Allocates the blocks of a file; writes zeros if the file system cannot allocate.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -79,7 +79,7 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the folder of a path: a name that was created, renamed or removed survives the loss of power.
+/// Syncs the parent folder of a path, so that a created, renamed or removed name survives a power failure.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -8,26 +8,26 @@ use thiserror::Error;
 /// An error of the journal.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// There is no room for the entry and for the ends of the calls in flight; nothing was written.
+    /// The entry and the ends of pending calls do not fit; no byte was written.
     #[error("the journal is full: {unfolded_bytes} bytes are not folded into the store, the limit is {max_bytes}")]
     Full {
         /// The bytes of unfolded entries and of reservations.
         unfolded_bytes: u64,
-        /// The bound.
+        /// The limit.
         max_bytes: u64,
     },
-    /// The payload is larger than an entry may be; nothing was written.
+    /// The payload exceeds the limit of an entry; no byte was written.
     #[error("a journal entry of {bytes} bytes is larger than {max_bytes}")]
     TooLarge {
         /// The size of the payload.
         bytes: usize,
-        /// The bound.
+        /// The limit.
         max_bytes: usize,
     },
-    /// The disk takes neither entries nor a new segment; nothing was taken in.
+    /// The disk accepts neither entries nor a new segment; the entry was rejected.
     #[error("the journal cannot be written: {0}")]
     Write(#[source] io::Error),
-    /// The entry stays in memory until the disk takes it.
+    /// The entry stays in memory until the disk accepts it.
     #[error("the journal entry {sequence} waits in memory for the disk: {source}")]
     Retained {
         /// The number of the entry.
@@ -35,10 +35,10 @@ pub enum JournalError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The entry was written and is not on the disk for certain.
+    /// The entry was written but may not be on the disk.
     #[error("the journal cannot be synced to the disk")]
     NotSynced,
-    /// The folder belongs to a live process.
+    /// The folder belongs to a running process.
     #[error("the journal folder {} is locked by a live process", .0.display())]
     Locked(PathBuf),
     /// The folder cannot be created, read or removed.

@@ -1,4 +1,4 @@
-//! Points at which a test ends the process. Without the feature `fault-points` they are nothing.
+//! Points at which a test kills the process. No-ops without the feature `fault-points`.
 
 #[cfg(feature = "fault-points")]
 mod hook {
@@ -6,7 +6,7 @@ mod hook {
 
     static HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
 
-    /// Calls a function with the name of each point that is reached from now on. The first call alone counts.
+    /// Sets a function that receives the name of each reached point. Only the first call has an effect.
     pub fn set_fault_hook(hook: fn(&'static str)) {
         HOOK.set(hook).ok();
     }

@@ -1,4 +1,4 @@
-//! The folder of one process: created whole, locked for as long as the process lives.
+//! The folder of one process: created completely, and locked for the lifetime of the process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,17 +11,17 @@ use crate::error::JournalError;
 use crate::fault_points::reach;
 
 const LOCK: &str = "lock";
-/// A folder under this prefix is not finished; without a lock it belongs to a start that died.
+/// The prefix of unfinished folders; an unlocked one belongs to a crashed start.
 const UNFINISHED: &str = ".new-";
 
-/// The lock of a journal folder. The system releases it when the process ends, however it ends.
+/// The lock of a journal folder. The system releases it when the process ends for any reason.
 #[derive(Debug)]
 pub struct FolderLock {
     path: PathBuf,
     _lock: File,
 }
 
-/// A journal folder whose process is gone; locked, so that one process recovers it.
+/// A locked journal folder of an ended process, so that only one process recovers it.
 #[derive(Debug)]
 pub struct OrphanFolder {
     /// The process that wrote it.
@@ -31,7 +31,7 @@ pub struct OrphanFolder {
 }
 
 impl FolderLock {
-    /// Creates the folder of a new process under a temporary name, lets `prepare` fill it, and gives it its name.
+    /// Creates the folder of a new process under a temporary name, lets `prepare` fill it, and renames it.
     pub(crate) fn create<T>(
         root: &Path,
         process: Uuid,
@@ -68,7 +68,7 @@ impl FolderLock {
     /// Locks an existing folder.
     ///
     /// # Errors
-    /// [`JournalError::Locked`] while another process has it.
+    /// [`JournalError::Locked`] while another process holds the lock.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(LOCK);
         let mut options = OpenOptions::new();
@@ -96,10 +96,10 @@ impl FolderLock {
     }
 }
 
-/// Locks and returns the folders whose processes are gone, and removes those of starts that died half-way.
+/// Locks and returns the folders of ended processes, and removes those of crashed starts.
 ///
 /// # Errors
-/// [`JournalError::Folder`]. A root that does not exist has no orphans.
+/// [`JournalError::Folder`]. A missing root has no orphans.
 pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -117,7 +117,7 @@ pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
             Ok(lock) if unfinished.is_some() => lock.remove()?,
             Ok(lock) => orphans.push(OrphanFolder { process, lock }),
             Err(JournalError::Locked(_)) => {}
-            // Since the folder was listed, its process finished and renamed it, or another process removed it.
+            // Since the listing, its process renamed it or another process removed it.
             Err(_) if !path.exists() => {}
             Err(error) => return Err(error),
         }
@@ -126,10 +126,10 @@ pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
     Ok(orphans)
 }
 
-/// The folders that living processes have locked, with their processes.
+/// Returns the folders that running processes have locked, with their processes.
 ///
 /// # Errors
-/// [`JournalError::Folder`]. A root that does not exist has none.
+/// [`JournalError::Folder`]. A missing root has none.
 pub(crate) fn find_live(root: &Path) -> Result<Vec<(Uuid, PathBuf)>, JournalError> {
     if !root.exists() {
         return Ok(Vec::new());
@@ -147,7 +147,7 @@ pub(crate) fn find_live(root: &Path) -> Result<Vec<(Uuid, PathBuf)>, JournalErro
     Ok(live)
 }
 
-/// Locks the root for a moment: a folder is created and locked before another process looks for orphans.
+/// Locks the root briefly, so that no other process looks for orphans between the creation of a folder and its lock.
 fn lock_root(root: &Path) -> Result<File, JournalError> {
     let path = root.join(LOCK);
     let mut options = OpenOptions::new();

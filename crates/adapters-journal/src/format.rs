@@ -1,4 +1,4 @@
-//! The bytes of a segment: a header, then entries until the first zero length.
+//! The binary format of a segment: a header, then entries until the first zero length.
 //!
 //! | header | bytes | | entry | bytes |
 //! |---|---|---|---|---|
@@ -10,17 +10,17 @@
 //! | boot id | 16 | | | |
 //! | CRC-32C | 4 | | | |
 //!
-//! Numbers are little-endian. The checksum of an entry begins with the process id, so that the bytes of another process
-//! in a reused block of the disk are never an entry.
+//! Numbers are little-endian. The checksum of an entry begins with the process id, so that bytes of another process in
+//! a reused disk block are never an entry.
 
 use uuid::Uuid;
 
 const MAGIC: [u8; 8] = *b"TGJOURNL";
-/// Raised with every change of the format and of the payloads, so that segments of another version are quarantined.
+/// Increased with every change of the format or the payloads, so that segments of another version are quarantined.
 pub(crate) const VERSION: u32 = 3;
 pub(crate) const HEADER_BYTES: usize = 72;
 pub(crate) const ENTRY_HEADER_BYTES: usize = 17;
-/// The largest payload that is looked for; settings bound what is written far below.
+/// The largest payload that readers accept; settings limit writers to far less.
 pub(crate) const MAX_READ_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// The ids in the header of every segment.
@@ -30,14 +30,14 @@ pub struct Origin {
     pub store: Uuid,
     /// The process that wrote the segment.
     pub process: Uuid,
-    /// The boot of the machine during which it was written. Without a loss of power everything written is readable.
+    /// The boot of the machine. Without a power failure every written entry of the boot is readable.
     pub boot: Uuid,
 }
 
 /// One entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its number: one more than that of the entry before.
+    /// The sequence number: one more than that of the previous entry.
     pub sequence: u64,
     /// The kind of the payload; never 0.
     pub kind: u8,
@@ -52,12 +52,12 @@ pub(crate) struct Header {
     pub origin: Origin,
 }
 
-/// The reason why the header of a segment cannot be used.
+/// The reason for an unusable segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
     /// Not a segment, or a damaged header.
     Damaged,
-    /// Written by another version of the format.
+    /// Written in another version of the format.
     Version(u32),
 }
 
@@ -80,7 +80,7 @@ impl Header {
         if bytes[..8] != MAGIC {
             return Err(HeaderFault::Damaged);
         }
-        // Another version may have another header, so its checksum is not read.
+        // Another version may have another header, so its checksum is not verified.
         let version = u32::from_le_bytes(array(&bytes[8..]));
         if version != VERSION {
             return Err(HeaderFault::Version(version));
@@ -94,7 +94,7 @@ impl Header {
     }
 }
 
-/// Appends the bytes of an entry to a buffer.
+/// Appends an encoded entry to a buffer.
 pub(crate) fn encode_entry(process: Uuid, entry: Entry<'_>, buffer: &mut Vec<u8>) {
     let length = u32::try_from(entry.payload.len()).unwrap_or(u32::MAX);
     buffer.extend_from_slice(&length.to_le_bytes());
@@ -104,12 +104,12 @@ pub(crate) fn encode_entry(process: Uuid, entry: Entry<'_>, buffer: &mut Vec<u8>
     buffer.extend_from_slice(entry.payload);
 }
 
-/// The size of an entry in a segment.
+/// Returns the size of an entry in a segment.
 pub(crate) fn entry_bytes(payload: usize) -> usize {
     ENTRY_HEADER_BYTES + payload
 }
 
-/// The header of an entry, which may be damaged.
+/// The header of an entry, not yet verified.
 pub(crate) struct EntryHeader {
     pub(crate) length: usize,
     pub(crate) checksum: u32,
@@ -117,7 +117,7 @@ pub(crate) struct EntryHeader {
     pub(crate) kind: u8,
 }
 
-/// Reads the header of an entry at the beginning of some bytes, if it may be one.
+/// Reads the header of a possible entry at the beginning of some bytes.
 pub(crate) fn read_entry_header(bytes: &[u8], max_payload: usize) -> Option<EntryHeader> {
     let header: &[u8; ENTRY_HEADER_BYTES] = bytes.first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(array(&header[..]))).ok()?;
@@ -130,7 +130,7 @@ pub(crate) fn read_entry_header(bytes: &[u8], max_payload: usize) -> Option<Entr
     })
 }
 
-/// Reads the entry at the beginning of some bytes, if there is a whole one whose checksum holds.
+/// Reads a complete entry with a valid checksum at the beginning of some bytes.
 pub(crate) fn decode_entry(process: Uuid, bytes: &[u8], max_payload: usize) -> Option<Entry<'_>> {
     let header = read_entry_header(bytes, max_payload)?;
     let payload = bytes[ENTRY_HEADER_BYTES..].get(..header.length)?;
@@ -143,7 +143,7 @@ fn checksum(process: Uuid, entry: Entry<'_>) -> u32 {
     crc32c::crc32c_append(before, entry.payload)
 }
 
-/// The checksum of everything in an entry but its payload, which comes last.
+/// Returns the checksum of an entry without its payload, which comes last.
 pub(crate) fn checksum_before_payload(process: Uuid, sequence: u64, kind: u8, length: usize) -> u32 {
     let mut checksum = crc32c::crc32c(process.as_bytes());
     checksum = crc32c::crc32c_append(checksum, &sequence.to_le_bytes());
@@ -151,7 +151,7 @@ pub(crate) fn checksum_before_payload(process: Uuid, sequence: u64, kind: u8, le
     crc32c::crc32c_append(checksum, &u64::try_from(length).unwrap_or(u64::MAX).to_le_bytes())
 }
 
-/// The first `N` bytes; zeros where there are fewer, which callers rule out.
+/// Returns the first `N` bytes; zeros if there are fewer, which callers exclude.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }

@@ -1,4 +1,4 @@
-//! A door for fuzzing to the format of segments and to their reader. Built with `--cfg fuzzing` alone.
+//! Access for fuzzing to the segment format and its reader. Built only with `--cfg fuzzing`.
 
 use std::path::PathBuf;
 
@@ -24,12 +24,12 @@ pub enum SegmentOrigin {
     OtherVersion,
 }
 
-/// Writes what is read by [`read`].
+/// Writes input for [`read`].
 #[derive(Debug)]
 pub struct SegmentWriter;
 
 impl SegmentWriter {
-    /// The header of a segment.
+    /// Returns the header of a segment.
     pub fn header(number: u64, origin: SegmentOrigin) -> Vec<u8> {
         let other = Uuid::from_u128(9);
         let mut ids = Origin { store: STORE, process: PROCESS, boot: Uuid::from_u128(3) };
@@ -51,7 +51,7 @@ impl SegmentWriter {
     }
 }
 
-/// Reads segments: the number, kind and payload of each entry, and the report.
+/// Reads segments and returns the number, kind and payload of each entry, and the report.
 pub fn read(segments: &[Vec<u8>]) -> (Vec<(u64, u8, Vec<u8>)>, ReadReport) {
     let mut entries = Vec::new();
     let files = segments.iter().zip(1..).map(|(bytes, number)| Ok((PathBuf::from(format!("{number}")), bytes.clone())));

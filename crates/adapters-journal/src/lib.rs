@@ -1,7 +1,7 @@
 //! The append-only journal of one process: segment files in a folder that the process locks.
 //!
-//! An entry is one `write`; a thread of its own syncs what was written. Readers find every entry whose checksum holds,
-//! name what is missing between them, and cut a torn end. The payload of an entry is the caller's.
+//! An entry is one `write`; a separate thread syncs. Readers return every entry with a valid checksum, report gaps
+//! between them, and cut off a torn end. The payload of an entry is opaque.
 
 mod disk;
 mod error;

@@ -10,8 +10,8 @@ use crate::error::JournalError;
 use crate::fault_points::reach;
 use crate::reader::Gap;
 
-/// Copies the bytes of gaps into a folder, one file each, and returns the files. A copy that exists is left alone, so
-/// that a recovery that is repeated adds nothing.
+/// Copies the bytes of gaps into a folder, one file each, and returns the files. Existing copies are kept, so that a
+/// repeated recovery adds no files.
 ///
 /// # Errors
 /// [`JournalError::Folder`].
@@ -36,7 +36,7 @@ pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Resu
             sync_parent(&path)
         });
         if let Err(error) = copied {
-            // Half a copy would be taken for a whole one by the next recovery.
+            // The next recovery would take a partial copy for a complete one.
             fs::remove_file(&path).ok();
             return Err(JournalError::folder(path)(error));
         }

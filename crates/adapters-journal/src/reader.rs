@@ -1,4 +1,4 @@
-//! Reads a folder: every entry with a valid checksum, in order, each once, and the gaps between them.
+//! The reader of a folder: every entry with a valid checksum, once and in order, and the gaps between them.
 
 use std::fs;
 use std::ops::Range;
@@ -15,17 +15,17 @@ use crate::segment::list_segments;
 /// The result of reading a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadReport {
-    /// The entries that were visited.
+    /// The number of visited entries.
     pub entries: u64,
-    /// The number of the first.
+    /// The number of the first entry.
     pub first_sequence: Option<u64>,
-    /// The number of the last.
+    /// The number of the last entry.
     pub last_sequence: Option<u64>,
     /// The missing and unreadable parts.
     pub gaps: Vec<Gap>,
-    /// The bytes of a torn end: a write that the death of the process or of the machine cut off.
+    /// The bytes of a torn end: a write that was cut off by the end of the process or the machine.
     pub torn_bytes: u64,
-    /// The boots of the machine during which segments were written.
+    /// The boots of the machine in which segments were written.
     pub boots: Vec<Uuid>,
 }
 
@@ -34,18 +34,18 @@ pub struct ReadReport {
 pub struct Gap {
     /// The reason.
     pub reason: GapReason,
-    /// The sequence numbers that are missing; empty where none is known to be.
+    /// The missing sequence numbers; empty if none is known to be missing.
     pub sequences: Range<u64>,
-    /// The damaged bytes: a segment file and offsets in it. `None` where a segment is missing.
+    /// The damaged bytes: a segment file and offsets. `None` for a missing segment.
     pub bytes: Option<(PathBuf, Range<u64>)>,
 }
 
 /// The reason why a part of a journal cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapReason {
-    /// Bytes that are no entry lie before an entry.
+    /// Bytes before an entry are not an entry.
     Damaged,
-    /// Numbers are missing, and no damaged bytes lie where they were.
+    /// Numbers are missing, and there are no damaged bytes in their place.
     Missing,
     /// The segment was written for another store.
     ForeignStore(Uuid),
@@ -70,7 +70,7 @@ pub fn read_folder<E: From<JournalError>>(
     read_segments(store, process, segments.into_iter().map(read), visit)
 }
 
-/// Reads segments in their order, each with its path.
+/// Reads segments in order, each with its path.
 pub(crate) fn read_segments<E: From<JournalError>>(
     store: Uuid,
     process: Uuid,
@@ -91,11 +91,10 @@ pub(crate) fn read_segments<E: From<JournalError>>(
     Ok(reader.report)
 }
 
-/// The number of the last entry of a process whose journal is being written; 0 before the first. Reads the newest
-/// segments alone.
+/// Returns the number of the last entry of a running process; 0 before the first. Reads only the newest segments.
 ///
 /// # Errors
-/// [`JournalError::Folder`] where a file cannot be read.
+/// [`JournalError::Folder`] if a file cannot be read.
 pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result<u64, JournalError> {
     let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
     for (_, path) in segments.iter().rev() {
@@ -111,8 +110,8 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
     Ok(0)
 }
 
-/// Gives back the space that was allocated behind the last bytes of a folder's segments. Their times stay, by which
-/// they are removed.
+/// Frees the space that is allocated behind the last bytes of a folder's segments. Keeps their modification times,
+/// which determine their removal.
 ///
 /// # Errors
 /// [`JournalError::Folder`].
@@ -135,7 +134,7 @@ pub(crate) fn trim_folder(folder: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Reads a segment without the zeros that were allocated behind its last byte.
+/// Reads a segment without the allocated zeros behind its last byte.
 fn read_written(path: &Path) -> Result<Vec<u8>, JournalError> {
     const PAGE: usize = 4096;
     let mut bytes = fs::read(path).map_err(JournalError::folder(path))?;
@@ -153,7 +152,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Decides by its header whether a segment is read.
+    /// Returns whether a segment is read, according to its header.
     fn accepts(&mut self, store: Uuid, path: &Path, bytes: &[u8]) -> bool {
         let reason = match Header::decode(bytes) {
             Ok(header) if header.origin.process != self.process => GapReason::ForeignProcess(header.origin.process),
@@ -165,9 +164,9 @@ impl Reader {
                 return true;
             }
             Err(HeaderFault::Version(version)) => GapReason::Version(version),
-            // Allocated, and not finished: entries are written once the whole header is on the disk.
+            // Allocated but unfinished: entries are written only after the whole header is on the disk.
             Err(HeaderFault::Damaged) if bytes.iter().skip(HEADER_BYTES).all(|byte| *byte == 0) => return false,
-            // Entries prove by their checksums that they are of this process.
+            // The checksums of entries prove that they belong to this process.
             Err(HeaderFault::Damaged) => {
                 let range = 0..HEADER_BYTES.min(bytes.len()) as u64;
                 self.gap(GapReason::Damaged, 0..0, Some((path.to_owned(), range)));
@@ -201,8 +200,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Finds the entry at an offset or, where the bytes there are none, the next one with a higher number. From the first
-    /// damaged bytes of a segment on, `search` reads all of its entries.
+    /// Finds the entry at an offset or, in damaged bytes, the next one with a higher number. After the first damaged
+    /// bytes of a segment, `search` reads all of its entries.
     fn next_entry<'a>(
         &self,
         bytes: &'a [u8],
@@ -213,7 +212,7 @@ impl Reader {
             None => bytes.get(offset..).and_then(|rest| decode_entry(self.process, rest, MAX_READ_PAYLOAD_BYTES)),
             Some(search) => search.decode(offset),
         };
-        // An entry that was written again after a failed sync is known already; the reader goes past it.
+        // An entry that was rewritten after a failed sync is known already and is skipped.
         if let Some(entry) = entry {
             return Some((offset, entry));
         }
@@ -221,7 +220,7 @@ impl Reader {
         search.get_or_insert_with(|| EntrySearch::new(self.process, bytes)).find(offset + 1, last)
     }
 
-    /// Remembers bytes that are no entry, without the zeros behind them.
+    /// Remembers bytes that are not an entry, without the zeros behind them.
     fn note_unread(&mut self, path: &Path, bytes: &[u8], range: Range<usize>) {
         let written = bytes[range.clone()].iter().rposition(|byte| *byte != 0);
         if let Some(last) = written {
@@ -233,7 +232,7 @@ impl Reader {
     fn note_sequence(&mut self, sequence: u64) {
         let unread = self.unread.take();
         let Some(last) = self.report.last_sequence else {
-            // The caller knows with which number the folder begins: folded segments are removed.
+            // The first number may be any, because folded segments are removed.
             if unread.is_some() {
                 self.gap(GapReason::Damaged, 0..0, unread);
             }
@@ -264,7 +263,7 @@ mod tests {
         let mut damaged = Vec::new();
         for sequence in 1..=200 {
             let start = bytes.len();
-            // Payloads of 0 to 1,194 bytes, so that borders of the search's steps lie everywhere.
+            // Payloads of 0 to 1,194 bytes, so that every alignment with the search's steps occurs.
             let payload = vec![0x5a; usize::try_from(sequence % 200).unwrap() * 6];
             encode_entry(id(2), Entry { sequence, kind: 1, payload: &payload }, &mut bytes);
             if sequence % 3 == 0 {

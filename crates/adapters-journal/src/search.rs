@@ -1,26 +1,26 @@
-//! Finds the next entry behind damaged bytes, in a time that grows with the bytes and not with their square.
+//! The search for the next entry behind damaged bytes, in linear time.
 
 use uuid::Uuid;
 
 use crate::format::{ENTRY_HEADER_BYTES, Entry, MAX_READ_PAYLOAD_BYTES, checksum_before_payload, read_entry_header};
 
-/// The distance of the known checksums, in bytes.
+/// The distance of the precomputed checksums, in bytes.
 const STEP: usize = 256;
-/// The farthest jump of the sequence across damaged bytes that is believed.
+/// The largest plausible jump of the sequence across damaged bytes.
 const MAX_JUMP: u64 = 1 << 32;
 
 /// A search in one segment.
 ///
-/// Any bytes may look like the header of an entry of any length, so that a checksum is not computed over the payload of
-/// each: it follows from the checksums of the segment's beginnings up to the payload and up to its end, of which every
-/// 256th is known.
+/// Any bytes may look like the header of an entry of any length, so computing a checksum over each payload would take
+/// quadratic time. Instead, the checksum of a payload follows from the checksums of the segment up to its start and up
+/// to its end, of which every 256th is precomputed.
 pub(crate) struct EntrySearch<'a> {
     process: Uuid,
     bytes: &'a [u8],
     /// The checksums of the first 0, 256, 512, … bytes.
     beginnings: Vec<u32>,
     shifts: Shifts,
-    /// The bytes and the multiplications that checksums took.
+    /// The processed bytes and multiplications.
     steps: u64,
 }
 
@@ -37,20 +37,20 @@ impl<'a> EntrySearch<'a> {
         Self { process, bytes, beginnings, shifts: Shifts::new(), steps: bytes.len() as u64 }
     }
 
-    /// Reads the entry at an offset, if there is a whole one whose checksum holds.
+    /// Reads a complete entry with a valid checksum at an offset.
     pub(crate) fn decode(&mut self, at: usize) -> Option<Entry<'a>> {
         let header = read_entry_header(self.bytes.get(at..)?, MAX_READ_PAYLOAD_BYTES)?;
         let start = at + ENTRY_HEADER_BYTES;
         let end = start.checked_add(header.length).filter(|end| *end <= self.bytes.len())?;
         let before = checksum_before_payload(self.process, header.sequence, header.kind, header.length);
-        // The checksum of joined bytes is that of the first part, shifted by the length of the second, and that of the
-        // second; and so is that of the segment up to the payload's end.
+        // The checksum of a concatenation is that of the first part, shifted by the length of the second, XOR that of
+        // the second. This applies to the segment up to the payload's end, too.
         let (to_start, to_end) = (self.beginning(start), self.beginning(end));
         let is_whole = self.shift(before ^ to_start, header.length) ^ to_end == header.checksum;
         is_whole.then(|| Entry { sequence: header.sequence, kind: header.kind, payload: &self.bytes[start..end] })
     }
 
-    /// Finds the first entry at an offset or behind it with a higher number than `last`.
+    /// Finds the first entry at or behind an offset with a higher number than `last`.
     pub(crate) fn find(&mut self, from: usize, last: u64) -> Option<(usize, Entry<'a>)> {
         (from..self.bytes.len()).find_map(|at| {
             let sequence = u64::from_le_bytes(*self.bytes.get(at + 8..)?.first_chunk()?);
@@ -61,7 +61,7 @@ impl<'a> EntrySearch<'a> {
         })
     }
 
-    /// The checksum of the first bytes of the segment.
+    /// Returns the checksum of the first bytes of the segment.
     fn beginning(&mut self, length: usize) -> u32 {
         let known = length / STEP;
         let rest = &self.bytes[known * STEP..length];
@@ -75,7 +75,7 @@ impl<'a> EntrySearch<'a> {
     }
 }
 
-/// Shifts checksums: the checksum of some bytes becomes their part in that of longer bytes that begin with them.
+/// Shifts checksums: converts the checksum of some bytes to its part in that of longer bytes with the same beginning.
 struct Shifts {
     /// The factors for 1, 2, 4, … bytes.
     factors: [u32; usize::BITS as usize],
@@ -83,7 +83,7 @@ struct Shifts {
 
 impl Shifts {
     fn new() -> Self {
-        // Eight bits: the polynomial x to the eighth, the lowest power at the highest bit.
+        // Eight bits: the polynomial x^8, with the lowest power in the highest bit.
         let mut factor = 1 << 23;
         let factors = std::array::from_fn(|_| {
             let next = multiply(factor, factor);
@@ -98,7 +98,7 @@ impl Shifts {
     }
 }
 
-/// Multiplies two polynomials over two elements, modulo that of CRC-32C.
+/// Multiplies two polynomials over GF(2), modulo that of CRC-32C.
 fn multiply(left: u32, mut right: u32) -> u32 {
     /// The polynomial, the lowest power at the highest bit.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -127,7 +127,7 @@ mod tests {
         bytes
     }
 
-    /// A segment of headers that promise payloads of half of it, and of which none is an entry.
+    /// Returns a segment of false headers that claim payloads of half the segment.
     fn hostile(length: u32) -> Vec<u8> {
         let mut header = Vec::new();
         header.extend_from_slice(&length.to_le_bytes());
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn find_takes_a_bounded_number_of_steps_in_hostile_bytes() {
-        // Each of a million headers would have its eight million bytes read.
+        // A naive reader would read eight million bytes for each of a million headers.
         let mut bytes = hostile(8 << 20);
         let mut search = EntrySearch::new(PROCESS, &bytes);
         assert_eq!(search.find(0, 6), None);
@@ -148,7 +148,7 @@ mod tests {
         let most = SEGMENT as u64 + headers * (2 * STEP as u64 + 24);
         assert!(search.steps <= most, "{} steps of {most}", search.steps);
 
-        // And the entry behind all of them is found.
+        // The entry behind all of them is found.
         let last = entry(9, b"the end");
         let at = SEGMENT - last.len();
         bytes[at..].copy_from_slice(&last);
@@ -184,7 +184,7 @@ mod tests {
             prop_assert_eq!(joined, crc32c::crc32c(&[first, second].concat()));
         }
 
-        /// At every offset the search reads what reading the whole payload does, damaged or not.
+        /// At every offset the search agrees with reading the whole payload, damaged or not.
         #[test]
         fn decode_agrees_with_reading_the_payload(
             before in proptest::collection::vec(any::<u8>(), 0..600),

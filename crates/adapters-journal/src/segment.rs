@@ -1,4 +1,4 @@
-//! One segment file that is written.
+//! A segment file for writing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::format::{HEADER_BYTES, Header, Origin};
 
 const EXTENSION: &str = "segment";
 
-/// A segment that is written at its end.
+/// A segment that is appended to.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Creates a segment with all its blocks and a synced header.
+    /// Creates a segment with all blocks allocated and a synced header.
     pub(crate) fn create(
         disk: &dyn Disk,
         folder: &Path,
@@ -37,17 +37,17 @@ impl Segment {
         Ok(Self { number, file, end: HEADER_BYTES as u64, capacity })
     }
 
-    /// True until the first entry is written.
+    /// Returns true until the first entry is written.
     pub(crate) fn is_empty(&self) -> bool {
         self.end == HEADER_BYTES as u64
     }
 
-    /// The bytes that still fit.
+    /// Returns the remaining bytes.
     pub(crate) fn room(&self) -> u64 {
         self.capacity - self.end
     }
 
-    /// Writes bytes behind the last ones and returns their offset. A write that fails is repeated once at its offset.
+    /// Appends bytes and returns their offset. A failed write is repeated once at the same offset.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let offset = self.end;
         if bytes.len() as u64 > self.room() {
@@ -59,12 +59,12 @@ impl Segment {
     }
 }
 
-/// The path of a segment.
+/// Returns the path of a segment.
 pub(crate) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:016}.{EXTENSION}"))
 }
 
-/// The segments of a folder, by number.
+/// Returns the segments of a folder, by number.
 pub(crate) fn list_segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut segments = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -5,17 +5,17 @@ use std::time::Duration;
 /// The settings of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalSettings {
-    /// The size of a segment file, in bytes. Allocated in one piece, ahead of its use.
+    /// The size of a segment file, in bytes. Allocated ahead of its use.
     pub segment_bytes: u64,
-    /// The largest payload of one entry, in bytes. At least four of them fit into a segment.
+    /// The largest payload of an entry, in bytes. At least four of them must fit into a segment.
     pub max_payload_bytes: usize,
     /// The longest time from a write to its sync. `None` leaves syncs to [`crate::Journal::sync`].
     pub sync_interval: Option<Duration>,
-    /// The rest after a failed sync. Each retry writes the unsynced entries to a new segment.
+    /// The pause after a failed sync. Each retry writes the unsynced entries to a new segment.
     pub sync_retry: Duration,
-    /// The most bytes of unfolded entries that stay in memory; older ones are read from the disk.
+    /// The limit of unfolded entries in memory, in bytes; older ones are read from the disk.
     pub max_memory_bytes: usize,
-    /// The most bytes of unfolded entries on the disk; beyond it no new reservation is granted.
+    /// The limit of unfolded entries on the disk, in bytes; beyond it no new reservation is granted.
     pub max_unfolded_bytes: u64,
 }
 

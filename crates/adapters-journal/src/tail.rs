@@ -1,4 +1,4 @@
-//! The unfolded entries of the living process: the newest in memory, the rest by their place on the disk.
+//! The unfolded entries of the running process: the newest in memory, the others by position on the disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +9,7 @@ use crate::disk::SegmentFile;
 /// An unfolded entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEntry {
-    /// Its number.
+    /// The sequence number.
     pub sequence: u64,
     /// The kind of the payload.
     pub kind: u8,
@@ -23,7 +23,7 @@ pub(crate) struct TailEntry {
     pub(crate) kind: u8,
     /// The size of the payload.
     pub(crate) length: usize,
-    /// `None` only for an entry that is synced.
+    /// `None` only for synced entries.
     pub(crate) payload: Option<Arc<[u8]>>,
     /// `None` until it is written.
     pub(crate) place: Option<Place>,
@@ -41,10 +41,10 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     entries: VecDeque<TailEntry>,
-    /// How many entries at the front have no payload in memory.
+    /// The number of entries at the front without a payload in memory.
     evicted: usize,
     memory_bytes: usize,
-    /// The bytes of all entries.
+    /// The size of all entries.
     bytes: u64,
 }
 
@@ -55,7 +55,7 @@ impl Tail {
         self.entries.push_back(entry);
     }
 
-    /// The bytes of all unfolded payloads.
+    /// Returns the size of all unfolded payloads.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -64,9 +64,9 @@ impl Tail {
         self.entries.len()
     }
 
-    /// The entries that are not written, in order.
+    /// Returns the unwritten entries, in order.
     pub(crate) fn unwritten(&mut self) -> impl Iterator<Item = &mut TailEntry> {
-        // They are the last ones: an entry is written only after those before it.
+        // They are at the end: entries are written in order.
         let first = self.entries.partition_point(|entry| entry.place.is_some());
         self.entries.range_mut(first..)
     }
@@ -75,7 +75,7 @@ impl Tail {
         self.entries.back().is_some_and(|entry| entry.place.is_none())
     }
 
-    /// Marks the entries above a number as not written.
+    /// Marks the entries above a number as unwritten.
     pub(crate) fn forget_places_after(&mut self, sequence: u64) {
         let first = self.entries.partition_point(|entry| entry.sequence <= sequence);
         for entry in self.entries.range_mut(first..) {
@@ -107,12 +107,12 @@ impl Tail {
         }
     }
 
-    /// The segment that the oldest unfolded entry lies in.
+    /// Returns the segment of the oldest unfolded entry.
     pub(crate) fn first_segment(&self) -> Option<u64> {
         self.entries.front().and_then(|entry| entry.place.as_ref()).map(|place| place.segment)
     }
 
-    /// The next synced entries, to be loaded outside of the lock; at least one if there is any.
+    /// Returns the next synced entries, at least one if there is any. They are loaded outside the lock.
     pub(crate) fn batch(&self, synced: u64, max_entries: usize, max_bytes: usize) -> Vec<Unloaded> {
         let mut bytes = 0;
         let mut batch = Vec::new();
@@ -124,7 +124,7 @@ impl Tail {
             let content = match (&entry.payload, &entry.place) {
                 (Some(payload), _) => Content::Memory(Arc::clone(payload)),
                 (None, Some(place)) => Content::Disk(place.clone(), entry.length),
-                // Only a written entry is evicted.
+                // Only written entries are evicted.
                 (None, None) => break,
             };
             batch.push(Unloaded { sequence: entry.sequence, kind: entry.kind, content });

@@ -1,4 +1,4 @@
-//! The journal as the domain's port.
+//! The journal as a port of the domain.
 
 use std::error::Error;
 use std::fs;
@@ -24,20 +24,20 @@ use crate::writer::{Journal, JournalPorts};
 
 /// The folder for unreadable parts of journals, beside the folders of processes.
 const QUARANTINE: &str = "quarantine";
-/// The identity of the running machine since its start.
+/// The id of the current boot of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// When an appended entry is durable enough for an answer.
+/// The durability of an appended entry before the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Once it is written: the death of the process does not lose it.
+    /// Written: the entry survives the end of the process.
     #[default]
     Written,
-    /// Once it is synced: the loss of power does not lose it.
+    /// Synced: the entry survives a power failure.
     Synced,
 }
 
-/// The journal of the living process as the domain's port.
+/// The journal of the running process as a port of the domain.
 pub struct LocalJournal {
     journal: Journal,
     process: ProcessId,
@@ -46,14 +46,14 @@ pub struct LocalJournal {
     keep: Duration,
 }
 
-/// The settings of a [`LocalJournal`] beside those of its files.
+/// The settings of a [`LocalJournal`] besides those of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalJournalSettings {
     /// The identity of the store that the journal is folded into.
     pub store: Uuid,
-    /// When an entry is durable enough for an answer.
+    /// The durability of an entry before the answer.
     pub durability: Durability,
-    /// For how long folded segments are kept.
+    /// The time for which folded segments are kept.
     pub keep: Duration,
 }
 
@@ -75,7 +75,7 @@ impl LocalJournal {
         Ok(Self { journal, process, durability: local.durability, max_bytes, keep: local.keep })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         self.journal.folder()
     }
@@ -83,7 +83,7 @@ impl LocalJournal {
     /// Syncs all written entries. Blocks.
     ///
     /// # Errors
-    /// As [`Journal::sync`].
+    /// Those of [`Journal::sync`].
     pub fn sync(&self) -> Result<(), JournalError> {
         self.journal.sync()
     }
@@ -145,7 +145,7 @@ impl UsageJournal for LocalJournal {
     }
 }
 
-/// The journals of dead processes below a folder.
+/// The journals of ended processes below a folder.
 #[derive(Debug, Clone)]
 pub struct LocalJournals {
     root: PathBuf,
@@ -154,14 +154,14 @@ pub struct LocalJournals {
 }
 
 impl LocalJournals {
-    /// The journals below `root` that were written for a store. Recovered ones are kept for `keep`.
+    /// Returns the journals below `root` that were written for a store. Recovered ones are kept for `keep`.
     pub fn new(root: impl Into<PathBuf>, store: Uuid, keep: Duration) -> Self {
         Self { root: root.into(), store, keep }
     }
 }
 
 impl LocalJournals {
-    /// The living processes of this machine that write journals, each with the number of its last entry.
+    /// Returns the running processes of this machine with journals, each with the number of its last entry.
     ///
     /// # Errors
     /// [`JournalError::Folder`].
@@ -186,7 +186,7 @@ impl OrphanedJournals for LocalJournals {
     }
 }
 
-/// A locked journal of a dead process.
+/// A locked journal of an ended process.
 struct LocalOrphan {
     folder: OrphanFolder,
     journals: LocalJournals,
@@ -205,7 +205,7 @@ impl LocalOrphan {
         })
     }
 
-    /// The time of the last write to any file.
+    /// Returns the time of the last write to any file.
     fn last_write(&self) -> Result<SystemTime, JournalError> {
         let mut newest = SystemTime::UNIX_EPOCH;
         for file in fs::read_dir(self.path()).map_err(JournalError::folder(self.path()))? {
@@ -284,7 +284,7 @@ fn port_error(error: JournalError) -> UsageJournalError {
     }
 }
 
-/// The identity of the machine since its start. A system without one counts as started anew every time.
+/// Returns the boot id of the machine. Without one, every start counts as a new boot.
 fn boot_id() -> Uuid {
     let found = fs::read_to_string(BOOT_ID).ok().and_then(|text| Uuid::parse_str(text.trim()).ok());
     found.unwrap_or_else(|| Uuid::from_u128(std::process::id().into()))

@@ -1,4 +1,4 @@
-//! Appends to the journal of the living process.
+//! The writer of the journal of the running process.
 
 mod chain;
 mod state;
@@ -23,7 +23,7 @@ use crate::format::{Origin, entry_bytes};
 use crate::settings::JournalSettings;
 use crate::tail::StoredEntry;
 
-/// The journal of the living process. Its folder stays locked until the journal is dropped.
+/// The journal of the running process. Its folder stays locked until the journal is dropped.
 pub struct Journal {
     shared: Arc<Shared>,
     // Dropped in this order: the threads end before the lock is released.
@@ -34,26 +34,26 @@ pub struct Journal {
 /// The ports of a journal.
 #[derive(Clone)]
 pub struct JournalPorts {
-    /// Creates the segment files.
+    /// Creates segment files.
     pub disk: Arc<dyn Disk>,
-    /// Its monotonic time tells for how long a segment was kept.
+    /// Its monotonic time measures the age of segments.
     pub clock: Arc<dyn Clock>,
 }
 
 /// The status of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalStatus {
-    /// Entries that are not folded.
+    /// The number of unfolded entries.
     pub unfolded_entries: usize,
-    /// The bytes of their payloads.
+    /// The size of their payloads, in bytes.
     pub unfolded_bytes: u64,
-    /// The bytes that are kept free for the ends of calls in flight.
+    /// The bytes reserved for the ends of pending calls.
     pub reserved_bytes: u64,
     /// The number of the last entry; 0 before the first.
     pub last_sequence: u64,
-    /// The number up to which everything is on the disk.
+    /// The number up to which all entries are synced.
     pub synced_sequence: u64,
-    /// False while entries wait in memory because the disk takes none.
+    /// False while entries wait in memory because the disk rejects writes.
     pub is_writable: bool,
 }
 
@@ -62,7 +62,7 @@ struct Shared {
     segments: Segments,
     settings: JournalSettings,
     synced: watch::Sender<u64>,
-    /// One sync at a time.
+    /// Serialises syncs.
     syncing: Mutex<()>,
     /// Wakes the thread that allocates segments.
     rotated: Condvar,
@@ -100,18 +100,18 @@ impl Journal {
         Ok(Self { shared, threads, lock })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         self.lock.path()
     }
 
-    /// Appends an entry and keeps `reserve` bytes of payload free for the entry that will end its call, so that a full
-    /// disk never comes between an answer and its charge. With 0 nothing is kept: the end of the call is reserved already.
+    /// Appends an entry and reserves `reserve` bytes of payload for the entry that will end its call, so that a full
+    /// disk never prevents the charge of an answer. With 0 no bytes are reserved: the call has its reservation already.
     ///
     /// # Errors
     /// [`JournalError::Full`], [`JournalError::TooLarge`] and, while earlier entries wait for the disk,
-    /// [`JournalError::Write`]: nothing was taken in. [`JournalError::Retained`]: the entry was taken in and could not
-    /// be written; it will be, so that the caller appends the end of the call at once.
+    /// [`JournalError::Write`]: the entry was rejected. [`JournalError::Retained`]: the entry was accepted and will be
+    /// written later, so the caller must append the end of the call at once.
     pub fn append_and_reserve(&self, kind: u8, payload: &[u8], reserve: usize) -> Result<u64, JournalError> {
         self.check_size(payload.len().max(reserve))?;
         let shared = &*self.shared;
@@ -123,10 +123,11 @@ impl Journal {
         shared.write(&mut state, kind, payload)
     }
 
-    /// Appends an entry for which `reserved` bytes of payload were kept free. They are free again.
+    /// Appends an entry with a reservation of `reserved` bytes of payload, which is released.
     ///
     /// # Errors
-    /// [`JournalError::TooLarge`]: nothing was taken in. [`JournalError::Retained`]: as above.
+    /// [`JournalError::TooLarge`]: the entry was rejected. [`JournalError::Retained`]: see
+    /// [`Self::append_and_reserve`].
     pub fn append_reserved(&self, kind: u8, payload: &[u8], reserved: usize) -> Result<u64, JournalError> {
         self.check_size(payload.len())?;
         let shared = &*self.shared;
@@ -135,10 +136,10 @@ impl Journal {
         shared.write(&mut state, kind, payload)
     }
 
-    /// Resolves when everything up to an entry is on the disk.
+    /// Waits until everything up to an entry is synced.
     ///
     /// # Errors
-    /// [`JournalError::NotSynced`] when the journal ends before.
+    /// [`JournalError::NotSynced`] if the journal ends before.
     pub async fn wait_synced(&self, sequence: u64) -> Result<(), JournalError> {
         let mut synced = self.shared.synced.subscribe();
         if *synced.borrow() < sequence {
@@ -155,7 +156,7 @@ impl Journal {
         self.shared.sync()
     }
 
-    /// The oldest synced entries that are not folded. May read the disk.
+    /// Returns the oldest synced entries that are not folded. May read the disk.
     ///
     /// # Errors
     /// [`JournalError::Folder`].
@@ -166,14 +167,14 @@ impl Journal {
         loaded.map_err(JournalError::folder(self.lock.path()))
     }
 
-    /// Forgets the entries up to a number: they are in the store.
+    /// Removes the entries up to a number, which are in the store.
     pub fn remove_folded(&self, up_to: u64) {
         self.shared.lock().tail.remove_folded(up_to);
     }
 
-    /// Removes segments whose entries are folded and below `keep_from`, the number of the oldest call in flight: those
-    /// that were full for `keep`, and the oldest of those that take more than [`JournalSettings::max_unfolded_bytes`].
-    /// Returns how many. Blocks.
+    /// Removes segments whose entries are folded and below `keep_from`, the number of the oldest pending call: those
+    /// that were full for `keep`, and the oldest ones above [`JournalSettings::max_unfolded_bytes`]. Returns their
+    /// number. Blocks.
     ///
     /// # Errors
     /// [`JournalError::Folder`].
@@ -190,7 +191,7 @@ impl Journal {
         Ok(paths.len())
     }
 
-    /// The status of the journal.
+    /// Returns the status.
     pub fn status(&self) -> JournalStatus {
         let state = self.shared.lock();
         JournalStatus {
@@ -209,7 +210,7 @@ impl Journal {
     }
 }
 
-/// The bytes of the entry for which so many bytes of payload are reserved.
+/// Returns the size of the entry with a reserved payload.
 fn reserved_bytes(payload: usize) -> u64 {
     if payload == 0 { 0 } else { entry_bytes(payload) as u64 }
 }

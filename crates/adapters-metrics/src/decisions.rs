@@ -1,4 +1,4 @@
-//! Decisions requests, what they cost, and what kept them from being sent.
+//! Metrics of decision requests: cost, usage and rejections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::PrometheusMetrics;
 use crate::buckets;
 
-/// See the help texts below.
+/// The metrics; the help texts below describe them.
 #[derive(Debug)]
 pub(crate) struct DecisionMeasures {
     settled: Settled,
@@ -30,7 +30,7 @@ pub(crate) struct DecisionMeasures {
     beyond_bound: Counter,
 }
 
-/// One provider's, found once and then counted without a look into any family.
+/// The series of one provider, resolved once so that counting needs no look-up.
 #[derive(Debug)]
 struct ProviderMeasures {
     /// In the order of [`ATTEMPT_OUTCOMES`].
@@ -42,7 +42,7 @@ struct ProviderMeasures {
     cost: Counter,
 }
 
-/// Requests by how they ended.
+/// Requests by outcome.
 #[derive(Debug)]
 struct Settled {
     completed: Counter,
@@ -51,7 +51,7 @@ struct Settled {
     abandoned: Counter,
 }
 
-/// Reservations by whose limit refused them.
+/// Reservations by the limit that rejected them.
 #[derive(Debug)]
 struct Reservations {
     made: Counter,
@@ -92,10 +92,10 @@ struct TokenLabels {
     direction: &'static str,
 }
 
-/// What stands for a provider that is not configured, and for an outcome that is not listed.
+/// The label for unknown providers and outcomes.
 const OTHER: &str = "other";
 
-/// How attempts end, by the names that records use.
+/// The outcomes of attempts, as in records.
 const ATTEMPT_OUTCOMES: [&str; 13] = [
     "completed",
     "connect_error",
@@ -141,7 +141,7 @@ impl DecisionMeasures {
         );
         let filtered = Family::default();
         registry.register("guardrail_actions", "What content filters did", filtered.clone());
-        // A series that begins at zero can be alerted on from its first increase.
+        // A series that begins at zero allows alerts on its first increase.
         for action in ACTIONS {
             drop(filtered.get_or_create(&ActionLabels { action }));
         }
@@ -166,7 +166,7 @@ impl DecisionMeasures {
     }
 }
 
-/// Those with a label for the provider.
+/// The families with a provider label.
 struct Families {
     attempts: Family<AttemptLabels, Counter>,
     latency: Family<ProviderLabels, Histogram, fn() -> Histogram>,
@@ -285,7 +285,7 @@ impl Metrics for PrometheusMetrics {
         measures.spend.inc_by(record.cost.pico().unsigned_abs());
         let at_providers = record.time_at_providers().unwrap_or_default();
         measures.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
-        // Requests that shared a call all name its attempts; the first of them stands for it.
+        // Requests that shared a call all contain its attempts; only the first of them counts them.
         if record.share.index > 0 {
             return;
         }

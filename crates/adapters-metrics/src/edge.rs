@@ -1,4 +1,4 @@
-//! Requests, as the edge sees them.
+//! HTTP metrics of inbound requests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::buckets;
 
-/// What is counted where requests come in.
+/// The metrics of inbound requests.
 #[derive(Debug)]
 pub struct EdgeMeasures {
     requests: Family<RequestLabels, Counter>,
@@ -45,7 +45,7 @@ struct BoundLabels {
     bound: &'static str,
 }
 
-/// The route of paths that mean nothing.
+/// The route of unknown paths.
 const NO_ROUTE: &str = "none";
 
 impl EdgeMeasures {
@@ -83,34 +83,34 @@ impl EdgeMeasures {
         measures
     }
 
-    /// Shows these bounds with zero rejections.
+    /// Initialises the rejection counters of these bounds with zero.
     pub fn announce_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
         bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&BoundLabels { bound })));
     }
 
-    /// A bound refused a request.
+    /// Counts a rejection by a bound.
     pub fn rejected(&self, bound: &'static str) {
         self.rejected.get_or_create(&BoundLabels { bound }).inc();
     }
 
-    /// A request was answered. `route` is a pattern, `None` where the path means nothing.
+    /// Counts a response. `route` is a pattern, or `None` for unknown paths.
     pub fn answered(&self, route: Option<&'static str>, method: &'static str, status: u16, took: Duration) {
         let route = route.unwrap_or(NO_ROUTE);
         self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
         self.latency.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
     }
 
-    /// An operation took a place among those in flight.
+    /// Counts the start of an operation in flight.
     pub fn entered(&self) {
         self.in_flight.inc();
     }
 
-    /// It gave the place back.
+    /// Counts its end.
     pub fn left(&self) {
         self.in_flight.dec();
     }
 
-    /// A rate refused a request.
+    /// Counts a rejection by a rate limit.
     pub fn rate_limited(&self, scope: RateScope, unit: RateUnit) {
         self.rate_limited.get_or_create(&RateLabels::of(scope, unit)).inc();
     }

@@ -1,7 +1,7 @@
-//! Measures in the text format that Prometheus and its kin read.
+//! Metrics in the Prometheus text format.
 //!
-//! No label holds anything of a caller's: routes are patterns, providers and models come from the configuration, the
-//! rest from fixed lists. So the number of series is bounded by the configuration.
+//! No label contains text of a caller: routes are patterns, providers and models come from the configuration, other
+//! values from fixed lists. Therefore the configuration bounds the number of series.
 #![warn(missing_docs)]
 
 mod buckets;

@@ -1,4 +1,4 @@
-//! All measures of a process.
+//! All metrics of a process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,10 +14,10 @@ use crate::reading::Reading;
 /// The media type of [`PrometheusMetrics::text`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All measures of a process. It is also the domain's [`Metrics`](domain::observability::Metrics).
+/// All metrics of a process. It also implements the domain's [`Metrics`](domain::observability::Metrics).
 pub struct PrometheusMetrics {
     registry: Mutex<Registry>,
-    /// Measures of the process, whose names are the same for all software.
+    /// Process metrics with the standard names.
     process: Mutex<Registry>,
     edge: EdgeMeasures,
     outbox: OutboxMeasures,
@@ -25,8 +25,7 @@ pub struct PrometheusMetrics {
 }
 
 impl PrometheusMetrics {
-    /// Measures that begin at nothing. `providers` are the slugs that may be told apart; what others do counts for
-    /// `other`.
+    /// Creates the metrics. `providers` are the slugs with separate series; all others count as `other`.
     pub fn new<'a>(version: &'static str, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let mut registry = Registry::with_prefix("tollgate");
         registry.register("build", "What runs", Info::new(vec![("version", version)]));
@@ -39,30 +38,30 @@ impl PrometheusMetrics {
         }
     }
 
-    /// What is counted where requests come in.
+    /// Returns the metrics of inbound requests.
     pub fn edge(&self) -> &EdgeMeasures {
         &self.edge
     }
 
-    /// How messages to destinations stand.
+    /// Returns the metrics of the outbox.
     pub fn outbox(&self) -> &OutboxMeasures {
         &self.outbox
     }
 
-    /// From now on this is read at each scrape.
+    /// Adds a reading to every scrape.
     pub fn watch(&self, reading: Reading) {
         lock(&self.registry).register_collector(Box::new(reading));
     }
 
-    /// As [`PrometheusMetrics::watch`], for a measure whose name is not put behind `tollgate_`.
+    /// Like [`PrometheusMetrics::watch`], for a metric without the prefix `tollgate_`.
     pub fn watch_process(&self, reading: Reading) {
         lock(&self.process).register_collector(Box::new(reading));
     }
 
-    /// Everything as it is now, in the text format of measures.
+    /// Returns all current values in the text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string fails only where a reading does, and readings do not.
+        // Writing to a string fails only if a reading does, and readings never fail.
         let written = encode_registry(&mut text, &lock(&self.registry))
             .and_then(|()| encode_registry(&mut text, &lock(&self.process)))
             .and_then(|()| encode_eof(&mut text));
@@ -73,7 +72,7 @@ impl PrometheusMetrics {
     }
 }
 
-/// Locked for scrapes, never for a request.
+/// Locked by scrapes, never by requests.
 fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
     registry.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Messages on their way to destinations. Asking for them means asking the database, so it is done now and then and
-//! never at a scrape.
+//! Metrics of messages to destinations. They need database queries, so they are sampled periodically and never at a
+//! scrape.
 
 use chrono::{DateTime, Utc};
 use domain::observability::OutboxStatus;
@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// How messages to destinations stand, as it was when it was last looked at.
+/// The last sample of the outbox.
 #[derive(Debug)]
 pub struct OutboxMeasures {
     messages: Family<StateLabels, Gauge>,
@@ -45,14 +45,14 @@ impl OutboxMeasures {
         measures
     }
 
-    /// It was looked at.
+    /// Records a sample.
     pub fn sampled(&self, standing: &OutboxStatus, now: DateTime<Utc>) {
         self.set(standing.pending, standing.dead);
         let lag = standing.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
         self.lag.set(lag);
     }
 
-    /// It could not be looked at.
+    /// Records a failed sample.
     pub fn sample_failed(&self) {
         self.failed_samples.inc();
     }

@@ -1,4 +1,4 @@
-//! Values that somebody else keeps, read at each scrape.
+//! External values that are read at each scrape.
 
 use std::fmt;
 
@@ -8,45 +8,45 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What a value does.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It goes up and down.
+    /// A value that goes up and down.
     Gauge,
     /// A gauge from 0 to 1; samples are in millionths.
     Ratio,
-    /// It only grows; `_total` is put behind its name.
+    /// A value that only grows; the name gets the suffix `_total`.
     Counter,
 }
 
-/// One value with its labels.
+/// A value with its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// Name and value of each label. Nothing of a caller's.
+    /// Name and value of each label. They never contain text of a caller.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
     pub value: u64,
 }
 
-/// A measure that is read from somewhere else.
+/// A metric that is read from an external source.
 pub struct Reading {
-    /// Its name, after `tollgate_` where it is not a measure of the process.
+    /// The name, without the prefix `tollgate_`.
     pub name: &'static str,
     /// A sentence without a full stop.
     pub help: &'static str,
-    /// What it does.
+    /// The kind.
     pub kind: Kind,
-    /// Reads it, with the same labels every time. MUST NOT block.
+    /// Reads the values, with the same labels every time. Must not block.
     pub read: Box<dyn Fn() -> Vec<Sample> + Send + Sync>,
 }
 
 impl Reading {
-    /// A gauge without labels.
+    /// Creates a gauge without labels.
     pub fn gauge(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self::single(name, help, Kind::Gauge, read)
     }
 
-    /// A counter without labels.
+    /// Creates a counter without labels.
     pub fn counter(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self::single(name, help, Kind::Counter, read)
     }
@@ -87,7 +87,7 @@ impl Collector for Reading {
             Kind::Gauge | Kind::Ratio => MetricType::Gauge,
             Kind::Counter => MetricType::Counter,
         };
-        // The crate ends the sentences of what it keeps itself.
+        // The library ends its own help texts with a full stop.
         let help = format!("{}.", self.help);
         let mut family = encoder.encode_descriptor(self.name, &help, None, kind)?;
         let samples = (self.read)();

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::system::{Clock, Timer};
 
-/// The wall clock, and the monotonic time since this value was made.
+/// The wall clock, and the monotonic time since the creation of this value.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     started: Instant,
 }
 
 impl SystemClock {
-    /// Starts the monotonic time at zero. Durations of two clocks do not compare: share one in a process.
+    /// Starts the monotonic time at zero. Durations of two clocks do not compare: share one per process.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the system's clock")]
     pub fn new() -> Self {
         Self { started: Instant::now() }
@@ -37,7 +37,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Waits on tokio's timer. Needs a tokio runtime with its time driver.
+/// A timer over tokio. Needs a tokio runtime with its time driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioTimer;
 

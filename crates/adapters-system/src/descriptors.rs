@@ -3,42 +3,42 @@
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The open descriptors of the process, on every Unix that this service knows.
+/// The folder with the open descriptors of the process, on every supported Unix.
 const OPEN: &str = "/dev/fd";
 
-/// How many file descriptors a process may have. `u64::MAX` is no limit.
+/// The limit of open file descriptors. `u64::MAX` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// The limit in force.
+    /// The current limit.
     pub soft: u64,
-    /// The limit that the process may raise it to.
+    /// The limit that the process may raise the soft one to.
     pub hard: u64,
 }
 
 impl DescriptorLimit {
-    /// The limit of this process.
+    /// Returns the limit of this process.
     pub fn of_process() -> Self {
         let limit = getrlimit(Resource::Nofile);
         Self { soft: limit.current.unwrap_or(u64::MAX), hard: limit.maximum.unwrap_or(u64::MAX) }
     }
 
-    /// Raises the soft limit of this process to the hard one; returns the limits afterwards. Where the system does not
-    /// let it, they are what they were.
+    /// Raises the soft limit of this process to the hard one, and returns the resulting limits. They stay unchanged if
+    /// the system denies it.
     pub fn raise() -> Self {
         let limit = getrlimit(Resource::Nofile);
         if limit.current != limit.maximum {
-            // Some systems have a bound below "unlimited" that only shows here.
+            // Some systems have a limit below "unlimited" that only shows here.
             let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         }
         Self::of_process()
     }
 }
 
-/// The number of descriptors that this process has open; the limit where there is none left to count them with; `None`
-/// where the system does not show them.
+/// Returns the number of open descriptors of this process. Returns the limit if no descriptor is left for counting, and
+/// `None` if the system does not show them.
 pub fn open_descriptors() -> Option<u64> {
     match std::fs::read_dir(OPEN) {
-        // The one that reads the folder is among them.
+        // The descriptor of the folder itself is among them.
         Ok(entries) => u64::try_from(entries.count().saturating_sub(1)).ok(),
         Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
             Some(DescriptorLimit::of_process().soft)
@@ -56,7 +56,7 @@ mod tests {
         let before = open_descriptors().unwrap();
         let files: Vec<_> = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
         let during = open_descriptors().unwrap();
-        // Other tests of this process open and close files as well.
+        // Other tests of this process open and close files, too.
         assert!(during >= before + 10, "{before} {during}");
         drop(files);
         assert!(during <= DescriptorLimit::of_process().soft);

@@ -1,4 +1,4 @@
-//! Ids that sort by the time of their making.
+//! Ids that sort by creation time.
 
 use domain::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
@@ -6,7 +6,7 @@ use domain::ids::{
 use domain::system::IdGenerator;
 use uuid::Uuid;
 
-/// Makes every id from a UUIDv7.
+/// Creates ids from UUIDv7.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UuidV7Ids;
 

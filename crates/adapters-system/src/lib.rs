@@ -1,4 +1,4 @@
-//! What the machine gives: time, waiting, threads for long work, ids, secrets, random numbers, and limits on rates.
+//! System services: clocks, timers, worker threads, ids, secrets, random numbers, and rate limits.
 
 mod clock;
 mod descriptors;

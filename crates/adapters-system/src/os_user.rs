@@ -1,21 +1,21 @@
-//! Who runs this process, and where.
+//! The user and the host of this process.
 
 use std::path::Path;
 
 /// The user database of the operating system. Users of a directory service are not in it.
 const PASSWD: &str = "/etc/passwd";
 
-/// The real user of this process, whatever its environment says, and the machine that it runs on.
+/// The real user of this process, independent of its environment, and the host name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
-    /// The user's name; `#` and the user's number where the database has no name for it.
+    /// The user's name; `#` and the user id if the database has no name.
     pub name: String,
-    /// The machine's name.
+    /// The host name.
     pub host: String,
 }
 
 impl OsUser {
-    /// That of this process.
+    /// Returns the user of this process.
     pub fn of_process() -> Self {
         let uid = rustix::process::getuid().as_raw();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -1,15 +1,15 @@
-//! Random numbers for spreading load. Nothing here is fit for a secret: see [`OsSecrets`](crate::OsSecrets).
+//! Random numbers for load distribution. They are unfit for secrets: see [`OsSecrets`](crate::OsSecrets).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::error::StoreError;
 use domain::system::Randomness;
 
-/// What the state moves on by: 2^64 over the golden ratio, made odd, so that every state comes once before one repeats.
+/// The increment of the state: 2^64 divided by the golden ratio, odd, so that all states occur before one repeats.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// `SplitMix64` (Steele, Lea and Flood, 2014): a counter whose values are mixed until no pattern is left. Threads
-/// share the counter without a lock, and no two of them draw the same place of it.
+/// `SplitMix64` (Steele, Lea and Flood, 2014): a counter with a mixing function. Threads share the counter without a
+/// lock, and each value is drawn once.
 #[derive(Debug)]
 struct SplitMix64(AtomicU64);
 
@@ -26,7 +26,7 @@ impl SplitMix64 {
     }
 }
 
-/// Numbers that no other process draws: the seed is the operating system's.
+/// Random numbers with a seed from the operating system.
 #[derive(Debug)]
 pub struct OsRandomness(SplitMix64);
 
@@ -48,13 +48,13 @@ impl Randomness for OsRandomness {
     }
 }
 
-/// The same numbers in the same order from the same seed, on every machine: for routing that can be repeated. Threads
-/// that draw at the same time share one order, so that only what is drawn one after the other is repeatable.
+/// Reproducible random numbers: equal seeds yield equal sequences on every machine. Concurrent threads share one
+/// sequence, so only sequential draws are reproducible.
 #[derive(Debug)]
 pub struct SeededRandomness(SplitMix64);
 
 impl SeededRandomness {
-    /// From that seed.
+    /// Starts with this seed.
     pub fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
@@ -94,7 +94,7 @@ mod tests {
         assert_ne!(draw(&one, 4), draw(&other, 4));
     }
 
-    /// Counts in sixteen equal ranges of 64,000 draws: 4,000 each, give or take six standard deviations of 61.
+    /// Counts 64,000 draws in sixteen equal ranges: 4,000 each, within six standard deviations of 61.
     #[test]
     fn numbers_fall_evenly_and_every_bit_is_as_often_set_as_not() {
         for seed in [0, 1, u64::MAX] {

@@ -1,4 +1,4 @@
-//! Requests and tokens per minute, in this process.
+//! Limits of requests and tokens per minute, in this process.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -9,23 +9,23 @@ use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::rate::{Gcra, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use domain::system::Clock;
 
-/// Counts in the memory of this process. What is as good as new is forgotten, so that memory follows those who called
-/// in the last minute, and those who still owe.
+/// A rate limiter with state in the memory of this process. Idle states are removed, so that memory follows the callers
+/// of the last minute and those with token debt.
 pub struct LocalRateLimiter {
     clock: Arc<dyn Clock>,
     shards: Vec<Mutex<Shard>>,
 }
 
-/// Enough that callers of different workspaces seldom wait for one another.
+/// Enough shards to keep lock contention between workspaces low.
 const SHARDS: usize = 64;
-/// A shard with fewer states than this is never swept.
+/// Shards with fewer states than this are never swept.
 const SWEEP_FROM: usize = 64;
 
-/// The states of some workspaces and of all of their keys, so that one lock is enough for a request.
+/// The states of some workspaces and all of their keys, so that a request needs one lock.
 struct Shard {
     states: HashMap<Owner, State>,
-    /// It is swept when it has so many states: twice as many as the last sweep left, so that a sweep costs each new
-    /// state a fixed share.
+    /// The number of states that triggers a sweep: twice as many as the last sweep left, so that the cost per new state
+    /// is constant.
     sweep_at: usize,
 }
 
@@ -39,7 +39,7 @@ enum Owner {
 struct State {
     requests: Gcra,
     tokens: Gcra,
-    /// From then on it is as good as new.
+    /// The time at which the state is the same as a new one.
     idle_at: Duration,
 }
 
@@ -52,14 +52,14 @@ impl State {
     }
 }
 
-/// A limit that counts for a subject.
+/// A limit of a subject.
 struct Limit {
     scope: RateScope,
     owner: Owner,
     per_minute: NonZeroU32,
 }
 
-/// Those of one unit: of the key, of its workspace.
+/// Returns the limits of one unit: of the key, and of its workspace.
 fn limits(subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
     let of_key = subject.key.of(unit).map(|per_minute| Limit {
         scope: RateScope::Key,
@@ -74,24 +74,24 @@ fn limits(subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
 }
 
 impl LocalRateLimiter {
-    /// Goes by the monotonic time of `clock`.
+    /// Creates a limiter that uses the monotonic time of `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let shard = || Mutex::new(Shard { states: HashMap::new(), sweep_at: SWEEP_FROM });
         Self { clock, shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
     fn shard(&self, subject: &RateSubject) -> Option<MutexGuard<'_, Shard>> {
-        // The ends of both are as good as random.
+        // The last bytes of both are practically random.
         let last = match &subject.workspace {
             Some((id, _)) => id.uuid().as_bytes()[15],
             None => subject.api_key.uuid().as_bytes()[15],
         };
         let shard = self.shards.get(usize::from(last) % SHARDS)?;
-        // Nothing under the lock panics; were it to, the counts would still be counts.
+        // No code under the lock panics; even then the counts would be valid.
         Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks at every limit before any of them counts.
+    /// Checks every limit before any of them counts.
     fn take(&self, subject: &RateSubject, unit: RateUnit, amount: u64) -> Result<(), RateLimited> {
         let limits = limits(subject, unit);
         if limits.iter().all(Option::is_none) {

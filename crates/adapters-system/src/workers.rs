@@ -1,4 +1,4 @@
-//! Threads for long work, shared fairly among the workspaces that it is for.
+//! Worker threads for long tasks, shared fairly among workspaces.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -10,17 +10,17 @@ use async_trait::async_trait;
 use domain::system::{TaskError, Work, WorkOwner, Workers};
 use tokio::sync::oneshot;
 
-/// The bounds of [`FairWorkers`].
+/// The limits of [`FairWorkers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// Threads, at least one.
+    /// The number of threads, at least one.
     pub threads: usize,
-    /// Most pieces of work of one owner that wait.
+    /// The most waiting tasks of one owner.
     pub queue_per_owner: usize,
 }
 
-/// Does work on threads of its own. Owners take turns: a thread that becomes free takes the first piece of work of the
-/// owner that has waited longest for its turn. One owner has at most half of the threads where there are several.
+/// Runs tasks on worker threads in round-robin order of their owners: a free thread takes the first task of the owner
+/// that waited longest. With several threads, one owner gets at most half of them.
 ///
 /// Clones share the threads, which end with the last clone.
 #[derive(Debug, Clone)]
@@ -28,18 +28,18 @@ pub struct FairWorkers {
     handle: Arc<Handle>,
 }
 
-/// The work that is done and that waits.
+/// The running and waiting tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
-    /// Threads at work.
+    /// The number of busy threads.
     pub busy: usize,
-    /// Pieces of work that wait.
+    /// The number of waiting tasks.
     pub waiting: usize,
-    /// Pieces of work that were rejected because too many of the same owner waited.
+    /// The number of tasks that were rejected because their owner had too many waiting tasks.
     pub rejected: u64,
-    /// Pieces of work that were dropped from the queue because nobody waited for them any more.
+    /// The number of tasks that were removed from the queue because their caller left.
     pub abandoned: u64,
 }
 
@@ -47,7 +47,7 @@ impl FairWorkers {
     /// Starts the threads.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system cannot start more threads.
     pub fn start(settings: WorkerSettings) -> io::Result<Self> {
         let threads = settings.threads.max(1);
         let shared = Arc::new(Shared {
@@ -60,13 +60,13 @@ impl FairWorkers {
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         for number in 0..threads {
             let shared = Arc::clone(&shared);
-            // A thread that cannot be started ends those before it: the handle is dropped.
+            // If a thread cannot be started, dropping the handle ends the previous ones.
             drop(thread::Builder::new().name(format!("work-{number}")).spawn(move || shared.work())?);
         }
         Ok(Self { handle })
     }
 
-    /// What is done and waits now.
+    /// Returns the running and waiting tasks.
     pub fn status(&self) -> WorkerStatus {
         let shared = &self.handle.0;
         let state = shared.lock();
@@ -82,12 +82,12 @@ impl Workers for FairWorkers {
         let (end, ended) = oneshot::channel();
         let shared = &self.handle.0;
         let _ticket = Ticket { shared, owner, id: shared.add(owner, work, end)? };
-        // Without an end the work was never begun: the threads end.
+        // A task without a result was never started: the threads are ending.
         ended.await.unwrap_or(Err(TaskError::Stopped))
     }
 }
 
-/// Ends the threads when it is dropped.
+/// Ends the threads on drop.
 #[derive(Debug)]
 struct Handle(Arc<Shared>);
 
@@ -106,7 +106,7 @@ impl Drop for Handle {
 #[derive(Debug)]
 struct Shared {
     threads: usize,
-    /// Threads that one owner has at most.
+    /// The most threads of one owner.
     share: usize,
     queue_per_owner: usize,
     state: Mutex<State>,
@@ -115,11 +115,11 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Work that waits; no queue is empty.
+    /// Waiting tasks; no queue is empty.
     queues: HashMap<WorkOwner, VecDeque<Entry>>,
-    /// The owners of the queues in the order of their turns.
+    /// The owners of the queues in round-robin order.
     rotation: VecDeque<WorkOwner>,
-    /// Threads at work for an owner, where there are any.
+    /// The number of busy threads per owner, if any.
     running: HashMap<WorkOwner, usize>,
     next_id: u64,
     rejected: u64,
@@ -127,7 +127,7 @@ struct State {
     stopped: bool,
 }
 
-/// Work that waits.
+/// A waiting task.
 struct Entry {
     id: u64,
     work: Work,
@@ -166,7 +166,7 @@ impl Shared {
         Ok(id)
     }
 
-    /// Work that has not begun is not done any more.
+    /// Removes a task that has not started.
     fn abandon(&self, owner: WorkOwner, id: u64) {
         let mut state = self.lock();
         let Some(queue) = state.queues.get_mut(&owner) else { return };
@@ -181,17 +181,17 @@ impl Shared {
         drop(dropped);
     }
 
-    /// What a thread does until the end.
+    /// Runs tasks until the threads end.
     fn work(&self) {
         while let Some((owner, Entry { work, end, .. })) = self.next() {
             let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| TaskError::Panicked);
             self.lock().release(owner);
-            // Nobody may wait for it any more.
+            // The caller may have left.
             let _ = end.send(done);
         }
     }
 
-    /// Waits for work; `None` at the end.
+    /// Waits for a task; `None` at the end.
     fn next(&self) -> Option<(WorkOwner, Entry)> {
         let mut state = self.lock();
         loop {
@@ -207,7 +207,7 @@ impl Shared {
 }
 
 impl State {
-    /// The next piece of work of the first owner in turn that has fewer threads than its share.
+    /// Returns the next task of the first owner with fewer threads than its share.
     fn next(&mut self, share: usize) -> Option<(WorkOwner, Entry)> {
         let running = |owner: &WorkOwner| self.running.get(owner).copied().unwrap_or_default();
         let place = self.rotation.iter().position(|owner| running(owner) < share)?;
@@ -233,7 +233,7 @@ impl State {
     }
 }
 
-/// Takes work out of the queue when nobody waits for it any more.
+/// Removes the task from the queue if its caller leaves.
 struct Ticket<'s> {
     shared: &'s Shared,
     owner: WorkOwner,

@@ -1,6 +1,6 @@
-//! What can be wrong with a row.
+//! Errors of catalogue rows.
 
-/// A row, or the file around it, that cannot be read.
+/// An unreadable row, or an unreadable file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RowFault {
     /// The text is not JSON.
@@ -9,16 +9,16 @@ pub enum RowFault {
     /// Neither an array nor an object with an array `data`.
     #[error("the file must be a JSON array of models or an object with such an array under \"data\"")]
     NoRows,
-    /// One row is at fault.
+    /// A row is invalid.
     #[error("row {index}{}: {path} {fault}", id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default())]
     Row {
-        /// Its place in the file, from 0.
+        /// The index in the file, from 0.
         index: usize,
-        /// Its id, where it has a readable one.
+        /// The id, if it is readable.
         id: Option<String>,
-        /// The member at fault, such as `pricing.prompt`.
+        /// The JSON path of the invalid member, such as `pricing.prompt`.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         fault: String,
     },
 }

@@ -1,8 +1,7 @@
-//! The public JSON shape of a catalogue row, read and written.
+//! The public JSON format of a catalogue row, read and written.
 //!
-//! One place for what three others need: the import reads it, the store keeps it, the HTTP layer shows it.
-//! Prices are read in every number notation, as strings or numbers, and written as strings in plain notation;
-//! members that no rule looks into are kept byte for byte.
+//! The import, the store and the HTTP layer share this crate. Prices are read in every number notation, as strings or
+//! numbers, and written as strings in plain notation. Members without rules are kept byte for byte.
 
 mod fault;
 mod read;

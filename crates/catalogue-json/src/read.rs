@@ -1,4 +1,4 @@
-//! From JSON to a model.
+//! Conversion of JSON to a model.
 
 use domain::json::{Json, JsonKind};
 use domain::model::{AliasTarget, Architecture, Model, ModelId, Pricing, TopProvider};
@@ -6,10 +6,10 @@ use domain::money::Price;
 
 use crate::RowFault;
 
-/// Reads a whole file: `{"data":[…]}` or a bare array.
+/// Reads a file: `{"data":[…]}` or a bare array.
 ///
 /// # Errors
-/// The first row at fault, with its place, its id and the member.
+/// The first invalid row, with its index, id and member.
 pub fn read_rows(text: &str) -> Result<Vec<Model>, RowFault> {
     let file = Json::parse(text.trim_start_matches('\u{feff}')).map_err(|_| RowFault::NotJson)?;
     let rows = match file.kind() {
@@ -35,7 +35,7 @@ pub fn read_rows(text: &str) -> Result<Vec<Model>, RowFault> {
 /// Reads one row.
 ///
 /// # Errors
-/// The member at fault.
+/// The invalid member.
 pub fn read_row(text: &str) -> Result<Model, RowFault> {
     model(&Json::parse(text).map_err(|_| RowFault::NotJson)?)
 }
@@ -47,7 +47,7 @@ fn model(row: &Json) -> Result<Model, RowFault> {
     let architecture =
         architecture(&row.take("architecture").ok_or_else(|| RowFault::member("architecture", "is required"))?)?;
     let pricing = pricing(&row.take("pricing").ok_or_else(|| RowFault::member("pricing", "is required"))?)?;
-    // Made anew wherever a row is shown.
+    // Regenerated wherever a row is shown.
     for name in ["links", "object", "owned_by"] {
         row.take(name);
     }
@@ -181,7 +181,7 @@ fn integer(json: Option<Json>, path: &str) -> Result<Option<i64>, RowFault> {
 
 fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowFault> {
     json.map(|json| {
-        // At most what a database keeps as an integer.
+        // Limited to the integer range of a database column.
         json.text()
             .parse()
             .ok()
@@ -191,7 +191,7 @@ fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowFault> {
     .transpose()
 }
 
-/// The members of an object, taken one by one.
+/// The remaining members of an object.
 struct Members(Vec<(String, Json)>);
 
 impl Members {
@@ -206,14 +206,14 @@ impl Members {
         Ok(Self(members))
     }
 
-    /// The member of that name; null counts as absent.
+    /// Removes and returns a member; null counts as absent.
     fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(member, _)| member == name)?;
         let (_, json) = self.0.remove(at);
         (json.kind() != JsonKind::Null).then_some(json)
     }
 
-    /// Those that were not taken, without the text that they stood in: they are kept for as long as the model is.
+    /// Returns the remaining members as copies, so that the model does not keep the source text alive.
     fn rest(self) -> Vec<(String, Json)> {
         self.0.into_iter().map(|(name, json)| (name, json.detached())).collect()
     }

@@ -1,9 +1,9 @@
-//! From a model to JSON.
+//! Conversion of a model to JSON.
 
 use domain::json::Json;
 use domain::model::{Architecture, Model, Pricing};
 
-/// Members that every shown row has, null where the row says nothing.
+/// Members of every shown row; null if the row has no value.
 const ALWAYS: [&str; 6] = [
     "hugging_face_id",
     "per_request_limits",
@@ -13,26 +13,26 @@ const ALWAYS: [&str; 6] = [
     "expiration_date",
 ];
 
-/// The row as it is shown; `details` is the path of its endpoints' listing.
+/// Writes the public row; `details` is the path of its endpoint list.
 pub fn write_row(model: &Model, details: &str) -> String {
     shown(model, details).close()
 }
 
-/// The row as it stands in a list: as [`write_row`] writes it, and what clients of OpenAI's model list look for.
+/// Writes a row of a list: [`write_row`] plus the members that clients of OpenAI's model list expect.
 pub fn write_listed(model: &Model, details: &str) -> String {
     let mut object = shown(model, details);
     object.member("object", "\"model\"");
-    // An alias stands behind a tilde; its models are its author's all the same.
+    // Aliases begin with a tilde; their models belong to the author all the same.
     object.member("owned_by", &quoted(model.id.author().trim_start_matches('~')));
     object.close()
 }
 
-/// What goes in and comes out, as it is shown.
+/// Writes the public input and output modalities.
 pub fn write_architecture(architecture: &Architecture) -> String {
     self::architecture(architecture, "\"Other\"")
 }
 
-/// Prices as they are shown: decimal strings in plain notation.
+/// Writes the public prices: decimal strings in plain notation.
 pub fn write_pricing(pricing: &Pricing) -> String {
     self::pricing(pricing)
 }
@@ -48,7 +48,7 @@ fn shown(model: &Model, details: &str) -> Object {
     object
 }
 
-/// The row as it is stored: [`crate::read_row`] gives the same model back.
+/// Writes the stored row, which [`crate::read_row`] reads back.
 pub fn write_stored(model: &Model) -> String {
     let mut object = known(model, &architecture(&model.architecture, "null"));
     if !model.renamed_from.is_empty() {
@@ -89,7 +89,7 @@ fn known(model: &Model, architecture: &str) -> Object {
     object
 }
 
-/// `unknown` stands for a tokenizer that the row does not name. It is shown as a name, since clients read one there.
+/// `unknown` represents a tokenizer that the row does not name. Clients expect a name there.
 fn architecture(architecture: &Architecture, unknown: &str) -> String {
     let mut object = Object::new();
     object.member("modality", &optional(architecture.modality.as_deref()));

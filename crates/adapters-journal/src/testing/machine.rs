@@ -20,10 +20,10 @@ use crate::settings::JournalSettings;
 use crate::usage_journal::{Durability, LocalJournal, LocalJournalSettings, LocalJournals};
 use crate::writer::JournalPorts;
 
-/// The boot that segments bear after a loss of power.
+/// The boot id in segments after a power failure.
 const BOOT_BEFORE: Uuid = Uuid::from_u128(1);
 
-/// A machine whose journals are real ones in a temporary folder.
+/// A machine with real journals in a temporary folder.
 pub struct LocalMachine {
     folder: TempDir,
     store: Uuid,
@@ -33,21 +33,21 @@ pub struct LocalMachine {
 }
 
 impl LocalMachine {
-    /// A machine without journals, whose processes fold into a store.
+    /// Creates a machine without journals, whose processes fold into a store.
     ///
     /// # Errors
-    /// No temporary folder can be created.
+    /// The temporary folder cannot be created.
     pub fn new(store: Uuid, clock: FixedClock) -> io::Result<Self> {
         let folder = TempDir::new()?;
         Ok(Self { folder, store, clock, disk: VolatileDisk::default(), living: Mutex::default() })
     }
 
-    /// The folder of the journals.
+    /// Returns the folder of the journals.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("journals")
     }
 
-    /// The disk.
+    /// Returns the disk.
     pub fn disk(&self) -> &VolatileDisk {
         &self.disk
     }
@@ -65,7 +65,7 @@ impl LocalMachine {
 impl JournalMachine for LocalMachine {
     fn start(&self, process: ProcessId, bounds: JournalBounds) -> Arc<dyn UsageJournal> {
         let settings = JournalSettings {
-            // Many segments, so that cases meet their borders.
+            // Small segments, so that tests cover their boundaries.
             segment_bytes: (8 * bounds.max_payload_bytes) as u64,
             max_payload_bytes: bounds.max_payload_bytes,
             sync_interval: if bounds.is_synced_by_hand { None } else { Some(Duration::from_millis(1)) },
@@ -123,7 +123,7 @@ impl JournalMachine for LocalMachine {
     }
 }
 
-/// The offset of an entry in a segment.
+/// Returns the offset of an entry in a segment.
 fn position(bytes: &[u8], sequence: u64) -> Option<usize> {
     let mut at = HEADER_BYTES;
     loop {

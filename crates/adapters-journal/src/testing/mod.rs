@@ -1,4 +1,4 @@
-//! For tests of this and other crates: a disk that fails and forgets, and a machine of journals on it.
+//! Test support for this and other crates: a disk that fails and loses data, and a machine with journals on it.
 
 mod machine;
 mod volatile_disk;

@@ -1,4 +1,4 @@
-//! A local disk that takes no writes, or loses those that were not synced.
+//! A local disk that rejects writes, or loses unsynced ones.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::disk::{Disk, LocalDisk, SegmentFile};
 use crate::format::{HEADER_BYTES, Header};
 
-/// A local disk whose faults are planted. Clones share them.
+/// A local disk with injected errors. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct VolatileDisk(Arc<Shared>);
 
@@ -21,16 +21,16 @@ struct Shared {
 }
 
 impl VolatileDisk {
-    /// Whether writes fail. Syncs of what was written do not.
+    /// Sets whether writes fail. Syncs of written data still succeed.
     pub fn set_failing(&self, is_failing: bool) {
         self.0.is_failing.store(is_failing, Ordering::SeqCst);
     }
 
-    /// The loss of power while nothing is written: undoes each write that was not synced unless `survives` says that it
-    /// reached the disk, and marks every segment as written during the boot `boot`.
+    /// Simulates a power failure while no write is pending: undoes each unsynced write unless `survives` returns true,
+    /// and marks every segment as written in the boot `boot`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn lose_power(&self, boot: Uuid, mut survives: impl FnMut() -> bool) -> io::Result<()> {
         for file in &*lock(&self.0.files) {
             for UnsyncedWrite { offset, before } in lock(&file.unsynced).drain(..).rev() {

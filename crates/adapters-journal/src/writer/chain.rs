@@ -1,4 +1,4 @@
-//! The segments of a living journal: full ones, the current one, those allocated ahead.
+//! The segments of a running journal: full ones, the current one, and those allocated ahead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use crate::format::Origin;
 use crate::segment::{Segment, segment_path};
 use crate::tail::Place;
 
-/// Creates the segments of one folder, by number.
+/// The creator of a folder's segments, by number.
 pub(super) struct Segments {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) clock: Arc<dyn Clock>,
@@ -29,24 +29,24 @@ impl Segments {
     }
 }
 
-/// A segment that is not written any more.
+/// A full segment.
 #[derive(Debug)]
 struct FullSegment {
     number: u64,
     last_sequence: u64,
-    /// By the monotonic clock.
+    /// Monotonic time.
     since: Duration,
 }
 
 #[derive(Debug)]
 pub(super) struct SegmentChain {
     current: Segment,
-    /// True after a failed sync: what was written to the current segment since the last good one is in doubt.
+    /// True after a failed sync: data written to the current segment since the last successful sync is in doubt.
     is_current_failed: bool,
     prepared: VecDeque<Segment>,
     next_number: u64,
     full: VecDeque<FullSegment>,
-    /// Files written since the last sync began, but for the current one.
+    /// Files written since the start of the last sync, except the current one.
     unsynced: Vec<Arc<dyn SegmentFile>>,
 }
 
@@ -66,7 +66,7 @@ impl SegmentChain {
         !self.prepared.is_empty()
     }
 
-    /// The number for the next segment to be allocated.
+    /// Returns the number of the next segment to allocate.
     pub(super) fn take_number(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -74,7 +74,7 @@ impl SegmentChain {
     }
 
     pub(super) fn add_prepared(&mut self, segment: Segment, segments: &Segments) {
-        // Readers go by the number: a segment that was overtaken while it was allocated is never written.
+        // Readers follow the numbers: a segment that was overtaken during its allocation is never used.
         if segment.number < self.current.number {
             self.full.push_back(FullSegment {
                 number: segment.number,
@@ -87,21 +87,21 @@ impl SegmentChain {
         self.prepared.insert(at, segment);
     }
 
-    /// The bytes that certainly fit into the allocated segments, where an entry that does not fit into the rest of a
-    /// segment leaves at most `waste` bytes of it empty.
+    /// Returns the bytes that certainly fit into the allocated segments, if an entry that does not fit into the rest of
+    /// a segment wastes at most `waste` bytes.
     pub(super) fn usable_bytes(&self, waste: u64) -> u64 {
         let current = if self.is_current_failed { None } else { Some(&self.current) };
         current.into_iter().chain(&self.prepared).map(|segment| segment.room().saturating_sub(waste)).sum()
     }
 
-    /// Writes bytes behind the last ones, in the next segment where the current one is full or fails.
+    /// Appends bytes, in the next segment if the current one is full or fails.
     pub(super) fn append(&mut self, bytes: &[u8], sequence: u64, segments: &Segments) -> io::Result<Place> {
         if self.is_current_failed {
             self.rotate(sequence - 1, segments)?;
         }
         let offset = match self.current.append(bytes) {
             Ok(offset) => offset,
-            // A fresh segment is no better than the one before: no segment a try on a disk that takes no writes.
+            // A fresh segment would fail too: do not waste one per attempt on a disk that rejects writes.
             Err(error) if self.current.is_empty() => return Err(error),
             Err(_) => {
                 self.rotate(sequence - 1, segments)?;
@@ -127,21 +127,21 @@ impl SegmentChain {
         Ok(())
     }
 
-    /// The files that hold what was written since the last sync began.
+    /// Returns the files with data written since the start of the last sync.
     pub(super) fn begin_sync(&mut self) -> Vec<Arc<dyn SegmentFile>> {
         let mut files = std::mem::take(&mut self.unsynced);
         files.push(Arc::clone(&self.current.file));
         files
     }
 
-    /// After a failed sync no file is synced again: the system may report success without having written anything.
+    /// After a failed sync no file is synced again: the system may report success without having written the data.
     pub(super) fn fail_sync(&mut self) {
         self.unsynced.clear();
         self.is_current_failed = true;
     }
 
-    /// The paths of full segments with nothing from `keep_from` on that were full before `full_before`, or that are more
-    /// than the `max_full` newest.
+    /// Takes the paths of full segments without entries from `keep_from` on that were full before `full_before`, or
+    /// that exceed the `max_full` newest.
     pub(super) fn take_removable(
         &mut self,
         first_unfolded: Option<u64>,

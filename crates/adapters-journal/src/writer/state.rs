@@ -15,10 +15,10 @@ use crate::tail::{Place, Tail, TailEntry};
 pub(super) struct State {
     pub(super) chain: SegmentChain,
     pub(super) tail: Tail,
-    /// After a failed sync: when the next may be tried, by the monotonic clock. Each failure costs a segment.
+    /// The earliest monotonic time of the next sync after a failed one. Each failure costs a segment.
     pub(super) next_sync: Option<Duration>,
     next_sequence: u64,
-    /// Bytes that the ends of calls in flight will take.
+    /// Bytes reserved for the ends of pending calls.
     reserved: u64,
     buffer: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl State {
         self.reserved
     }
 
-    /// Reserves room for an entry and for the end of its call.
+    /// Reserves space for an entry and for the end of its call.
     pub(super) fn reserve(
         &mut self,
         bytes: u64,
@@ -68,7 +68,7 @@ impl State {
         self.reserved = self.reserved.saturating_sub(bytes);
     }
 
-    /// Takes an entry in; it is written by [`Self::write_pending`].
+    /// Adds an entry; [`Self::write_pending`] writes it.
     pub(super) fn push(&mut self, kind: u8, payload: &[u8]) -> u64 {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -77,7 +77,7 @@ impl State {
         sequence
     }
 
-    /// Writes all entries that are not written yet, in order. Those that fail stay, to be tried again.
+    /// Writes all unwritten entries, in order. Failed ones stay and are retried.
     pub(super) fn write_pending(&mut self, segments: &Segments) -> io::Result<()> {
         for entry in self.tail.unwritten() {
             let Some(payload) = &entry.payload else { continue };
@@ -92,14 +92,14 @@ impl State {
         Ok(())
     }
 
-    /// Writes the entries since the last good sync to a new segment, after a sync failed.
+    /// Writes the entries since the last successful sync to a new segment, after a failed sync.
     pub(super) fn rewrite_after(&mut self, synced: u64, segments: &Segments) -> io::Result<()> {
         self.chain.fail_sync();
         self.tail.forget_places_after(synced);
         self.write_pending(segments)
     }
 
-    /// The paths of segments that may be removed: those that were full before a time, or are more than so many.
+    /// Takes the paths of removable segments: those full before a time, or above a number.
     pub(super) fn take_removable(
         &mut self,
         keep_from: u64,

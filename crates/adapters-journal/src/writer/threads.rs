@@ -1,4 +1,4 @@
-//! The threads beside the writer: one syncs at its interval, one allocates the next segment.
+//! The background threads of the writer: one syncs periodically, one allocates the next segment.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Shared;
 
-/// How long a failed allocation rests.
+/// The pause after a failed allocation.
 const RETRY_ALLOCATION: Duration = Duration::from_secs(1);
 
 pub(super) struct Threads {
@@ -47,7 +47,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         {
-            // Under the lock, so that a thread that is about to wait is not missed.
+            // Under the lock, so that a thread that is about to wait gets the notification.
             let _state = self.shared.lock();
             self.stop.store(true, Ordering::Release);
         }

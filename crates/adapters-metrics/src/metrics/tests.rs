@@ -19,7 +19,7 @@ fn metrics() -> PrometheusMetrics {
     PrometheusMetrics::new("1.2.3", ["alpha", "beta"])
 }
 
-/// The value of the line that begins so.
+/// Returns the value of the line with this beginning.
 fn value(metrics: &PrometheusMetrics, series: &str) -> Option<String> {
     let text = metrics.text();
     let mut found = text.lines().filter_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));

@@ -19,7 +19,7 @@ fn limits(requests: u32, tokens: u32) -> RateLimits {
     RateLimits { requests_per_minute: some(requests), tokens_per_minute: some(tokens) }
 }
 
-/// A key of workspace 1; zero is no limit.
+/// Returns a key of workspace 1; zero is no limit.
 fn subject(number: u64, of_key: RateLimits, of_workspace: RateLimits) -> RateSubject {
     RateSubject { api_key: key(number), key: of_key, workspace: Some((workspace(1), of_workspace)) }
 }
@@ -121,7 +121,7 @@ fn tokens_are_given_back_and_owed() {
     limiter.correct(&caller, 60, 90);
     assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(31));
     clock.advance(Duration::from_mins(2));
-    // More than a minute has in it: let through, where nothing else was taken.
+    // More than the limit of a minute: accepted if no other tokens were taken.
     assert_eq!(limiter.tokens(&caller, 300), Ok(()));
     assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(241));
 }
@@ -148,12 +148,12 @@ fn idle_states_are_forgotten_and_debts_are_not() {
         assert_eq!(limiter.request(&subject(number, limits(60, 0), limits(100_000, 0))), Ok(()));
         clock.advance(Duration::from_millis(10));
     }
-    // Each key is as good as new after a second, which is after a hundred others.
+    // Each key is idle after a second, which is after a hundred others.
     assert!(states(&limiter) <= 2 * (100 + SWEEP_FROM), "{} states are kept", states(&limiter));
     assert!(limiter.tokens(&debtor, 1).is_err());
 }
 
-/// A caller owes tokens for an hour and requests for a second, or the other way round: whichever was counted last.
+/// A caller has token debt for an hour and request debt for a second, or vice versa, in either order.
 #[test]
 fn state_is_kept_while_either_unit_owes() {
     let (owing, brief) = (limits(0, 1), limits(60, 0));
@@ -168,11 +168,11 @@ fn state_is_kept_while_either_unit_owes() {
         } else {
             let slow = subject(u64::MAX, limits(1, 0), NONE);
             assert_eq!(limiter.request(&slow), Ok(()));
-            // A thousand tokens of 60,000 a minute leak away in a second.
+            // A thousand tokens at 60,000 per minute are refilled in a second.
             assert_eq!(limiter.tokens(&subject(u64::MAX, limits(0, 60_000), NONE), 1_000), Ok(()));
         }
         clock.advance(Duration::from_secs(2));
-        // Others, of the same shard, fill it until it is swept, more than once.
+        // Other callers fill the same shard until it is swept several times.
         for number in 0..4 * u64::try_from(SWEEP_FROM).unwrap() {
             assert_eq!(limiter.request(&subject(number, brief, NONE)), Ok(()));
             clock.advance(Duration::from_millis(100));

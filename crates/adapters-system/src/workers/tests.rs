@@ -18,7 +18,7 @@ fn workers(threads: usize) -> FairWorkers {
     FairWorkers::start(WorkerSettings { threads, queue_per_owner: 100 }).unwrap()
 }
 
-/// Polls until it holds.
+/// Polls until the condition holds.
 async fn until(condition: impl Fn() -> bool) {
     let polls = async {
         while !condition() {
@@ -28,7 +28,7 @@ async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(10), polls).await.unwrap();
 }
 
-/// Work that ends when the sender is dropped, and that counts when it begins.
+/// Returns a task that ends when the sender is dropped, and that counts its start.
 fn held(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
     let (let_go, wait) = mpsc::channel::<()>();
     let begun = Arc::clone(begun);
@@ -58,7 +58,7 @@ impl Calls {
         until(|| self.workers.handle.0.lock().next_id > before).await;
     }
 
-    /// Work that writes its name down.
+    /// Adds a task that records its name.
     async fn add_named(&mut self, number: u8, name: &str) {
         let (order, name) = (Arc::clone(&self.order), name.to_owned());
         self.add(owner(number), Box::new(move || order.lock().unwrap().push(name))).await;
@@ -98,7 +98,7 @@ async fn owners_take_turns_when_one_has_much_more_work() {
     assert_eq!(workers.status().waiting, 14);
     drop(let_go);
     let order = calls.end().await;
-    // The work of B waits for two pieces of A's work, not for all twelve.
+    // The task of B waits for two tasks of A, not for all twelve.
     assert_eq!(order[..5], ["a2", "b1", "a3", "b2", "a4"]);
     assert_eq!(order[5..], ["a5", "a6", "a7", "a8", "a9", "a10", "a11", "a12"], "an owner's order is kept");
 }
@@ -167,7 +167,7 @@ async fn waiting_work_is_not_done_when_its_caller_leaves() {
     second.add_named(B, "never").await;
     second.waiting.shutdown().await;
     assert_eq!((workers.status().waiting, workers.status().abandoned), (0, 2), "its room is free at once");
-    // Nobody waits for the first any more either, and it is still at work.
+    // The first caller has left as well, and its task is still running.
     first.waiting.shutdown().await;
     assert_eq!(workers.status().busy, 1);
     drop(let_go);
