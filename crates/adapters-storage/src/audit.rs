@@ -22,14 +22,14 @@ use crate::database::Database;
 use crate::entities::audit_log::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps the audit log in the database.
+/// Stores the audit log in the database.
 #[derive(Clone)]
 pub struct SeaOrmAuditLog {
     database: Database,
 }
 
 impl SeaOrmAuditLog {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -85,9 +85,9 @@ impl AuditLog for SeaOrmAuditLog {
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
-        // Rows with impossible numbers are no entries: they stay, for the verification to find them.
+        // Rows with impossible numbers are not entries: they stay, so that the verification finds them.
         let entries = || Entity::find().filter(Column::Seq.gt(0));
-        // Times need not rise with the places: what goes is what stands before the first entry that stays.
+        // Times may not increase with the numbers: remove the entries before the first one that stays.
         let stays = place(&transaction, entries().filter(Column::At.gte(millis(before))), Order::Asc).await?;
         let last = place(&transaction, entries(), Order::Desc).await?;
         let first = place(&transaction, entries(), Order::Asc).await?;
@@ -112,7 +112,8 @@ impl AuditLog for SeaOrmAuditLog {
     }
 }
 
-/// The place of the first entry in that order. Nothing else of it is read, so that one that cannot be read keeps no other.
+/// Returns the number of the first entry in that order. Reads only the number, so that an unreadable entry does not
+/// block the removal of others.
 async fn place(
     connection: &impl ConnectionTrait,
     entries: Select<Entity>,

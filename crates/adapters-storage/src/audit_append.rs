@@ -1,4 +1,4 @@
-//! New entries of the audit log.
+//! Appending to the audit log.
 
 use chrono::{DateTime, Utc};
 use domain::audit::{AuditDraft, AuditEntry, AuditHash, StoredAuditEntry};
@@ -11,8 +11,8 @@ use crate::convert::unsigned;
 use crate::entities::audit_log::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Adds an entry in the transaction of the change that it describes, with the managed rows that the change touches.
-/// The transaction holds the write lock, so that no other entry can follow the same one.
+/// Appends an entry in the transaction of the change that it describes, with the changed managed rows. The transaction
+/// holds the write lock, so that no other entry can follow the same one.
 pub(crate) async fn append(
     transaction: &DatabaseTransaction,
     draft: &AuditDraft,
@@ -29,13 +29,13 @@ pub(crate) async fn append(
     Ok(entry)
 }
 
-/// The number and hash that the next entry follows: those of the entry that was written last, whether or not it is
-/// still there, so that a missing entry stays missing. Rows that somebody put in make a gap and stop no change.
+/// Returns the number and hash that the next entry follows: those of the last written entry, even if that was removed,
+/// so that a removed entry stays detectable. Foreign rows cause a gap and never block a change.
 async fn previous(
     transaction: &DatabaseTransaction,
     state: Option<&StateRecord>,
 ) -> Result<Option<(u64, AuditHash)>, StoreError> {
-    // No more than that: an entry that somebody tampered with must not stand in the way of every change.
+    // Read only these columns: a manipulated entry must not block every change.
     let last: Option<(i64, Vec<u8>)> = Entity::find()
         .select_only()
         .columns([Column::Seq, Column::Hash])
@@ -75,7 +75,7 @@ fn to_row(entry: &AuditEntry) -> Model {
     }
 }
 
-/// A row as the verification reads it.
+/// Converts a row for the verification.
 pub(crate) fn to_stored(row: Model) -> StoredAuditEntry {
     StoredAuditEntry {
         version: row.version,

@@ -1,4 +1,4 @@
-//! Compares the managed rows with the newest entry of the audit log, and accounts for rows that no entry knows yet.
+//! Verification of managed rows against the newest audit entry, and accounting of rows that predate it.
 
 use chrono::{DateTime, Utc};
 use domain::audit::{Actor, AuditDraft, AuditHash, RowSum, RowSums, RowViolation};
@@ -13,7 +13,7 @@ use crate::audit_state::{self, StateRecord};
 use crate::entities::{api_keys, audit_log, guardrails, workspaces};
 use crate::errors::store_error;
 
-/// Rows that are read at a time.
+/// The number of rows per read.
 const PAGE: u64 = 1000;
 
 const CHANGED: &str = "changed or added without an entry in the audit log";
@@ -21,10 +21,10 @@ const UNKNOWN: &str = "rows were added, changed or removed without an entry in t
 const ASSIGNMENTS: &str = "guardrails of keys were changed without an entry in the audit log";
 const STATE: &str = "its sums are not those that the newest entry of the audit log accounts for";
 const GONE: &str = "the row is gone";
-/// Stands for a row that cannot be named.
+/// The name of an unidentifiable row.
 const SOME: &str = "(not known which)";
 
-/// Rows that the log does not account for, in the database as `snapshot` sees it.
+/// Returns the rows that the log does not account for, as of `snapshot`.
 pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
     let fault = |table, row: &str, problem| RowViolation { table, row: row.to_owned(), problem };
     let Some(state) = audit_state::load(snapshot).await? else {
@@ -52,7 +52,8 @@ pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Resul
     Ok(faults)
 }
 
-/// True where the newest entry holds the digest of these sums. Without such an entry only an empty database is.
+/// Returns true if the newest entry has the digest of these sums. Without such an entry only an empty database is
+/// accounted for.
 async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord) -> Result<bool, StoreError> {
     use audit_log::{Column, Entity};
     let newest = i64::try_from(state.log.newest.seq).unwrap_or(i64::MAX);
@@ -70,11 +71,11 @@ async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord
     })
 }
 
-/// The managed rows as they are.
+/// The current managed rows.
 #[derive(Default)]
 struct Found {
     sums: RowSums,
-    /// Ids of rows whose stored hash is not theirs.
+    /// Ids of rows with a wrong stored hash.
     keys: Vec<String>,
     guardrails: Vec<String>,
     workspaces: Vec<String>,
@@ -122,7 +123,7 @@ async fn keys_after(connection: &impl ConnectionTrait, after: &[u8]) -> Result<V
         .map_err(store_error)
 }
 
-/// Accounts for the rows of a database that is older than the accounting, with an entry that says so.
+/// Accounts for the rows of a database that predates the accounting, and appends an entry about it.
 pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
     let mut changes = RowChanges::default();
     let mut keys = 0_u64;
@@ -132,7 +133,7 @@ pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) 
         let Some(last) = page.last() else { break };
         after.clone_from(&last.id);
         for key in page {
-            // Sealing changes no sum; the row is put in.
+            // Sealing changes no sum; the row is added.
             changes.key_changed(transaction, &key).await?;
             changes.key(None, Some(&key));
             keys += 1;
@@ -158,8 +159,8 @@ pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) 
     append(transaction, &draft, at, &changes).await.map(drop)
 }
 
-/// Accounts for keys that got their ids a moment ago, with an entry that says so. The sums change by the difference of
-/// each row, and only a row whose hash was right is sealed anew: what was changed past the log before still shows.
+/// Accounts for keys that just got their ids, and appends an entry about it. The sums change by the difference of each
+/// row, and only rows with a correct hash are sealed again, so that earlier manipulations stay detectable.
 pub(crate) async fn adopt_key_ids(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
     let mut changes = RowChanges::default();
     let mut keys = 0_u64;

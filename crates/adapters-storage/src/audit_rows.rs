@@ -1,8 +1,8 @@
-//! The rows that the audit log accounts for: API keys, guardrails and workspaces.
+//! The managed rows of the audit log: API keys, guardrails and workspaces.
 //!
-//! Each row holds the hash of its managed columns as the last change left them, so that a row that was changed past the
-//! service can be named. The sums of these hashes are accounted for by each entry of the log, so that a forged hash, or
-//! a row that was put in or taken out, is found as well.
+//! Each row stores the hash of its managed columns after the last change, so that a row changed outside the service is
+//! identified. Each entry of the log accounts for the sums of these hashes, so that forged hashes and inserted or
+//! deleted rows are detected, too.
 
 use domain::audit::{AuditHash, RowHasher, RowSums};
 use domain::error::StoreError;
@@ -15,26 +15,26 @@ use crate::errors::store_error;
 
 /// A row with a hash of its managed columns.
 pub(crate) trait ManagedRow: Sized {
-    /// Its table.
+    /// The table.
     const TABLE: &'static str;
 
-    /// Its id, for people.
+    /// Returns the id, for reports.
     fn id(&self) -> String;
 
-    /// The hash of its managed columns as they are.
+    /// Computes the hash of the current managed columns.
     fn managed_hash(&self) -> AuditHash;
 
-    /// The column that holds the hash.
+    /// Returns the column of the stored hash.
     fn stored_hash(&mut self) -> &mut Option<Vec<u8>>;
 
-    /// With the hash that it should have.
+    /// Sets the correct hash.
     fn sealed(mut self) -> Self {
         let hash = self.managed_hash().0.to_vec();
         *self.stored_hash() = Some(hash);
         self
     }
 
-    /// True where the hash is the one that it should have.
+    /// Returns true if the stored hash is correct.
     fn is_sealed(&mut self) -> bool {
         let hash = self.managed_hash();
         self.stored_hash().as_deref() == Some(&hash.0)
@@ -48,7 +48,7 @@ impl ManagedRow for api_keys::Model {
         Uuid::from_slice(&self.id).map_or_else(|_| "(malformed id)".to_owned(), |id| id.to_string())
     }
 
-    /// Without its guardrail: assignments have a sum of their own, so that many can be changed at once.
+    /// Computes the hash without the guardrail: assignments have separate sums, so that many can change at once.
     fn managed_hash(&self) -> AuditHash {
         self.hash_columns(RowHasher::new(Self::TABLE).bytes(self.id.as_slice()))
     }
@@ -59,7 +59,7 @@ impl ManagedRow for api_keys::Model {
 }
 
 impl api_keys::Model {
-    /// The managed hash of before keys had ids.
+    /// Computes the managed hash of the schema before keys had ids.
     pub(crate) fn managed_hash_without_id(&self) -> AuditHash {
         self.hash_columns(RowHasher::new(Self::TABLE))
     }
@@ -116,7 +116,7 @@ impl ManagedRow for workspaces::Model {
         self.id.clone()
     }
 
-    /// Without what it uses, which changes with every promotion.
+    /// Computes the hash without usage, which changes with every promotion.
     fn managed_hash(&self) -> AuditHash {
         RowHasher::new(Self::TABLE)
             .text(self.id.as_str())
@@ -142,20 +142,20 @@ impl ManagedRow for workspaces::Model {
     }
 }
 
-/// The hash of a key's guardrail; the key by its id.
+/// Computes the hash of a key's assignment; the key is given by its id.
 pub(crate) fn assignment_hash(key: &[u8], guardrail_id: &str) -> AuditHash {
     RowHasher::new("assignments").bytes(key).text(guardrail_id).finish()
 }
 
-/// The managed rows that one transaction changes.
+/// The managed rows that a transaction changes.
 #[derive(Debug, Default)]
 pub(crate) struct RowChanges {
-    /// The sums to put into those of the record.
+    /// The sums to add to those of the record.
     pub(crate) sums: RowSums,
 }
 
 impl RowChanges {
-    /// A key before and after, with its guardrail.
+    /// Records a key with its guardrail, before and after.
     pub(crate) fn key(&mut self, before: Option<&api_keys::Model>, after: Option<&api_keys::Model>) {
         if let Some(row) = before {
             self.sums.keys.subtract(row.managed_hash());
@@ -169,7 +169,7 @@ impl RowChanges {
         }
     }
 
-    /// A key's guardrail before and after.
+    /// Records a key's guardrail, before and after.
     pub(crate) fn assignment(&mut self, key: &[u8], before: Option<&str>, after: Option<&str>) {
         if let Some(guardrail) = before {
             self.sums.assignments.subtract(assignment_hash(key, guardrail));
@@ -179,7 +179,7 @@ impl RowChanges {
         }
     }
 
-    /// A guardrail before and after.
+    /// Records a guardrail, before and after.
     pub(crate) fn guardrail(&mut self, before: Option<&guardrails::Model>, after: Option<&guardrails::Model>) {
         if let Some(row) = before {
             self.sums.guardrails.subtract(row.managed_hash());
@@ -189,7 +189,7 @@ impl RowChanges {
         }
     }
 
-    /// A workspace before and after.
+    /// Records a workspace, before and after.
     pub(crate) fn workspace(&mut self, before: Option<&workspaces::Model>, after: Option<&workspaces::Model>) {
         if let Some(row) = before {
             self.sums.workspaces.subtract(row.managed_hash());
@@ -254,7 +254,7 @@ impl RowChanges {
     }
 }
 
-/// A workspace before its change.
+/// Reads a workspace before its change.
 pub(crate) async fn workspace_before(
     connection: &impl ConnectionTrait,
     id: &str,

@@ -1,8 +1,7 @@
 //! The beginning and the end of the audit log, and the sums of the rows that it accounts for.
 //!
-//! The record changes in the transactions that add or remove entries. Somebody who writes to the database past the
-//! service can write to it as well, so that it is never trusted further than the log's hashes confirm it; and whatever
-//! it holds, it stands in the way of no change.
+//! The record changes in the transactions that add or remove entries. An attacker with access to the database can
+//! change it, so it is trusted only as far as the log's hashes confirm it. No content of it can block a change.
 
 use domain::audit::{AuditAnchor, AuditEntry, AuditHash, AuditState, RowSum, RowSums};
 use domain::error::StoreError;
@@ -13,23 +12,23 @@ use crate::convert::signed;
 use crate::entities::audit_state::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// The only row's id.
+/// The id of the only row.
 const ONLY: i32 = 1;
 
-/// The record, read.
+/// The parsed record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateRecord {
     pub(crate) log: AuditState,
     pub(crate) sums: RowSums,
 }
 
-/// The record; `None` where it is gone.
+/// Loads the record; `None` if it is missing.
 pub(crate) async fn load(connection: &impl ConnectionTrait) -> Result<Option<StateRecord>, StoreError> {
     let row = Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
     row.as_ref().map(to_record).transpose()
 }
 
-/// The record for a change, which goes on where the record is gone or cannot be read.
+/// Loads the record for a change; `None` if it is missing or unreadable.
 pub(crate) async fn load_for_change(transaction: &DatabaseTransaction) -> Result<Option<StateRecord>, StoreError> {
     match load(transaction).await {
         Err(StoreError::Corrupt(_)) => Ok(None),
@@ -37,7 +36,7 @@ pub(crate) async fn load_for_change(transaction: &DatabaseTransaction) -> Result
     }
 }
 
-/// Notes the newest entry and the sums after its change.
+/// Stores the newest entry and the sums after its change.
 pub(crate) async fn note_appended(
     transaction: &DatabaseTransaction,
     entry: &AuditEntry,
@@ -57,7 +56,7 @@ pub(crate) async fn note_appended(
         .map(drop)
 }
 
-/// Notes that retention removed so many entries, of which this was the last.
+/// Stores the number of entries that retention removed, and the last of them.
 pub(crate) async fn note_removed(
     transaction: &DatabaseTransaction,
     (seq, hash): (i64, Vec<u8>),

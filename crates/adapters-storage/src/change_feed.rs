@@ -23,13 +23,13 @@ use crate::errors::store_error;
 #[derive(Clone)]
 pub struct SeaOrmChangeFeed {
     database: Database,
-    /// The version of the database at which the newest change was read, and that change. While the version stays, there
-    /// is no newer one.
+    /// The newest change and the database version at which it was read. While the version is unchanged, there is no
+    /// newer change.
     newest: Arc<Mutex<Option<(DataVersion, ChangePosition)>>>,
 }
 
 impl SeaOrmChangeFeed {
-    /// Over an open database.
+    /// Creates the feed over an open database.
     pub fn new(database: Database) -> Self {
         Self { database, newest: Arc::default() }
     }
@@ -37,16 +37,16 @@ impl SeaOrmChangeFeed {
 
 /// The id of the row of counters.
 const ONLY: i32 = 1;
-/// Rows that one statement writes; a power of two.
+/// Rows per statement; a power of two.
 const ROWS: usize = 64;
-/// The oldest rows that are looked at with every change: more than a change writes, so that pruning keeps up.
+/// The oldest rows that each change examines: more than a change writes, so that pruning keeps up.
 const PRUNED: u64 = 4 * MAX_NAMED_KEYS as u64;
 
 #[async_trait]
 impl ChangeFeed for SeaOrmChangeFeed {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.database.check_file()?;
-        // Before the rows: a commit in between is read again.
+        // Read before the rows: a commit in between is read again.
         let version = self.database.data_version().read().await?;
         let is_newest = |last| *self.newest.lock().unwrap_or_else(PoisonError::into_inner) == Some((version, last));
         if last.is_some_and(is_newest) {
@@ -63,7 +63,7 @@ impl ChangeFeed for SeaOrmChangeFeed {
 }
 
 async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
-    // A number that is no column's was never given out.
+    // A number outside the column's range was never assigned.
     if let Some((last, number)) = last.and_then(|last| i64::try_from(last.number).ok().map(|number| (last, number))) {
         let rows = Entity::find()
             .filter(Column::Number.gte(number))
@@ -80,7 +80,7 @@ async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -
     newest(connection).await.map(Changes::StartOver)
 }
 
-/// The position of the newest change.
+/// Returns the position of the newest change.
 pub(crate) async fn newest(connection: &impl ConnectionTrait) -> Result<ChangePosition, StoreError> {
     let newest = Entity::find().order_by_desc(Column::Number).one(connection).await.map_err(store_error)?;
     let newest = newest.ok_or_else(|| StoreError::Corrupt("the change feed has lost its rows".to_owned()))?;
@@ -89,9 +89,9 @@ pub(crate) async fn newest(connection: &impl ConnectionTrait) -> Result<ChangePo
 
 /// The numbers of the newest changes.
 pub(crate) struct Counters {
-    /// Of limits.
+    /// The newest change of limits.
     pub(crate) limits: u64,
-    /// Of the catalogue.
+    /// The newest change of the catalogue.
     pub(crate) catalogue: u64,
 }
 
@@ -108,7 +108,7 @@ async fn counter_row(connection: &impl ConnectionTrait) -> Result<change_feed::M
     row.ok_or_else(missing)
 }
 
-/// Whether limits of money changed with the subjects.
+/// Whether spending limits changed with the subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitChange {
     None,
@@ -121,7 +121,7 @@ impl LimitChange {
     }
 }
 
-/// Writes changes to the feed; part of the transaction that makes them. Removes changes that are too old.
+/// Writes changes to the feed, in the transaction that makes them. Removes expired changes.
 pub(crate) async fn record_changes(
     transaction: &impl ConnectionTrait,
     at: DateTime<Utc>,
@@ -162,8 +162,8 @@ pub(crate) async fn record_changes(
     prune(transaction, at).await
 }
 
-/// Removes changes that were followed by another one more than [`CHANGES_KEPT`] ago. What readers know as the newest
-/// change is kept with that: it may be of any age.
+/// Removes changes that were followed by another one more than [`CHANGES_KEPT`] ago. This keeps the newest change of
+/// any age, which readers may hold as their position.
 async fn prune(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
     let oldest: Vec<(i64, i64)> = Entity::find()
         .select_only()
@@ -202,7 +202,7 @@ fn to_change(row: &Model) -> Result<Change, StoreError> {
         "destinations" => Some(ChangeSubject::Destinations),
         _ => None,
     };
-    // A subject that this version cannot read may be anything.
+    // An unreadable subject may be anything.
     let subject = subject.unwrap_or(ChangeSubject::Everything);
     let number = unsigned(row.number, "changes.number", row.number)?;
     Ok(Change { position: ChangePosition { number, mark: row.mark }, subject })

@@ -1,15 +1,15 @@
-//! Cutting long lists for statements with many parameters.
+//! Splitting of long lists for statements with many parameters.
 
-/// The longest piece: far below the 32,766 parameters that SQLite takes, and the 65,535 of PostgreSQL.
+/// The longest chunk: far below the limits of SQLite (32,766 parameters) and PostgreSQL (65,535).
 const LONGEST: usize = 4096;
 
-/// Cuts `items` into pieces whose lengths are powers of two, the longest first. A connection keeps prepared
-/// statements by their text, so a handful of lengths means that each is prepared once.
+/// Splits `items` into chunks whose lengths are powers of two, longest first. A connection caches prepared statements
+/// by text, so few lengths mean few preparations.
 pub(crate) fn chunks<T>(items: &[T]) -> impl Iterator<Item = &[T]> {
     chunks_of(items, LONGEST)
 }
 
-/// Like [`chunks`], with pieces of at most `longest`, which must be a power of two.
+/// Like [`chunks`], with chunks of at most `longest`, which must be a power of two.
 pub(crate) fn chunks_of<T>(mut items: &[T], longest: usize) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let power = items.len().checked_ilog2()?;

@@ -1,4 +1,4 @@
-//! Between the domain's values and columns.
+//! Conversion between domain values and columns.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::errors::corrupt;
 
-/// Unix milliseconds.
+/// Converts to Unix milliseconds.
 pub(crate) fn millis(moment: DateTime<Utc>) -> i64 {
     moment.timestamp_millis()
 }
@@ -21,7 +21,7 @@ pub(crate) fn moment(millis: i64, column: &str, row: impl Display) -> Result<Dat
     DateTime::from_timestamp_millis(millis).ok_or_else(|| corrupt(column, row))
 }
 
-/// Whole microseconds; what is longer than 292,000 years is cut to that.
+/// Converts to whole microseconds, limited to 292,000 years.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
@@ -30,7 +30,7 @@ pub(crate) fn duration(micros: i64, column: &str, row: impl Display) -> Result<D
     unsigned(micros, column, row).map(Duration::from_micros)
 }
 
-/// A count as a column holds it.
+/// Converts a count to a column.
 pub(crate) fn signed(count: u64, column: &str, row: impl Display) -> Result<i64, StoreError> {
     i64::try_from(count).map_err(|_| corrupt(column, row))
 }
@@ -39,7 +39,7 @@ pub(crate) fn unsigned(count: i64, column: &str, row: impl Display) -> Result<u6
     u64::try_from(count).map_err(|_| corrupt(column, row))
 }
 
-/// Reads a text column whose type knows its own form.
+/// Parses a text column.
 pub(crate) fn parse<T: FromStr>(text: &str, column: &str, row: impl Display) -> Result<T, StoreError> {
     text.parse().map_err(|_| corrupt(column, row))
 }

@@ -1,4 +1,4 @@
-//! Whether anything was committed since the last look.
+//! Detection of commits since the last check.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::location::Location;
 use crate::settings::StorageSettings;
 use crate::sqlite;
 
-/// The version of the database, which another one follows with every commit.
+/// A version of the database. It changes with every commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataVersion {
-    /// The number of the connection: SQLite compares versions only within one.
+    /// The number of the connection: SQLite's versions are comparable only within a connection.
     connection: u64,
     value: i64,
 }
 
-/// Reads the version on a connection that does nothing else, opened when it is first needed.
+/// Reads the version on a dedicated connection, opened on first use.
 pub(crate) struct DataVersionReader {
     settings: StorageSettings,
     location: Location,
@@ -39,13 +39,13 @@ impl DataVersionReader {
         Self { settings: settings.clone(), location: location.clone(), state: Mutex::default() }
     }
 
-    /// The version now. Two equal ones mean that nothing was committed in between.
+    /// Returns the current version. Two equal versions mean that there was no commit in between.
     pub(crate) async fn read(&self) -> Result<DataVersion, StoreError> {
         let mut state = self.state.lock().await;
         if state.is_closed {
             return Err(StoreError::unavailable("the database is closed"));
         }
-        // A connection whose read failed or was interrupted is not used again.
+        // A connection with a failed or interrupted read is not reused.
         let mut connection = if let Some(connection) = state.connection.take() {
             connection
         } else {
@@ -57,7 +57,7 @@ impl DataVersionReader {
         Ok(DataVersion { connection: state.opened, value })
     }
 
-    /// Closes the connection for good.
+    /// Closes the connection permanently.
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
         let mut state = self.state.lock().await;
         state.is_closed = true;

@@ -37,42 +37,42 @@ pub struct Database {
 }
 
 struct Shared {
-    /// The one connection that writes. SQLite lets one write at a time anyway; waiting for it here is fair and costs
-    /// no polling.
+    /// The only writing connection. SQLite serialises writes anyway; queueing for the connection is fair and needs no
+    /// polling.
     writer: DatabaseConnection,
-    /// Connections that cannot write.
+    /// Read-only connections.
     readers: DatabaseConnection,
     checkpoints: Checkpoints,
     durable: DurableConnection,
     data_version: DataVersionReader,
     file: DatabaseFile,
-    /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
+    /// The clock of the machine. All processes with the same SQLite file run on this machine.
     clock: Arc<dyn Clock>,
 }
 
-/// A step of the schema.
+/// A schema migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationState {
-    /// Its name, which begins with its date.
+    /// The name, which begins with its date.
     pub name: String,
-    /// True where the database has it.
+    /// True if the database has it.
     pub applied: bool,
 }
 
-/// The step that changes what the hash of a key's row covers.
+/// The migration that changes the columns in the hash of a key's row.
 const KEY_IDS_STEP: &str = "m20261123_000011_key_ids";
-/// How long a probe may take; readiness promises an answer within two seconds.
+/// The longest duration of a probe; readiness promises an answer within two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How long is waited before a busy database is tried again while it is being opened.
+/// The pause between attempts to open a busy database.
 const OPEN_RETRY: Duration = Duration::from_millis(20);
 
 impl Database {
-    /// Opens the database and makes its folder and file where the URL allows that. Applies no schema: see
+    /// Opens the database, and creates its folder and file if the URL allows that. Applies no migrations: see
     /// [`Database::migrate`].
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the URL names no database, or the file cannot be opened or made;
-    /// [`StoreError::Corrupt`] where it is no database.
+    /// [`StoreError::Unavailable`] if the URL names no database, or the file cannot be opened or created;
+    /// [`StoreError::Corrupt`] if the file is no database.
     pub async fn open(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
@@ -92,10 +92,11 @@ impl Database {
         })
     }
 
-    /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other. Where
-    /// nothing is missing nothing is written, so that a database which can only be read will do.
+    /// Applies all missing migrations in one transaction. Concurrent processes wait for each other. Writes only if a
+    /// migration is missing, so that an up-to-date read-only database works.
     ///
     /// # Errors
+    /// [`StoreError::Corrupt`] if the database has a migration that this version does not know.
     /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let steps = self.migration_status().await?;
@@ -115,10 +116,10 @@ impl Database {
         transaction.commit().await.map_err(store_error)
     }
 
-    /// Every step that this version knows, oldest first. Changes nothing.
+    /// Returns every known migration, oldest first. Read-only.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
+    /// [`StoreError::Corrupt`] if the database has a migration that this version does not know.
     pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
         let steps = Migrator::get_migration_with_status_read_only(self.readers()?).await.map_err(store_error)?;
         let state = |step: &sea_orm_migration::Migration| MigrationState {
@@ -128,17 +129,17 @@ impl Database {
         Ok(steps.iter().map(state).collect())
     }
 
-    /// The identity of the database, which a copy of it shares.
+    /// Returns the identity of the database, which copies of it share.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where it is missing.
+    /// [`StoreError::Corrupt`] if it is missing.
     pub async fn id(&self) -> Result<Uuid, StoreError> {
         let row = store_identity::Entity::find().one(self.readers()?).await.map_err(store_error)?;
         let id = row.as_ref().and_then(|row| Uuid::parse_str(&row.store_id).ok());
         id.ok_or_else(|| StoreError::Corrupt("the database has lost its identity".to_owned()))
     }
 
-    /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
+    /// Waits for pending writes and closes every connection; later operations are unavailable.
     pub async fn close(&self) {
         if let Err(error) = self.shared.data_version.close().await {
             tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
@@ -152,7 +153,7 @@ impl Database {
         self.shared.checkpoints.end().await;
     }
 
-    /// For statements that only read.
+    /// Returns the connections for read-only statements.
     ///
     /// # Errors
     /// The database's file was removed or replaced.
@@ -160,12 +161,12 @@ impl Database {
         self.check_file().map(|()| &self.shared.readers)
     }
 
-    /// The pool of the connections that read.
+    /// Returns the pool of reading connections.
     pub(crate) fn reading_pool(&self) -> &SqlitePool {
         self.shared.readers.get_sqlite_connection_pool()
     }
 
-    /// For a single statement that writes; several that belong together need [`Database::begin`].
+    /// Returns the connection for a single writing statement; several related statements need [`Database::begin`].
     ///
     /// # Errors
     /// The database's file was removed or replaced.
@@ -173,48 +174,48 @@ impl Database {
         self.check_file().map(|()| &self.shared.writer)
     }
 
-    /// Fails while the path of the database leads to another file than the one that was opened.
+    /// Fails while the path leads to another file than the opened one.
     pub(crate) fn check_file(&self) -> Result<(), StoreError> {
         self.shared.file.check()
     }
 
-    /// The connection of [`Database::begin_durable`].
+    /// Returns the connection of [`Database::begin_durable`].
     pub(crate) fn durable(&self) -> &DurableConnection {
         &self.shared.durable
     }
 
-    /// Reads whether anything was committed.
+    /// Returns the reader of the data version.
     pub(crate) fn data_version(&self) -> &DataVersionReader {
         &self.shared.data_version
     }
 
-    /// The pool of the connection that writes.
+    /// Returns the pool of the writing connection.
     pub(crate) fn writing_pool(&self) -> &SqlitePool {
         self.shared.writer.get_sqlite_connection_pool()
     }
 
-    /// The database's clock.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.shared.clock.now()
     }
 
-    /// What the clock measures spans of time by.
+    /// Returns the monotonic time.
     pub(crate) fn monotonic(&self) -> Duration {
         self.shared.clock.monotonic()
     }
 
-    /// Who copies its log.
+    /// Returns the checkpoint state.
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
         &self.shared.checkpoints
     }
 
-    /// Keeps others of this process from writing for as long as the connection is held.
+    /// Blocks other writers of this process while the connection is held.
     pub(crate) async fn take_turn(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
         self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
 
-    /// Begins a transaction that may write: it holds the write lock from its first moment, so that what it reads
-    /// cannot change before it writes. Dropping it undoes it.
+    /// Begins a writing transaction. It holds the write lock from the start, so that the rows it reads cannot change
+    /// before it writes. Dropping it rolls back.
     pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
         self.check_file()?;
         begin_immediate(&self.shared.writer).await
@@ -229,7 +230,7 @@ pub(crate) async fn begin_immediate(connection: &DatabaseConnection) -> Result<D
     connection.begin_with_options(options).await.map_err(store_error)
 }
 
-/// True where the database already has the record that managed rows are accounted for in.
+/// Returns true if the database already has the accounting record of managed rows.
 async fn audit_is_accounting(transaction: &DatabaseTransaction) -> bool {
     audit_state::load(transaction).await.is_ok()
 }
@@ -240,15 +241,15 @@ impl HealthProbe for Database {
         "database"
     }
 
-    /// Reads a row that every schema has.
+    /// Reads a row of a table that every schema version has.
     async fn probe(&self) -> Result<(), StoreError> {
         let read = async { change_feed::newest(self.readers()?).await.map(drop) };
         tokio::time::timeout(PROBE_TIMEOUT, read).await.map_err(StoreError::unavailable)?
     }
 }
 
-/// Switching a new file to write-ahead logging asks for the whole file and does not always heed the busy timeout, so
-/// processes that open it at once are tried again.
+/// Opens the writer. Switching a new file to write-ahead logging needs an exclusive lock and does not always respect
+/// the busy timeout, so concurrent opens are retried.
 async fn open_writer(
     settings: &StorageSettings,
     location: &Location,

@@ -1,4 +1,4 @@
-//! The database's file, and whether its path still leads to it.
+//! The check that the database path still leads to the opened file.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use domain::error::StoreError;
 
 use crate::location::Location;
 
-/// Compares the file that was opened with the file at its path. SQLite goes on writing into a file that was removed or
-/// replaced, and what is written there is lost when the process ends.
+/// Compares the opened file with the file at its path. SQLite continues to write to a removed or replaced file, and
+/// those writes are lost when the process ends.
 pub(crate) struct DatabaseFile {
     path: PathBuf,
     opened: Option<Identity>,
@@ -19,14 +19,14 @@ pub(crate) struct DatabaseFile {
 type Identity = (u64, u64);
 
 impl DatabaseFile {
-    /// To be called when the file was just opened.
+    /// Remembers the file that was just opened.
     pub(crate) fn new(location: &Location) -> Self {
-        // A later change of the working folder must not matter.
+        // Later changes of the working directory must not matter.
         let path = std::path::absolute(&location.path).unwrap_or_else(|_| location.path.clone());
         Self { opened: identity(&path), path, was_missing: AtomicBool::new(false) }
     }
 
-    /// Fails while the path leads to another file, or to none. Logs each change.
+    /// Fails while the path leads to another file or to none. Logs each change.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let is_missing = identity(&self.path) != self.opened;
         if self.was_missing.swap(is_missing, Ordering::Relaxed) != is_missing {

@@ -1,4 +1,4 @@
-//! Transactions that survive the loss of power, whatever the rest of the database is set to.
+//! Transactions that survive a power failure in every synchronous mode.
 
 use std::ops::Deref;
 
@@ -13,12 +13,12 @@ use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
 use crate::sqlite;
 
-/// A connection whose commits are synced to disk before they are reported; `None` where those of the connection that
-/// writes are synced as well, or nothing is written.
+/// A connection with synced commits; `None` if the commits of the writing connection are synced, too, or the database
+/// is read-only.
 pub(crate) struct DurableConnection(Option<DatabaseConnection>);
 
 impl DurableConnection {
-    /// Opens the connection when it is first needed.
+    /// Creates the connection, which is opened on first use.
     pub(crate) fn new(settings: &StorageSettings, location: &Location) -> Self {
         let is_needed = settings.synchronous != Synchronous::Full && location.access != Access::ReadOnly;
         Self(is_needed.then(|| SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::durable_writer(settings, location))))
@@ -29,10 +29,10 @@ impl DurableConnection {
     }
 }
 
-/// A transaction whose commit is synced to disk, with everything that was committed before it.
+/// A transaction whose commit syncs itself and all earlier commits to disk.
 pub(crate) struct DurableTransaction {
     transaction: DatabaseTransaction,
-    /// The connection that writes, so that nobody else of this process competes for the lock. Released last.
+    /// The writing connection, held so that no other task of this process competes for the lock. Released last.
     _turn: Option<PoolConnection<Sqlite>>,
 }
 
@@ -51,7 +51,7 @@ impl Deref for DurableTransaction {
 }
 
 impl Database {
-    /// Begins a transaction like [`Database::begin`] whose commit survives the loss of power in every mode.
+    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
     pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
         let Some(durable) = self.durable().get() else {
             return Ok(DurableTransaction { transaction: self.begin().await?, _turn: None });

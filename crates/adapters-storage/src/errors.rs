@@ -1,21 +1,21 @@
-//! From errors of the database to what they mean.
+//! Conversion of database errors.
 
 use std::fmt::Display;
 
 use domain::error::StoreError;
 use sea_orm::{DbErr, RuntimeErr, SqlxError};
 
-/// Data that this version cannot read is corrupt; everything else means that the database did not do it.
+/// Converts an error: unreadable data is corrupt; all other errors mean that the database is unavailable.
 pub(crate) fn store_error(error: DbErr) -> StoreError {
     if is_corrupt(&error) { StoreError::Corrupt(error.to_string()) } else { StoreError::unavailable(error) }
 }
 
-/// A value that does not read as what it should be. Names the place, never the value.
+/// Returns the error of an unreadable value. It names the column and row, never the value.
 pub(crate) fn corrupt(column: &str, row: impl Display) -> StoreError {
     StoreError::Corrupt(format!("{column} of {row}"))
 }
 
-/// True where another connection held the lock for longer than the busy timeout.
+/// Returns true if another connection held the lock for longer than the busy timeout.
 pub(crate) fn is_busy(error: &DbErr) -> bool {
     matches!(sqlx_error(error).and_then(sqlite_code), Some(SQLITE_BUSY | SQLITE_LOCKED))
 }
@@ -42,7 +42,7 @@ fn is_corrupt_sqlx(error: &SqlxError) -> bool {
         | SqlxError::ColumnNotFound(_)
         | SqlxError::ColumnIndexOutOfBounds { .. }
         | SqlxError::TypeNotFound { .. } => true,
-        // 1 is what a missing table or column gives: a schema that this version does not know.
+        // Code 1 means a missing table or column: an unknown schema version.
         error => matches!(
             sqlite_code(error),
             Some(SQLITE_ERROR | SQLITE_CORRUPT | SQLITE_CONSTRAINT | SQLITE_MISMATCH | SQLITE_NOTADB)
@@ -59,7 +59,7 @@ fn sqlx_error(error: &DbErr) -> Option<&SqlxError> {
     }
 }
 
-/// The primary result code: the low byte of the extended one.
+/// Returns the primary result code: the low byte of the extended one.
 fn sqlite_code(error: &SqlxError) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)

@@ -1,7 +1,7 @@
-//! The repositories of the domain over sea-orm: SQLite today, written so that PostgreSQL needs no second copy.
+//! The domain's repositories over sea-orm: SQLite today, written so that PostgreSQL needs no second implementation.
 //!
-//! Every method of a repository is one transaction. Writes go through one connection, one after the other; reads go
-//! through connections of their own and never wait for a write.
+//! Every repository method is one transaction. Writes are serialised on one connection; reads use separate connections
+//! and never wait for writes.
 
 mod audit;
 mod audit_append;

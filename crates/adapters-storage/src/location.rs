@@ -1,28 +1,28 @@
-//! Where the database file is, as a URL says it.
+//! The location of the database file, parsed from a URL.
 
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
-/// A database file and what may be done with it.
+/// A database file with its access mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) path: PathBuf,
     pub(crate) access: Access,
 }
 
-/// What may be done with the file.
+/// The access mode of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Read and write; made where there is none.
+    /// Read and write; created if missing.
     Create,
-    /// Read and write; it must be there.
+    /// Read and write; must exist.
     Existing,
-    /// Read only; it must be there.
+    /// Read-only; must exist.
     ReadOnly,
 }
 
-/// A URL that does not name a database file.
+/// An invalid database URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidUrl {
     #[error("the storage URL must begin with sqlite://")]
@@ -36,7 +36,7 @@ pub(crate) enum InvalidUrl {
 }
 
 impl Location {
-    /// Reads `sqlite://path` (a third slash makes the path absolute) with an optional `?mode=`.
+    /// Parses `sqlite://path` (a third slash makes the path absolute) with an optional `?mode=`.
     pub(crate) fn parse(url: &str) -> Result<Self, InvalidUrl> {
         let rest = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).ok_or(InvalidUrl::Scheme)?;
         let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
@@ -50,13 +50,13 @@ impl Location {
             "mode=ro" => Access::ReadOnly,
             _ => return Err(InvalidUrl::Parameter),
         };
-        // A relative path is anchored, so that a file called `file:x` is not taken for a URI by SQLite.
+        // Prefix relative paths, so that SQLite does not take a file named `file:x` for a URI.
         let path = if Path::new(&*path).is_absolute() { PathBuf::from(&*path) } else { Path::new(".").join(&*path) };
         Ok(Self { path, access })
     }
 
-    /// Makes the folder and an empty file where there is none. What is made is for this user alone; the database's
-    /// side files take their permissions from the file.
+    /// Creates the folder and an empty file if missing. They are private to this user; SQLite's side files inherit the
+    /// permissions of the file.
     pub(crate) fn prepare(&self) -> std::io::Result<()> {
         if self.access != Access::Create {
             return Ok(());
@@ -74,7 +74,7 @@ impl Location {
     }
 }
 
-/// Makes new names in a folder survive the loss of power.
+/// Syncs a folder, so that new names in it survive a power failure.
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     match std::fs::File::open(folder) {
         Ok(folder) => folder.sync_all(),

@@ -1,24 +1,24 @@
-//! How the database's connections stand, for the operator.
+//! Status of the connection pools, for operators.
 
 use sea_orm::sqlx::SqlitePool;
 
 use crate::Database;
 
-/// How a pool of connections stands.
+/// The status of a connection pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStanding {
-    /// Which one: `reader` or `writer`.
+    /// The name: `reader` or `writer`.
     pub pool: &'static str,
-    /// Connections that are at work.
+    /// Connections in use.
     pub busy: u64,
-    /// Connections that are open and wait for work.
+    /// Open connections that are idle.
     pub idle: u64,
-    /// The most that it opens.
+    /// The limit of connections.
     pub most: u64,
 }
 
 impl Database {
-    /// How its pools stand at this moment. Waits for nothing.
+    /// Returns the current status of the pools, without waiting.
     pub fn pools(&self) -> [PoolStanding; 2] {
         [standing("reader", self.reading_pool()), standing("writer", self.writing_pool())]
     }
@@ -26,7 +26,7 @@ impl Database {
 
 fn standing(name: &'static str, pool: &SqlitePool) -> PoolStanding {
     let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
-    // The two are counted one after the other, so that for a moment more may be idle than open.
+    // The two counts are not atomic, so that idle may briefly exceed open.
     let busy = u64::from(pool.size()).saturating_sub(idle);
     PoolStanding { pool: name, busy, idle, most: u64::from(pool.options().get_max_connections()) }
 }

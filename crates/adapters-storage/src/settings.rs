@@ -1,17 +1,17 @@
-//! How the database is opened.
+//! Settings of the database.
 
 use std::time::Duration;
 
-/// How the database is opened.
+/// The settings of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageSettings {
-    /// `sqlite://relative/path.db` or `sqlite:///absolute/path.db`; bytes that a URL cannot hold (`?`, `%`) are
-    /// percent-encoded. `?mode=ro` opens it for reading alone, `?mode=rw` refuses to create it.
+    /// `sqlite://relative/path.db` or `sqlite:///absolute/path.db`; reserved characters (`?`, `%`) are percent-encoded.
+    /// `?mode=ro` opens the database read-only, `?mode=rw` does not create it.
     pub url: String,
-    /// What a commit waits for.
+    /// The durability of commits.
     pub synchronous: Synchronous,
-    /// How long an operation waits for a connection, and again for a lock that another process holds, before it
-    /// fails as unavailable.
+    /// The longest wait of an operation for a connection, and again for a lock of another process, before it fails as
+    /// unavailable.
     pub busy_timeout: Duration,
     /// Most connections for reading; at least 1.
     pub read_connections: u32,
@@ -19,18 +19,18 @@ pub struct StorageSettings {
     pub max_bytes: Option<u64>,
 }
 
-/// What a commit waits for.
+/// The durability of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// Commits survive the death of the process; the last ones may be lost with the power.
+    /// Commits survive the end of the process; a power failure may lose the last ones.
     #[default]
     Normal,
-    /// Commits survive the loss of power as well.
+    /// Commits survive a power failure, too.
     Full,
 }
 
 impl StorageSettings {
-    /// Defaults for a database at `url`: normal synchronous, 5 seconds, 4 readers.
+    /// Returns the defaults for a database at `url`: normal synchronous mode, 5 seconds, 4 readers.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

@@ -1,4 +1,4 @@
-//! What is SQLite's alone: how its connections are opened and kept.
+//! SQLite-specific opening of connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::checkpoint::Commits;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
 
-/// The file of the write-ahead log is cut to this many bytes when it is begun anew. Twice what it is begun anew at in a
-/// process that serves: a file that is neither cut nor grown is overwritten in place, which is cheapest.
+/// The size to which the write-ahead log is truncated at a restart, in bytes. Twice the restart length of a serving
+/// process: a file that is neither truncated nor grown is overwritten in place, which is cheapest.
 const LOG_BYTES: &str = "134217728";
-/// How long the connection that copies the log waits for a lock: so long it may itself hold writers up where somebody
-/// began to read at a bad moment, beside the time that the rest of the copy takes.
+/// The lock timeout of the checkpoint connection. It may block writers for this long while it waits for a reader, in
+/// addition to the duration of the rest of the copy.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
-/// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
-/// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
+/// The page cache of the writer, in KiB (negative, as the pragma requires): otherwise a transaction over 100,000
+/// scattered keys would write its pages repeatedly before it ends.
 const WRITER_CACHE: &str = "-16384";
 /// The page size of SQLite; no database here has another.
 const PAGE_BYTES: u64 = 4_096;
-/// Statements that the writer keeps prepared: those over lists have a few lengths each.
+/// Prepared statements of the writer: those over lists have a few lengths each.
 const WRITER_STATEMENTS: usize = 128;
 
-/// The pool of the one connection that writes, open.
+/// Opens the pool of the writing connection.
 pub(crate) async fn writer(
     settings: &StorageSettings,
     location: &Location,
@@ -44,14 +44,14 @@ pub(crate) async fn writer(
             let commits = Arc::clone(&commits);
             Box::pin(async move { commits.attach(connection).await })
         })
-        // A full disk can make SQLite end a transaction by itself, which the driver does not notice. A connection
-        // that comes back with a transaction that the driver thinks is open is not used again.
+        // On a full disk SQLite may end a transaction by itself, which the driver does not notice. A connection with a
+        // transaction that the driver considers open is not reused.
         .after_release(|connection, _| {
             Box::pin(async move {
                 if !connection.is_in_transaction() {
                     return Ok(true);
                 }
-                // An undo may still be on its way.
+                // A rollback may still be pending.
                 connection.ping().await?;
                 Ok(!connection.is_in_transaction())
             })
@@ -60,8 +60,8 @@ pub(crate) async fn writer(
         .await
 }
 
-/// The pool of the one connection whose commits are synced, opened when it is first needed. Its few commits leave the
-/// copying of the log to those of [`writer`].
+/// Returns the pool of the connection with synced commits, opened on first use. The commits of [`writer`] checkpoint
+/// its few commits, too.
 pub(crate) fn durable_writer(settings: &StorageSettings, location: &Location) -> SqlitePool {
     let options = options(settings, location)
         .synchronous(SqliteSynchronous::Full)
@@ -78,13 +78,13 @@ fn page_count(bytes: u64) -> String {
     (bytes / PAGE_BYTES).max(1).to_string()
 }
 
-/// The pool of connections that read; each is opened when it is first needed.
+/// Returns the pool of reading connections; each is opened on first use.
 pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> SqlitePool {
     pool(settings, settings.read_connections.max(1))
         .connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
 }
 
-/// A connection that sees commits of all others, outside of any pool.
+/// Opens a connection outside of any pool that sees the commits of all others.
 pub(crate) async fn data_version_reader(
     settings: &StorageSettings,
     location: &Location,
@@ -92,7 +92,7 @@ pub(crate) async fn data_version_reader(
     options(settings, location).pragma("query_only", "ON").connect().await
 }
 
-/// A connection that copies the log into the database, outside of any pool.
+/// Opens a checkpoint connection outside of any pool.
 pub(crate) async fn checkpointer(
     settings: &StorageSettings,
     location: &Location,
@@ -105,7 +105,7 @@ fn pool(settings: &StorageSettings, connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(settings.busy_timeout)
-        // A file does not hang up: what the pool does for connections over a network would only cost.
+        // A local file cannot disconnect, so the pool's network checks would only cost time.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -123,7 +123,7 @@ fn options(settings: &StorageSettings, location: &Location) -> SqliteConnectOpti
         .foreign_keys(true)
         .busy_timeout(settings.busy_timeout)
         .synchronous(synchronous)
-        // The undo journal of a statement over many rows would be a file that is made and removed each time.
+        // Otherwise the statement journal of a statement over many rows would be a temporary file each time.
         .pragma("temp_store", "MEMORY")
         .disable_statement_logging()
 }

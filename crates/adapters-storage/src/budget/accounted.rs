@@ -1,4 +1,4 @@
-//! The columns of a record that say what it cost whom.
+//! The columns of a record with its cost and payer.
 
 use chrono::{DateTime, Utc};
 use domain::budget::Payer;
@@ -10,12 +10,12 @@ use crate::convert::{key_id, moment};
 use crate::errors::corrupt;
 use crate::usage::ids;
 
-/// The columns that [`Accounted::read`] reads.
+/// The columns for [`Accounted::read`].
 pub(super) const ACCOUNTED: &str = "id, workspace_id, api_key, guardrails, cost_pico, charged_at";
 
-/// The cost of a record, its payer and the time that it counts at.
+/// The cost of a record, its payer and the time of the charge.
 pub(super) struct Accounted {
-    /// As its column holds it.
+    /// The raw column.
     pub(super) id: Vec<u8>,
     pub(super) payer: Payer,
     pub(super) at: DateTime<Utc>,
@@ -31,7 +31,7 @@ impl Accounted {
         Ok(Self { payer, at, pico: column(row, 4)?, id })
     }
 
-    /// The id of a row that cannot be read, for people.
+    /// Returns the id of an unreadable row, for reports.
     pub(super) fn id_of(row: &QueryResult) -> String {
         match column::<Vec<u8>>(row, 0) {
             Ok(id) => ids::decision_id(&id).map_or_else(|_| ids::shown(&id), |id| id.to_string()),
@@ -40,7 +40,7 @@ impl Accounted {
     }
 }
 
-/// The columns that name the payer of a record.
+/// The columns that identify the payer of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PayerColumns {
     workspace_id: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct PayerColumns {
 }
 
 impl PayerColumns {
-    /// Reads `workspace_id, api_key, guardrails` from a place of a row on.
+    /// Reads `workspace_id, api_key, guardrails` from the given column on.
     pub(super) fn read(row: &QueryResult, first: usize) -> Result<Self, StoreError> {
         Ok(Self {
             workspace_id: column(row, first)?,
@@ -58,7 +58,7 @@ impl PayerColumns {
         })
     }
 
-    /// Decodes them; `id` is the column of the record's id, for errors.
+    /// Decodes the payer; `id` is the column of the record's id, for errors.
     pub(super) fn decode(&self, id: &[u8]) -> Result<Payer, StoreError> {
         let unreadable = |column| corrupt(column, ids::shown(id));
         let workspace_id = ids::workspace_id(&self.workspace_id);

@@ -1,8 +1,8 @@
-//! Whether the ledger adds up.
+//! The audit of the ledger.
 //!
-//! The counters are read first, in one short transaction, and then the records that existed at that time, page by page.
-//! So no transaction lasts long. Where an account differs, for records were removed or replaced meanwhile or because it
-//! is wrong, it is compared again in one transaction: only what differs there is named.
+//! It reads the counters in one short transaction, and then the records of that time page by page, so that no
+//! transaction lasts long. An account may differ because records were removed or replaced in the meantime, so it is
+//! compared again in one transaction. Only differences found there are reported.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,15 +20,15 @@ use crate::convert::{key_column, moment};
 use crate::errors::store_error;
 use crate::usage::{COST_COLUMNS, StoredCosts, ids};
 
-/// Records of one transaction.
+/// The number of records per transaction.
 const PAGE: i64 = 2_000;
 
-/// An account as its columns name it: scope and subject.
+/// An account by its columns: scope and subject.
 type AccountName = (String, String);
-/// A counter of an account: interval and beginning of the period.
+/// A counter of an account: interval and start of the period.
 type Span = (String, i64);
 
-/// The amounts of a counter, found or expected.
+/// The amounts of a counter, actual or expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sums {
     spent: i128,
@@ -54,7 +54,7 @@ impl Book {
 struct Days(HashMap<(Account, DateTime<Utc>), i128>);
 
 impl Days {
-    /// Adds to the accounts of a payer on the day of a time, or to one of them.
+    /// Adds a cost to the accounts of a payer on the day of a time, or to one of them.
     fn add(&mut self, payer: &Payer, at: DateTime<Utc>, pico: i128, wanted: Option<&AccountName>) {
         let day = ResetInterval::Daily.start_of(at);
         for account in payer.accounts() {
@@ -74,11 +74,11 @@ impl Days {
     }
 }
 
-/// The cost of records by payer and day. Few payers stand behind many records, so that each is decoded once.
+/// The cost of records by payer and day. Few payers have many records, so each payer is decoded once.
 #[derive(Default)]
 struct PayerSums(HashMap<(PayerColumns, i64), PayerDay>);
 
-/// A payer and a time of the day, and the cost of the records of both.
+/// The cost of the records of a payer on a day, with a time of the day.
 struct PayerDay {
     payer: Payer,
     at: DateTime<Utc>,
@@ -112,7 +112,7 @@ fn name_of(account: &Account) -> AccountName {
     (account.scope().as_str().to_owned(), subject(account))
 }
 
-/// An audit as it goes on.
+/// A running audit.
 pub(super) struct Audit<'a> {
     readers: &'a DatabaseConnection,
     report: LedgerAudit,
@@ -139,7 +139,7 @@ impl<'a> Audit<'a> {
         Ok(self.report)
     }
 
-    /// The counters as they are, and as they have to be without records; of one account, or of all.
+    /// Reads the counters, and computes the expected ones without records; of one account, or of all.
     async fn books(
         &mut self,
         connection: &impl ConnectionTrait,
@@ -180,7 +180,7 @@ impl<'a> Audit<'a> {
         Ok((found, expected))
     }
 
-    /// Reads the records up to a row, each page in a transaction of its own, and computes their costs again.
+    /// Reads the records up to a row, each page in its own transaction, and recomputes their costs.
     async fn check_records(&mut self, end: i64) -> Result<Days, StoreError> {
         let (mut sums, mut costs) = (PayerSums::default(), StoredCosts::default());
         let mut last = i64::MIN;
@@ -199,11 +199,11 @@ impl<'a> Audit<'a> {
         Ok(sums.into_days())
     }
 
-    /// Adds the cost of a record to the sums of its payer, and computes it again.
+    /// Adds the cost of a record to the sums of its payer, and recomputes it.
     fn check(&mut self, row: &QueryResult, sums: &mut PayerSums, costs: &mut StoredCosts) {
         self.report.records += 1;
         let found = Usd::from_pico(column(row, 6).unwrap_or_default());
-        // Without its payer the record counts nowhere, so the counters exceed the records.
+        // Without its payer a record counts nowhere, so the counters would exceed the records.
         let mut check = || {
             let id: Vec<u8> = column(row, 0)?;
             ids::decision_id(&id)?;
@@ -254,25 +254,25 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// Costs are summed as so many picodollars and the rest.
+/// The divisor that splits picodollars into two summable parts.
 const MILLION: i128 = 1_000_000;
 const MILLIS_OF_DAY: i64 = 86_400_000;
 const TOTAL: &str = "total";
 const ARCHIVED: &str = super::counters::ARCHIVED;
 
-/// The number of the newest record; the rows of records that are added later are behind it.
+/// Returns the number of the newest record; later records have higher numbers.
 async fn last_row(connection: &impl ConnectionTrait) -> Result<i64, StoreError> {
     let rows = read(connection, "SELECT COALESCE(MAX(rowid), 0) FROM usage_records", Vec::new()).await?;
     rows.first().map_or(Ok(0), |row| column(row, 0))
 }
 
-/// The name of a counter, and the first amount behind it.
+/// Reads the name of a counter and its first amount.
 fn counter(row: &QueryResult) -> Result<(AccountName, Span, i128), StoreError> {
     let account = (column(row, 0)?, column(row, 1)?);
     Ok((account, (column(row, 2)?, column(row, 3)?), i128::from(column::<i64>(row, 4)?)))
 }
 
-/// The sums of the records of an account; those of a name that is no account's are none.
+/// Sums the records of an account; an unknown name has none.
 async fn of_account(
     connection: &impl ConnectionTrait,
     (scope, subject): &AccountName,
@@ -286,7 +286,7 @@ async fn of_account(
         ("key" | "guardrail", Some(key)) => ("api_key", key_column(key).into()),
         _ => return Ok(Vec::new()),
     };
-    // Summed by the database, for there may be millions, in two parts, so that no sum leaves its range.
+    // The database sums possibly millions of records, in two parts so that no sum overflows.
     let text = format!(
         "SELECT x'', workspace_id, api_key, guardrails, SUM(cost_pico % {MILLION}), MIN(charged_at), \
          SUM(cost_pico / {MILLION}) FROM usage_records WHERE {column} = ? GROUP BY workspace_id, api_key, guardrails, charged_at / 86400000"
@@ -299,7 +299,7 @@ fn usd(pico: i128) -> Usd {
     Usd::from_pico(i64::try_from(pico).unwrap_or(end))
 }
 
-/// Such as `workspace 0199… daily 2026-11-21`.
+/// Formats a counter, for example `workspace 0199… daily 2026-11-21`.
 fn title((scope, subject): &AccountName, (interval, start): &Span) -> String {
     let name = format!("{scope} {subject} {interval}");
     match (ResetInterval::from_name(interval), DateTime::from_timestamp_millis(*start)) {

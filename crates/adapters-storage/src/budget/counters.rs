@@ -1,4 +1,4 @@
-//! Counters and amounts by counter, as rows.
+//! Rows of counters, and of amounts per counter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use super::statements::{column, pieces, pieces_of, places, read, run};
 use crate::convert::{millis, moment, parse};
 use crate::errors::corrupt;
 
-/// The interval of the counters of all time.
+/// The interval of the all-time counters.
 const TOTAL: &str = "total";
 
-/// The interval of the amounts of records that retention removed.
+/// The interval of the amounts of removed records.
 pub(super) const ARCHIVED: &str = "archived";
 
-/// A counter as the database has it.
+/// A stored counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CounterRow {
     pub(super) spent: i64,
@@ -29,27 +29,27 @@ pub(super) struct CounterRow {
     pub(super) recall_began_at: Option<i64>,
 }
 
-/// An amount that is added to a counter. Sums of 64-bit amounts do not overflow it.
+/// An amount to add to a counter. Sums of 64-bit amounts do not overflow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) spent: i128,
     pub(super) allotted: i128,
 }
 
-/// Compares the columns of `c` with those of a list of counters `a`. `CROSS JOIN` keeps SQLite from reading the whole
-/// table: it looks each counter up.
+/// Joins the columns of `c` with a list of counters `a`. `CROSS JOIN` makes SQLite look up each counter instead of
+/// scanning the table.
 const NAMED: &str = "c.scope = a.column1 AND c.subject = a.column2 AND c.\"interval\" = a.column3 \
                      AND c.period_start = a.column4";
 
 /// Most counters of [`any_of`]; a power of two.
 pub(super) const NAMES: usize = 64;
 
-/// A condition that is true for the rows of so many counters, for statements that change them.
+/// Returns a condition for the rows of a number of counters, for statements that change them.
 pub(super) fn any_of(counters: usize) -> String {
     vec!["(scope = ? AND subject = ? AND \"interval\" = ? AND period_start = ?)"; counters].join(" OR ")
 }
 
-/// Rows of processes and counters: allowances, or adjustments.
+/// Rows of processes and counters: allowances or adjustments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amounts {
     Allowances,
@@ -65,13 +65,13 @@ impl Amounts {
     }
 }
 
-/// The name of a counter in its columns: scope, subject, interval, beginning of the period.
+/// Returns the columns of a counter: scope, subject, interval, start of the period.
 pub(super) fn columns_of(counter: &CounterId) -> [Value; 4] {
     let (interval, start) = span_of(counter);
     [counter.account.scope().as_str().into(), subject(&counter.account).into(), interval.into(), start.into()]
 }
 
-/// The interval and the beginning of the period of a counter.
+/// Returns the interval and the start of the period of a counter.
 pub(super) fn span_of(counter: &CounterId) -> (&'static str, i64) {
     match counter.period {
         CounterPeriod::Lifetime => (TOTAL, 0),
@@ -79,7 +79,7 @@ pub(super) fn span_of(counter: &CounterId) -> (&'static str, i64) {
     }
 }
 
-/// The name of an account in its column.
+/// Returns the column of an account.
 pub(super) fn subject(account: &Account) -> String {
     match account {
         Account::Workspace(id) => id.to_string(),
@@ -88,7 +88,7 @@ pub(super) fn subject(account: &Account) -> String {
     }
 }
 
-/// The counter that the first four columns of a row name.
+/// Reads the counter in the first four columns of a row.
 pub(super) fn counter_of(row: &QueryResult) -> Result<CounterId, StoreError> {
     let scope: String = column(row, 0)?;
     let subject: String = column(row, 1)?;
@@ -96,7 +96,7 @@ pub(super) fn counter_of(row: &QueryResult) -> Result<CounterId, StoreError> {
     counter_named(&scope, &subject, &interval, column(row, 3)?)
 }
 
-/// The counter of that name.
+/// Parses a counter.
 pub(super) fn counter_named(scope: &str, subject: &str, interval: &str, start: i64) -> Result<CounterId, StoreError> {
     let unreadable = || corrupt("spend_counters.scope", subject);
     let account = match (scope, subject.split_once(':')) {
@@ -116,13 +116,13 @@ pub(super) fn counter_named(scope: &str, subject: &str, interval: &str, start: i
     Ok(CounterId { account, period })
 }
 
-/// The counters that a charge counts in: of each account, all time and the day, week and month of a time.
+/// Returns the counters of a charge at a time: for each account, all time and the day, week and month.
 pub(super) fn counters_at(account: Account, at: DateTime<Utc>) -> impl Iterator<Item = CounterId> {
     let intervals = [None, Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly)];
     intervals.into_iter().map(move |interval| CounterId { account, period: CounterPeriod::containing(interval, at) })
 }
 
-/// Reads counters. Those without a row are missing.
+/// Reads counters. Those without a row are omitted.
 pub(super) async fn read_counters(
     connection: &impl ConnectionTrait,
     counters: impl IntoIterator<Item = CounterId>,
@@ -133,7 +133,7 @@ pub(super) async fn read_counters(
     Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
 }
 
-/// The rows of the counters of these names, each in the place of its name.
+/// Reads the rows of these counters, each at the index of its name.
 async fn read_rows(
     connection: &impl ConnectionTrait,
     names: &[[Value; 4]],
@@ -160,22 +160,22 @@ async fn read_rows(
     Ok(found)
 }
 
-/// Names with their places behind them: a row that is found costs less by its place than by its name.
+/// Appends an index to each name: a found row returns its index, which is smaller than the name.
 fn numbered(names: &[[Value; 4]]) -> Vec<Value> {
     let number = |(name, place): (&[Value; 4], i64)| name.clone().into_iter().chain([place.into()]);
     names.iter().zip(0_i64..).flat_map(number).collect()
 }
 
-/// The place of a found row among the names.
+/// Returns the index of a found row.
 fn place(row: &QueryResult) -> Result<usize, StoreError> {
     let place: i64 = column(row, 0)?;
     usize::try_from(place).map_err(|_| corrupt("spend_counters", place))
 }
 
-/// Adds to counters, each in its row; part of a transaction that holds the write lock.
+/// Adds amounts to counters; part of a transaction with the write lock.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] where a sum leaves the range of money.
+/// [`StoreError::Corrupt`] if a sum overflows.
 pub(super) async fn add_to_counters(
     transaction: &impl ConnectionTrait,
     changes: BTreeMap<CounterId, Change>,
@@ -206,7 +206,7 @@ async fn add_to_rows(transaction: &impl ConnectionTrait, changes: Vec<([Value; 4
     Ok(())
 }
 
-/// Adds the cost of removed records to the archived amounts of their accounts; part of a transaction that holds the write
+/// Adds the cost of removed records to the archived amounts of their accounts; part of a transaction with the write
 /// lock.
 pub(super) async fn archive(
     transaction: &impl ConnectionTrait,
@@ -219,7 +219,7 @@ pub(super) async fn archive(
     add_to_rows(transaction, costs.into_iter().map(change).collect()).await
 }
 
-/// The amounts of a process in counters. Those without a row are missing.
+/// Reads the amounts of a process in counters. Those without a row are omitted.
 pub(super) async fn read_amounts(
     connection: &impl ConnectionTrait,
     amounts: Amounts,
@@ -243,8 +243,7 @@ pub(super) async fn read_amounts(
     Ok(found)
 }
 
-/// For each of the counters that processes beside one have allowances of: when the one of them that has been silent for
-/// longest was last seen.
+/// Returns for each counter with allowances of other processes the time at which the most silent of them was last seen.
 pub(super) async fn read_holders(
     connection: &impl ConnectionTrait,
     process: ProcessId,
@@ -267,7 +266,7 @@ pub(super) async fn read_holders(
     Ok(found)
 }
 
-/// Every amount of a process.
+/// Returns all amounts of a process.
 pub(super) async fn all_amounts(
     connection: &impl ConnectionTrait,
     amounts: Amounts,
@@ -281,7 +280,7 @@ pub(super) async fn all_amounts(
     rows.iter().map(|row| Ok((counter_of(row)?, column(row, 4)?))).collect()
 }
 
-/// Removes every amount of a process.
+/// Removes all amounts of a process.
 pub(super) async fn clear_amounts(
     transaction: &impl ConnectionTrait,
     amounts: Amounts,
@@ -291,7 +290,7 @@ pub(super) async fn clear_amounts(
     run(transaction, &text, vec![process.to_string().into()]).await.map(drop)
 }
 
-/// Sets amounts of a process; those of nothing are removed.
+/// Sets amounts of a process; removes those that are zero.
 pub(super) async fn set_amounts(
     transaction: &impl ConnectionTrait,
     amounts: Amounts,
@@ -322,15 +321,15 @@ pub(super) async fn set_amounts(
     Ok(())
 }
 
-/// A sum that is stored.
+/// Adds a stored sum and an amount.
 ///
 /// # Errors
-/// It leaves the range of money.
+/// The sum overflows.
 pub(super) fn sum(before: i64, added: i128) -> Result<i64, StoreError> {
     i64::try_from(i128::from(before) + added).map_err(|_| out_of_range())
 }
 
-/// An amount that a caller named.
+/// Converts an amount from a caller.
 ///
 /// # Errors
 /// It is negative.

@@ -24,23 +24,23 @@ use crate::convert::millis;
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// How long a recall lasts, in milliseconds.
+/// The lifetime of a recall, in milliseconds.
 pub(super) const RECALL: i64 = 5_000;
-/// A recall that is older is written anew where it is still needed, in milliseconds.
+/// The age of a recall after which it is renewed if still needed, in milliseconds.
 const RENEWED_AFTER: i64 = RECALL / 2;
 
-/// The rows that a draw decides by, read in one transaction.
+/// The rows that decide a draw, read in one transaction.
 struct Balances {
     feed: u64,
     live_processes: u64,
     rows: BTreeMap<CounterId, CounterRow>,
-    /// When the most silent of the other holders of a counter was last seen; of counters that keep a request out.
+    /// The time at which the most silent other holder was last seen, for counters that block a request.
     holders: BTreeMap<CounterId, i64>,
     own: BTreeMap<CounterId, i64>,
     limits: AccountLimits,
 }
 
-/// See the port. It reads first, and takes the write lock only where it would grant or mark something.
+/// Implements the port. Reads first, and takes the write lock only to grant or mark.
 pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
     check_amounts(request)?;
     let snapshot = database.readers()?.begin().await.map_err(store_error)?;
@@ -54,7 +54,7 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
         return Ok(balances.reply(decision));
     }
     drop(snapshot);
-    // The rows may have changed since: the final decision is made under the write lock.
+    // The rows may have changed since: the final decision needs the write lock.
     let transaction = database.begin_durable().await?;
     if let CallNumber::Repeated(text) = processes::check_number(&*transaction, request.process, request.number).await? {
         return repeated(text.as_deref(), request);
@@ -73,7 +73,7 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
     Ok(reply)
 }
 
-/// The number was used: by a draw whose reply is kept, else by a return.
+/// Answers a repeated number: with the stored reply of a draw; an error if it was a return.
 fn repeated(text: Option<&str>, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
     match text {
         Some(text) => Ok(reply::read(text, request.process)?),
@@ -91,7 +91,7 @@ fn check_amounts(request: &DrawRequest) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// True while processes are to return what they have free of a counter.
+/// Returns true while processes must return their free allowance of a counter.
 fn is_in_force(row: &CounterRow, now: DateTime<Utc>) -> bool {
     row.recalled_at.is_some_and(|at| at > millis(now).saturating_sub(RECALL))
 }
@@ -118,7 +118,7 @@ impl Balances {
         })
     }
 
-    /// Looks at the other holders of counters only where these keep a request out.
+    /// Decides; reads the other holders only of counters that block a request.
     async fn decide(
         &mut self,
         connection: &impl ConnectionTrait,
@@ -156,7 +156,7 @@ impl Balances {
         }
     }
 
-    /// The recalls that are not written yet, or are to be renewed.
+    /// Returns the recalls to write or to renew.
     fn marks(&self, decision: &DrawDecision, now: DateTime<Utc>) -> Vec<CounterId> {
         let old = millis(now).saturating_sub(RENEWED_AFTER);
         let marked_at = |counter: &CounterId| self.rows.get(counter).and_then(|row| row.recalled_at);
@@ -186,14 +186,14 @@ impl Balances {
     }
 }
 
-/// Marks counters whose allowances other processes are to return.
+/// Marks counters whose allowances other processes must return.
 async fn mark(
     transaction: &impl ConnectionTrait,
     counters: &[CounterId],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     for piece in pieces_of(counters, NAMES) {
-        // A recall that is still in force is renewed: answers to it go on counting.
+        // Renews a recall that is still active: answers to it continue to count.
         let text = format!(
             "UPDATE spend_counters SET recall_began_at = CASE WHEN recalled_at > ? THEN recall_began_at ELSE ? END, \
              recalled_at = ? WHERE {}",

@@ -13,14 +13,14 @@ use super::processes::{self, CallNumber};
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// See the port. More than the process has is not returned.
+/// Implements the port. Never returns more than the process has.
 pub(super) async fn give_back(database: &Database, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
     let transaction = database.begin().await?;
     let number = processes::check_number(&transaction, request.process, request.number).await?;
     match number {
         CallNumber::Next => {}
         CallNumber::Repeated(None) => return Ok(()),
-        // The number is that of a draw.
+        // The number belongs to a draw.
         CallNumber::Repeated(Some(_)) => {
             return Err(BudgetStoreError::Number { expected: request.number.saturating_add(1), found: request.number });
         }
@@ -43,7 +43,7 @@ pub(super) async fn give_back(database: &Database, request: &ReturnRequest) -> R
     Ok(transaction.commit().await.map_err(store_error)?)
 }
 
-/// See the port.
+/// Implements the port.
 pub(super) async fn end(
     database: &Database,
     process: ProcessId,
@@ -74,7 +74,7 @@ pub(super) async fn end(
     let mut changes: BTreeMap<_, Change> =
         allowances.iter().map(|(counter, amount)| (*counter, change(*amount))).collect();
     if remaining == RemainingAllowances::Return {
-        // Of a process that was lost: its whole journal was folded after all.
+        // Amounts of a process that was considered lost, whose whole journal was folded after all.
         for (counter, amount) in all_amounts(&transaction, Amounts::Adjustments, process).await? {
             changes.entry(counter).or_default().spent -= i128::from(amount);
         }

@@ -1,4 +1,4 @@
-//! Charges of journals that become records.
+//! Folding of journalled charges into records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ use crate::convert::millis;
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// See the port. Counters come last, in the order of their keys.
+/// Implements the port. Counters come last, in key order.
 pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(), BudgetStoreError> {
     let transaction = database.begin().await?;
     let row = processes::find(&transaction, request.process).await?.ok_or(BudgetStoreError::NotLive(None))?;
@@ -41,7 +41,7 @@ pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(
 
 /// Adds costs to every counter of their accounts.
 fn add_costs(changes: &mut BTreeMap<CounterId, Change>, costs: &[Cost]) {
-    // Nearly all are of a few accounts and one day.
+    // Most costs belong to a few accounts and one day.
     let mut days: HashMap<(Account, DateTime<Utc>), i128> = HashMap::new();
     for Cost { payer, at, pico } in costs {
         let day = ResetInterval::Daily.start_of(*at);
@@ -56,7 +56,8 @@ fn add_costs(changes: &mut BTreeMap<CounterId, Change>, costs: &[Cost]) {
     }
 }
 
-/// Takes the part that allowances bear from those of a live process, else from its adjustments, as far as there are any.
+/// Takes the part covered by allowances from those of a running process, else from its adjustments, as far as
+/// available.
 async fn take_amounts(
     transaction: &impl ConnectionTrait,
     state: ProcessState,

@@ -15,7 +15,7 @@ use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::{corrupt, store_error};
 use crate::repositories::credit_base;
 
-/// The limits of several accounts as one transaction reads them.
+/// The limits of several accounts, read in one transaction.
 #[derive(Default)]
 pub(super) struct AccountLimits {
     workspaces: HashMap<WorkspaceId, Vec<CounterLimit>>,
@@ -29,7 +29,7 @@ struct KeyLimit {
 }
 
 impl AccountLimits {
-    /// Reads the limits of accounts, and what is needed to check payers.
+    /// Reads the limits of accounts, and the rows that validate payers.
     pub(super) async fn read(
         connection: &impl ConnectionTrait,
         accounts: impl IntoIterator<Item = Account>,
@@ -54,7 +54,7 @@ impl AccountLimits {
         Ok(limits)
     }
 
-    /// Fails where the key or the workspace of a payer never existed, or they do not belong together: its limits are
+    /// Fails if the key or the workspace of a payer never existed, or they do not belong together: the limits are
     /// unknown.
     pub(super) fn check(&self, payer: &Payer) -> Result<(), StoreError> {
         let key = self.keys.get(&payer.api_key).and_then(|key| key.workspace_id);
@@ -64,7 +64,7 @@ impl AccountLimits {
         Err(StoreError::Corrupt(format!("the limits of the unknown key {}", payer.api_key)))
     }
 
-    /// The limits of an account.
+    /// Returns the limits of an account.
     pub(super) fn of(&self, account: Account) -> Vec<CounterLimit> {
         let plain = |limit: &SpendLimit| CounterLimit { limit: *limit, base: Usd::ZERO, is_credit: false };
         match account {
@@ -76,7 +76,7 @@ impl AccountLimits {
         }
     }
 
-    /// The limits of a counter.
+    /// Returns the limits of a counter.
     pub(super) fn of_counter(&self, counter: &CounterId) -> Vec<CounterLimit> {
         let interval = match counter.period {
             CounterPeriod::Lifetime => None,
@@ -85,7 +85,7 @@ impl AccountLimits {
         self.of(counter.account).into_iter().filter(|limit| limit.limit.reset == interval).collect()
     }
 
-    /// The limits of a payer, account by account.
+    /// Returns the limits of a payer, account by account.
     pub(super) fn of_payer(&self, payer: &Payer) -> Vec<CounterLimits> {
         let accounts = payer.accounts().map(|account| CounterLimits { account, limits: self.of(account) });
         accounts.filter(|found| !found.limits.is_empty()).collect()
@@ -153,7 +153,7 @@ impl AccountLimits {
     }
 }
 
-/// The credit first, then the budgets.
+/// Returns the credit, then the budgets.
 fn workspace_limits(row: &workspaces::Model) -> Result<Vec<CounterLimit>, StoreError> {
     let usd = |pico: Option<i64>| pico.map(Usd::from_pico);
     let budgets = WorkspaceBudgets {

@@ -1,4 +1,4 @@
-//! Allowances: what processes draw of limits, return, and fold back as charges.
+//! Allowances: processes draw them from limits, return them, and fold charges.
 
 mod accounted;
 mod audit;

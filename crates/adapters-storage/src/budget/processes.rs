@@ -14,21 +14,21 @@ use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::entities::budget_processes::{ActiveModel, Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// How the number of a call relates to those before it.
+/// The relation of a call number to the previous ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallNumber {
-    /// The next one.
+    /// The next number.
     Next,
-    /// That of the last call, with the reply to it where it was a draw.
+    /// The number of the last call, with its reply if it was a draw.
     Repeated(Option<String>),
 }
 
-/// The row of a process.
+/// Finds the row of a process.
 pub(super) async fn find(connection: &impl ConnectionTrait, process: ProcessId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(process.to_string()).one(connection).await.map_err(store_error)
 }
 
-/// The status that a row tells.
+/// Converts a row to a status.
 pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
     Ok(ProcessStatus {
         state: ProcessState::from_name(&row.state).ok_or_else(|| corrupt("budget_processes.state", &row.id))?,
@@ -37,13 +37,13 @@ pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
     })
 }
 
-/// The number of live processes.
+/// Counts the live processes.
 pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
     let live = Entity::find().filter(Column::State.eq(ProcessState::Live.as_str()));
     live.count(connection).await.map_err(store_error)
 }
 
-/// Adds a process that is not known.
+/// Adds an unknown process.
 pub(super) async fn register(
     connection: &impl ConnectionTrait,
     process: ProcessId,
@@ -63,7 +63,7 @@ pub(super) async fn register(
     insert.exec_without_returning(connection).await.map(drop).map_err(store_error)
 }
 
-/// Compares the number of a draw or return with that of the last one.
+/// Compares the number of a draw or return with the last one.
 ///
 /// # Errors
 /// The process is not live, or the number is neither the next nor the last.
@@ -84,7 +84,7 @@ pub(super) async fn check_number(
     }
 }
 
-/// Writes down the number of a draw or return, and the reply to a draw.
+/// Stores the number of a draw or return, and the reply to a draw.
 pub(super) async fn advance(
     transaction: &impl ConnectionTrait,
     process: ProcessId,
@@ -96,7 +96,7 @@ pub(super) async fn advance(
     update(transaction, process, changed).await
 }
 
-/// Writes down that a process answered all recalls up to a time.
+/// Records that a process answered all recalls up to a time.
 pub(super) async fn set_seen(
     transaction: &impl ConnectionTrait,
     process: ProcessId,
@@ -105,7 +105,7 @@ pub(super) async fn set_seen(
     update(transaction, process, ActiveModel { seen_at: Set(millis(at)), ..ActiveModel::default() }).await
 }
 
-/// The processes that are live at a time.
+/// Returns the processes that are live at a time.
 pub(super) async fn live(
     connection: &impl ConnectionTrait,
     now: DateTime<Utc>,
@@ -120,7 +120,7 @@ pub(super) async fn live(
     live.collect()
 }
 
-/// Writes down the number of the last folded entry.
+/// Stores the number of the last folded entry.
 pub(super) async fn set_folded(
     transaction: &impl ConnectionTrait,
     process: ProcessId,
@@ -130,7 +130,7 @@ pub(super) async fn set_folded(
     update(transaction, process, ActiveModel { folded_sequence: Set(sequence), ..ActiveModel::default() }).await
 }
 
-/// Ends a process that is live, or one that is lost in order. Returns false where nothing changes.
+/// Ends a live process, or a lost one in order. Returns false if there is no change.
 pub(super) async fn end(
     transaction: &impl ConnectionTrait,
     process: ProcessId,

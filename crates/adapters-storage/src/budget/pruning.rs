@@ -1,4 +1,4 @@
-//! Records that retention removes.
+//! Removal of records by retention.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::convert::millis;
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// Rows that one transaction looks at: so few that no other write waits for long.
+/// Rows per transaction: few, so that other writes do not wait long.
 const STEP: u64 = 64;
 
-/// The end of the rows that were looked at: their time and id.
+/// The position after the examined rows: their time and id.
 type Cursor = (i64, Vec<u8>);
 
-/// See the port. The cost of a record moves from the counters of its periods, which are over, to the archived amount of
-/// its accounts, so that every counter is at any time the sum of the records and of the archived amount.
+/// Implements the port. Moves the cost of a record from the counters of its past periods to the archived amount of its
+/// accounts, so that every counter always equals the sum of the records and the archived amount.
 pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64) -> Result<PruneReport, StoreError> {
     let mut report = PruneReport::default();
     let mut cursor: Option<Cursor> = None;
     while report.removed < limit {
         let wanted = STEP.min(limit - report.removed);
-        // Read before the write lock is taken: mostly there is nothing to remove.
+        // Read before taking the write lock: usually there is nothing to remove.
         let snapshot = database.readers()?.begin().await.map_err(store_error)?;
         let is_last = oldest(&snapshot, before, cursor.as_ref(), wanted).await?.is_empty();
         drop(snapshot);
@@ -38,7 +38,7 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
         let transaction = database.begin().await?;
         let rows = oldest(&transaction, before, cursor.as_ref(), wanted).await?;
         let Some(last) = rows.last() else { break };
-        // A row whose time or id is of another type is the last one that can be gone past.
+        // The cursor cannot move past a row whose time or id has a wrong type.
         let end = (column(last, 5).ok()).zip(column(last, 0).ok());
         let mut gone = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -59,7 +59,7 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
     Ok(report)
 }
 
-/// The oldest records behind a cursor, by their columns as they are: each is read by itself.
+/// Reads the oldest records after a cursor as raw columns, so that each is decoded separately.
 async fn oldest(
     connection: &impl ConnectionTrait,
     before: DateTime<Utc>,
@@ -97,7 +97,7 @@ async fn remove(transaction: &impl ConnectionTrait, records: &[Accounted]) -> Re
     add_to_counters(transaction, changes).await
 }
 
-/// Removes the adjustments and the empty counters of periods that were over, and processes of which nothing is left.
+/// Removes the adjustments and the empty counters of past periods, and processes without any remaining data.
 async fn remove_past(database: &Database, before: DateTime<Utc>) -> Result<(), StoreError> {
     let ended = ResetInterval::ALL.map(|interval| (interval.as_str(), millis(interval.start_of(before))));
     let past = "((\"interval\" = ? AND period_start < ?) OR (\"interval\" = ? AND period_start < ?) \

@@ -17,23 +17,23 @@ use crate::entities::record_bytes;
 use crate::errors::store_error;
 use crate::usage::{RECORD_COLUMNS, ids, record_values};
 
-/// A cost that is added to the accounts of a payer; negative where a record is taken out.
+/// A cost to add to the accounts of a payer; negative for a removed record.
 pub(super) struct Cost {
     pub(super) payer: Payer,
     pub(super) at: DateTime<Utc>,
     pub(super) pico: i128,
 }
 
-/// The entries whose records are inserted, and what that costs.
+/// The entries with new records, and their costs.
 pub(super) struct Fresh<'a> {
     entries: Vec<&'a FoldEntry>,
-    /// Ids of records of the outcome `abandoned` that are replaced.
+    /// Ids of replaced records with the outcome `abandoned`.
     replaced: Vec<Vec<u8>>,
     pub(super) costs: Vec<Cost>,
 }
 
 impl<'a> Fresh<'a> {
-    /// Chooses the entries whose records count: those of new ids, and those that replace abandoned ones.
+    /// Selects the entries whose records count: those with new ids, and replacements of abandoned ones.
     pub(super) async fn choose(
         connection: &impl ConnectionTrait,
         entries: &'a [FoldEntry],
@@ -63,7 +63,7 @@ impl<'a> Fresh<'a> {
         Ok(fresh)
     }
 
-    /// Inserts the records, their messages, and the bytes of both.
+    /// Inserts the records and their messages, and counts the bytes of both.
     pub(super) async fn insert(
         &self,
         transaction: &impl ConnectionTrait,
@@ -110,8 +110,8 @@ impl<'a> Fresh<'a> {
         Ok(())
     }
 
-    /// Adds the bytes of the records to the day of their workspaces. A later day begins at zero; an earlier one counts
-    /// in the later.
+    /// Adds the bytes of the records to the current day of their workspaces. A later day starts at zero; an earlier one
+    /// counts towards the later.
     async fn add_bytes(&self, transaction: &impl ConnectionTrait, now: DateTime<Utc>) -> Result<(), StoreError> {
         let mut added: BTreeMap<WorkspaceId, u64> = BTreeMap::new();
         for entry in &self.entries {
@@ -145,7 +145,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-/// Of several entries with one id the first counts, unless it is an abandoned one and another is not.
+/// Deduplicates entries by id: keeps the first, or the first that is not abandoned.
 fn once_each(entries: &[FoldEntry]) -> Result<Vec<&FoldEntry>, StoreError> {
     let is_abandoned = |record: &UsageRecord| record.outcome == UsageOutcome::Abandoned;
     let mut positions: HashMap<&str, usize> = HashMap::with_capacity(entries.len());
@@ -165,7 +165,7 @@ fn once_each(entries: &[FoldEntry]) -> Result<Vec<&FoldEntry>, StoreError> {
     Ok(kept)
 }
 
-/// The known ids among entries, with the cost to take out where the record is an abandoned one.
+/// Returns the known ids among the entries, with the cost to remove if the record is abandoned.
 async fn read_known(
     connection: &impl ConnectionTrait,
     entries: &[&FoldEntry],
@@ -185,7 +185,7 @@ async fn read_known(
     Ok(known)
 }
 
-/// The opposite of what a record cost.
+/// Returns the negative cost of a record.
 fn taken_out(row: &sea_orm::QueryResult) -> Result<Cost, StoreError> {
     let Accounted { payer, at, pico, .. } = Accounted::read(row)?;
     Ok(Cost { payer, at, pico: -i128::from(pico) })

@@ -1,4 +1,4 @@
-//! The reply to a draw as it is kept for a repeated call.
+//! The stored form of the reply to a draw, for repeated calls.
 
 use domain::budget::{BudgetScope, DrawReply, LimitExceeded, ResetInterval};
 use domain::error::StoreError;
@@ -44,7 +44,7 @@ struct StoredExceeded {
 
 const COLUMN: &str = "budget_processes.last_reply";
 
-/// The text of a reply.
+/// Encodes a reply.
 pub(super) fn write(reply: &DrawReply, process: ProcessId) -> Result<String, StoreError> {
     let unwritable = || corrupt(COLUMN, process);
     let mut grants = Vec::with_capacity(reply.grants.len());
@@ -64,7 +64,7 @@ pub(super) fn write(reply: &DrawReply, process: ProcessId) -> Result<String, Sto
     serde_json::to_string(&StoredReply { feed: reply.feed, grants, answers }).map_err(|_| unwritable())
 }
 
-/// The reply that a text tells.
+/// Decodes a reply.
 pub(super) fn read(text: &str, process: ProcessId) -> Result<DrawReply, StoreError> {
     let stored: StoredReply = serde_json::from_str(text).map_err(|_| corrupt(COLUMN, process))?;
     let mut grants = Vec::with_capacity(stored.grants.len());

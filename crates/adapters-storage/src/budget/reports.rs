@@ -29,7 +29,7 @@ pub struct SeaOrmLedgerReports {
 }
 
 impl SeaOrmLedgerReports {
-    /// Over an open database.
+    /// Creates the reports over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }

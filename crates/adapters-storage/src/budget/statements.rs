@@ -6,38 +6,38 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use crate::chunks::chunks_of;
 use crate::errors::store_error;
 
-/// Most rows of one statement; a power of two. Records have the most columns: 25 of each are far below the 32,766
-/// parameters that SQLite takes.
+/// Most rows of a statement; a power of two. Records have the most columns, 25, which stays far below SQLite's limit of
+/// 32,766 parameters.
 const ROWS: usize = 256;
 
-/// Cuts rows for [`run`] and [`read`]: few lengths, so that few statements are prepared.
+/// Splits rows for [`run`] and [`read`] into few different lengths, so that few statements are prepared.
 pub(super) fn pieces<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     chunks_of(rows, ROWS)
 }
 
-/// Like [`pieces`], with at most `longest` rows, which is a power of two.
+/// Like [`pieces`], with at most `longest` rows, which must be a power of two.
 pub(super) fn pieces_of<T>(rows: &[T], longest: usize) -> impl Iterator<Item = &[T]> {
     chunks_of(rows, longest)
 }
 
-/// `(?,?),(?,?)` for so many rows of so many columns.
+/// Returns `(?,?),(?,?)` for a number of rows and columns.
 pub(super) fn places(rows: usize, columns: usize) -> String {
     let row = format!("({})", vec!["?"; columns].join(","));
     vec![row.as_str(); rows].join(",")
 }
 
-/// `?,?` for so many values.
+/// Returns `?,?` for a number of values.
 pub(super) fn list(values: usize) -> String {
     vec!["?"; values].join(",")
 }
 
-/// Runs a statement with `?` as the place of each value. Returns the number of rows that it changed.
+/// Runs a statement with `?` placeholders. Returns the number of changed rows.
 pub(super) async fn run(connection: &impl ConnectionTrait, text: &str, values: Vec<Value>) -> Result<u64, StoreError> {
     let statement = statement(connection.get_database_backend(), text, values);
     connection.execute_raw(statement).await.map(|done| done.rows_affected()).map_err(store_error)
 }
 
-/// Reads by a statement with `?` as the place of each value.
+/// Runs a query with `?` placeholders.
 pub(super) async fn read(
     connection: &impl ConnectionTrait,
     text: &str,
@@ -47,7 +47,7 @@ pub(super) async fn read(
     connection.query_all_raw(statement).await.map_err(store_error)
 }
 
-/// A column of a row by its place.
+/// Reads a column of a row by its index.
 pub(super) fn column<T: sea_orm::TryGetable>(row: &QueryResult, place: usize) -> Result<T, StoreError> {
     row.try_get_by_index(place).map_err(store_error)
 }
@@ -59,7 +59,7 @@ fn statement(backend: DbBackend, text: &str, values: Vec<Value>) -> Statement {
     Statement::from_sql_and_values(backend, text, values)
 }
 
-/// PostgreSQL numbers the places of values.
+/// Numbers the placeholders, as PostgreSQL requires.
 fn numbered(text: &str) -> String {
     let mut pieces = text.split('?');
     let first = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The port's side.
+//! The implementation of the port.
 
 use async_trait::async_trait;
 use domain::budget::{
@@ -19,14 +19,14 @@ use crate::convert::{millis, moment};
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// Keeps allowances in the database.
+/// Stores allowances in the database.
 #[derive(Clone)]
 pub struct SeaOrmBudgetStore {
     database: Database,
 }
 
 impl SeaOrmBudgetStore {
-    /// Over an open database.
+    /// Creates the store over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -75,7 +75,7 @@ impl BudgetStore for SeaOrmBudgetStore {
 
     async fn signals(&self) -> Result<BudgetSignals, StoreError> {
         let readers = self.database.readers()?;
-        // Before the reads: what is marked later is not answered by who answers these.
+        // Taken before the reads: a later recall is not answered by this reply.
         let now = self.database.now();
         let feed = change_feed::counters(readers).await?.limits;
         let since = millis(now).saturating_sub(RECALL);
@@ -86,7 +86,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 }
 
-/// A counter and the beginning of its recall.
+/// Reads a counter and the start of its recall.
 fn recall_of(row: &QueryResult) -> Result<Recall, StoreError> {
     let counter = counter_of(row)?;
     Ok(Recall {

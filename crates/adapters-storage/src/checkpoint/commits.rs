@@ -1,4 +1,4 @@
-//! Word of commits, from the connection that writes to the task.
+//! Notifications of commits from the writing connection to the task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sea_orm::sqlx::{self, SqliteConnection};
 use tokio::sync::Notify;
 
-/// As SQLite does it where nobody says anything.
+/// SQLite's default checkpoint setting.
 const AUTOMATICALLY: &str = "PRAGMA wal_autocheckpoint = 1000";
 
-/// Tells that something was committed. Any number of commits before the task listens are one word.
+/// Notifies of commits. Several commits before the task waits count as one notification.
 #[derive(Default)]
 pub(crate) struct Commits {
     followed: AtomicBool,
@@ -17,26 +17,26 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Takes the copying of the log out of the commits of this connection, and of those that are opened later, and hears
-    /// of them. Where that fails it stays SQLite's.
+    /// Disables automatic checkpoints on this connection and on later ones, and subscribes to their commits. On failure
+    /// SQLite keeps checkpointing.
     pub(super) async fn follow(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         self.hear_of(connection).await?;
         self.followed.store(true, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Nobody follows them any more: connections that are opened later copy the log by themselves.
+    /// Unsubscribes: later connections checkpoint automatically.
     pub(super) fn forget(&self) {
         self.followed.store(false, Ordering::SeqCst);
     }
 
-    /// Leaves the copying to a connection's commits again.
+    /// Re-enables automatic checkpoints on a connection.
     pub(super) async fn leave(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         connection.lock_handle().await?.remove_commit_hook();
         sqlx::query(AUTOMATICALLY).execute(&mut *connection).await.map(drop)
     }
 
-    /// Likewise for a connection that is new, where somebody follows them.
+    /// Does the same for a new connection while a task is subscribed.
     pub(crate) async fn attach(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         if self.are_followed() { self.hear_of(connection).await } else { Ok(()) }
     }
@@ -45,18 +45,18 @@ impl Commits {
         self.followed.load(Ordering::SeqCst)
     }
 
-    /// The word comes before the other is given up.
+    /// Subscribes before the automatic checkpoints are disabled.
     async fn hear_of(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let commits = Arc::clone(self);
         connection.lock_handle().await?.set_commit_hook(move || {
             commits.committed.notify_one();
-            // The commit goes on.
+            // The commit continues.
             true
         });
         sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut *connection).await.map(drop)
     }
 
-    /// Returns when something was committed since it last did.
+    /// Waits for a commit since the last call.
     pub(super) async fn committed(&self) {
         self.committed.notified().await;
     }

@@ -1,4 +1,4 @@
-//! The connection that copies the log, and what it can do.
+//! The connection that runs checkpoints.
 
 use sea_orm::sqlx::{self, Connection, SqliteConnection};
 
@@ -6,19 +6,19 @@ use crate::location::Location;
 use crate::settings::StorageSettings;
 use crate::sqlite;
 
-/// What is before each page in the log, in bytes.
+/// The size of the frame header before each page in the log, in bytes.
 const FRAME_HEAD: u64 = 24;
 
-/// What to do with the log.
+/// A checkpoint step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Only say how it stands.
+    /// Reads only the status.
     Look,
-    /// Copy what nobody still needs where it is. Waits for nobody, and nobody waits for it.
+    /// Copies the pages that no reader needs. Waits for no other connection and blocks none.
     Copy,
-    /// Copy all of it while nobody writes, so that the next commit begins it anew.
+    /// Copies all pages while no connection writes, so that the next commit restarts the log.
     Restart,
-    /// The same, and cut the file to nothing.
+    /// Like `Restart`, and truncates the file.
     Truncate,
 }
 
@@ -33,14 +33,14 @@ impl Step {
     }
 }
 
-/// How the log stands after a step.
+/// The status of the log after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Log {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub(super) bytes: u64,
-    /// Of that, bytes that are not in the database yet.
+    /// The bytes that are not in the database yet.
     pub(super) waiting: u64,
-    /// Somebody was in the way, so that the step was done in part.
+    /// True if other connections prevented the complete step.
     pub(super) held_up: bool,
 }
 
@@ -56,7 +56,7 @@ impl CheckpointConnection {
         Ok(Self { connection, frame_bytes: number(page) + FRAME_HEAD })
     }
 
-    /// Takes a step; `None` where another process is at it, or there is no log.
+    /// Runs a step; `None` if another process is checkpointing, or there is no log.
     pub(super) async fn run(&mut self, step: Step) -> Result<Option<Log>, sqlx::Error> {
         let row: (i64, i64, i64) = sqlx::query_as(step.sql()).fetch_one(&mut self.connection).await?;
         Ok(log(row, self.frame_bytes))
@@ -67,7 +67,7 @@ impl CheckpointConnection {
     }
 }
 
-/// SQLite says whether it was held up, and counts frames of the log and those that were copied; -1 is neither.
+/// Parses SQLite's result: blocked, the frames of the log and the copied frames; -1 means neither.
 fn log((held_up, frames, copied): (i64, i64, i64), frame_bytes: u64) -> Option<Log> {
     let bytes = |frames: i64| number(frames).saturating_mul(frame_bytes);
     (frames >= 0 && copied >= 0).then(|| Log {
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(log((0, 10, 4), 4120), Some(Log { bytes: 41_200, waiting: 24_720, held_up: false }));
         assert_eq!(log((1, 10, 10), 4120), Some(Log { bytes: 41_200, waiting: 0, held_up: true }));
         assert_eq!(log((0, 0, 0), 4120), Some(Log { bytes: 0, waiting: 0, held_up: false }));
-        // Somebody else is at it; the file has no log.
+        // Another process is checkpointing; the file has no log.
         assert_eq!(log((1, -1, -1), 4120), None);
         assert_eq!(log((0, -1, -1), 4120), None);
     }

@@ -1,13 +1,13 @@
-//! The write-ahead log, copied into the database beside requests.
+//! Checkpoints of the write-ahead log in the background.
 //!
-//! Left alone, SQLite copies the log ("checkpoints") within whichever commit takes it past 1,000 pages, with three
-//! fsyncs, and a request waits for that commit. A process that serves takes this over: its commits only append to the
-//! log, and a task on a connection of its own copies it meanwhile, which holds up neither who writes nor who reads.
-//! Processes that live for one command keep to SQLite's way.
+//! By default SQLite checkpoints within the commit that takes the log past 1,000 pages, with three fsyncs, and a
+//! request waits for it. A serving process takes this over: its commits only append to the log, and a task with its own
+//! connection copies it to the database, without blocking readers or writers. Processes that run one command keep
+//! SQLite's default.
 //!
-//! Nothing but the length of the log depends on when it is copied. A commit is in the log, with checksums, before it is
-//! acknowledged; the log is begun anew only when all of it is in the database and the database is synced. So whoever
-//! opens the file after a kill at any moment finds every commit, in the one or in the other.
+//! Only the length of the log depends on the time of a checkpoint. A commit is in the log, with checksums, before it is
+//! acknowledged. The log is restarted only after all of it is in the database and the database is synced. After a kill
+//! at any time, every commit is therefore found in the log or in the database.
 
 mod commits;
 mod connection;
@@ -35,17 +35,17 @@ pub use standing::{LogBounds, LogStanding};
 use supervisor::Supervisor;
 use task::Task;
 
-/// How long a process that ends waits for the last copy.
+/// The time that an ending process waits for the last checkpoint.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the task needs of the database, and the task while it runs.
+/// The state of the checkpoint task, and its dependencies.
 pub(crate) struct Checkpoints {
     settings: StorageSettings,
     location: Location,
-    /// Of the connection that writes.
+    /// The commits of the writing connection.
     pub(crate) commits: Arc<Commits>,
     counts: Arc<Counts>,
-    /// True from the first who asks for it on, unless it could not begin.
+    /// True since the first request for the task, unless it failed to start.
     is_asked_for: AtomicBool,
     running: Mutex<Option<Running>>,
 }
@@ -67,13 +67,13 @@ impl Checkpoints {
         }
     }
 
-    /// Ends the task after a last copy. To be called when nothing is written any more.
+    /// Ends the task after a last checkpoint. Call it after the last write.
     pub(crate) async fn end(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { stop, mut task }) = running else { return };
         stop.cancel();
         if tokio::time::timeout(LEAVE_WITHIN, &mut task).await.is_err() {
-            // Whoever opens the database next copies what is left.
+            // The next process that opens the database copies the rest.
             task.abort();
             tracing::warn!("the write-ahead log was not copied in time; the next start does that");
         }
@@ -81,12 +81,12 @@ impl Checkpoints {
 }
 
 impl Database {
-    /// Copies the log beside requests from now on, until [`Database::close`]. A second call changes nothing, and
-    /// neither does one on a database that is open for reading alone. Where this fails, and whenever the task ends by
-    /// itself until it runs again, SQLite copies the log within commits as it does by default.
+    /// Starts background checkpoints until [`Database::close`]. Repeated calls have no effect, nor does a call on a
+    /// read-only database. If this fails, and while an ended task is restarted, SQLite checkpoints within commits as by
+    /// default.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the connection that writes cannot be had. It may be asked for again.
+    /// [`StoreError::Unavailable`] if the writing connection is unavailable. The call may be repeated.
     pub async fn checkpoint_beside_requests(&self, bounds: LogBounds) -> Result<(), StoreError> {
         let checkpoints = self.checkpoints();
         if checkpoints.location.access == Access::ReadOnly || checkpoints.is_asked_for.swap(true, Ordering::SeqCst) {
@@ -99,7 +99,7 @@ impl Database {
             let (database, stop) = (self.clone(), stop.clone());
             move || Task::new(database.clone(), bounds, stop.clone()).run()
         };
-        // It outlives the tasks of requests, for those still write: closing the database ends it.
+        // Detached from request tasks, which may still write; closing the database ends it.
         let task = TaskTracker::new().spawn(supervisor.run(begun, copying));
         *checkpoints.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { stop, task });
         let begun = has_begun.await.map_err(StoreError::unavailable).flatten();
@@ -109,7 +109,7 @@ impl Database {
         begun
     }
 
-    /// How the log stood when it was last looked at, and what was done about it. Waits for nothing.
+    /// Returns the last status of the log and the checkpoint counters, without waiting.
     pub fn log(&self) -> LogStanding {
         self.checkpoints().counts.standing()
     }

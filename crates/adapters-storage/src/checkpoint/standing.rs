@@ -1,23 +1,23 @@
-//! How long the log may be, how long it is, and what was done about it.
+//! Limits, status and counters of the write-ahead log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// When the log is copied and begun anew. Sizes are in bytes.
+/// Limits that trigger checkpoints and restarts of the log, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogBounds {
-    /// It is copied when so much of it is not in the database yet.
+    /// The uncopied bytes that trigger a checkpoint.
     ///
-    /// There is no bound in time on purpose: whoever commits after a log that was copied to its end begins it anew,
-    /// with an fsync, so that under a light load every request would pay for one.
+    /// There is intentionally no time limit: the first commit after a complete checkpoint restarts the log with an
+    /// fsync, so that under a light load every request would pay for one.
     pub copy_after: u64,
-    /// It is begun anew when it is so long; writes of a moment wait for that.
+    /// The length that triggers a restart; writers wait for it briefly.
     pub restart_after: u64,
-    /// A warning is written when it is so long all the same.
+    /// The length that triggers a warning.
     pub warn_after: u64,
-    /// How long commits are gathered before the log is looked at: the most often that it is.
+    /// The time for which commits are collected before a step: the shortest interval between steps.
     pub pause: Duration,
-    /// How long is waited after an error.
+    /// The pause after an error.
     pub retry: Duration,
 }
 
@@ -34,26 +34,26 @@ impl Default for LogBounds {
     }
 }
 
-/// How the log stands, and what was done about it since the process began.
+/// The status of the log, and counters since the start of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogStanding {
-    /// Its length in bytes when it was last looked at.
+    /// The last known length in bytes.
     pub bytes: u64,
-    /// Times that it was looked at.
+    /// The number of checks.
     pub looks: u64,
-    /// Times that all of it was copied.
+    /// The number of complete checkpoints.
     pub copied: u64,
-    /// Times that only a part of it could be copied, because somebody still read what was before.
+    /// The number of partial checkpoints, limited by active readers.
     pub partly: u64,
-    /// Times that it was made to begin anew.
+    /// The number of restarts of the log.
     pub restarted: u64,
-    /// Times that this failed.
+    /// The number of failures.
     pub failed: u64,
-    /// Times that the task which does it came to an end by itself, as by a panic, and had to be begun again.
+    /// The number of unexpected ends of the task, such as panics, after which it was restarted.
     pub ended: u64,
 }
 
-/// [`LogStanding`] as it is counted.
+/// The counters behind [`LogStanding`].
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) bytes: AtomicU64,
@@ -80,7 +80,7 @@ impl Counts {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(value: &AtomicU64) {
     value.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,4 +1,5 @@
-//! What keeps somebody copying the log: the task of this process, and SQLite while that is not there.
+//! The supervisor of checkpoints: runs the task of this process, and re-enables SQLite's own checkpoints while it is
+//! down.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,22 +16,22 @@ use super::standing::count;
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// Takes the copying over from SQLite, and gives it back where whoever copies comes to an end that nobody asked for.
+/// Disables SQLite's automatic checkpoints, and re-enables them whenever the task ends unexpectedly.
 pub(super) struct Supervisor {
     pub(super) database: Database,
     pub(super) stop: CancellationToken,
-    /// How long SQLite has it again before it is taken over once more.
+    /// The time for which SQLite checkpoints before the task is restarted.
     pub(super) pause: Duration,
 }
 
-/// Told once: whether the copying was taken over at the start.
+/// Receives once whether the checkpoints were taken over at the start.
 pub(super) type Begun = oneshot::Sender<Result<(), StoreError>>;
 
 impl Supervisor {
-    /// Until it is stopped. Where the copying cannot be taken over at the start, it stays SQLite's and this ends.
+    /// Runs until stopped. If the checkpoints cannot be taken over at the start, SQLite keeps them and this ends.
     pub(super) async fn run<F: Future<Output = ()>>(self, begun: Begun, mut copying: impl FnMut() -> F) {
         if let Err(error) = self.take_over().await {
-            // Whoever asked has left where nobody listens.
+            // The receiver may be gone.
             drop(begun.send(Err(error)));
             return;
         }
@@ -47,7 +48,7 @@ impl Supervisor {
         }
     }
 
-    /// From here on commits only append to the log, on this connection and on those that are opened later.
+    /// From here on commits only append to the log, on this connection and on later ones.
     async fn take_over(&self) -> Result<(), StoreError> {
         let mut writer = self.database.take_turn().await.map_err(unavailable)?;
         self.database.checkpoints().commits.follow(&mut writer).await.map_err(unavailable)
@@ -72,7 +73,7 @@ impl Supervisor {
         }
     }
 
-    /// False where it was stopped before that.
+    /// Takes over again after the pause; returns false if stopped before.
     async fn takes_over_again(&self) -> bool {
         let mut was_told = false;
         loop {

@@ -1,4 +1,4 @@
-//! The task that copies the log.
+//! The checkpoint task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use super::connection::{CheckpointConnection, Log, Step};
 use super::standing::{Counts, LogBounds, count};
 use crate::database::Database;
 
-/// Sleeps until something is committed, so that an idle process stays idle.
+/// Sleeps until a commit, so that an idle process stays idle.
 pub(super) struct Task {
     database: Database,
     bounds: LogBounds,
     stop: CancellationToken,
     counts: Arc<Counts>,
-    /// Opened when it is first needed, and again after an error.
+    /// Opened on first use, and again after an error.
     connection: Option<CheckpointConnection>,
     fails: bool,
     is_long: bool,
@@ -29,14 +29,14 @@ impl Task {
         Self { database, bounds, stop, counts, connection: None, fails: false, is_long: false }
     }
 
-    /// Until it is stopped; what was begun is finished first.
+    /// Runs until stopped; a running step is finished first.
     pub(super) async fn run(mut self) {
         let stop = self.stop.clone();
         let commits = Arc::clone(&self.database.checkpoints().commits);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                // What failed is tried again by and by, whether or not anything more is written.
+                // A failed step is retried even without further commits.
                 () = sleep(self.bounds.retry), if self.fails => {}
                 () = commits.committed(), if !self.fails => {}
             }
@@ -52,10 +52,10 @@ impl Task {
         }
     }
 
-    /// Does what the length of the log asks for.
+    /// Runs the steps that the length of the log requires.
     async fn look(&mut self) -> Result<(), sqlx::Error> {
         count(&self.counts.looks);
-        // After an error it is gone, and the next look opens another one.
+        // After an error the connection is gone, and the next check opens another one.
         let mut connection = if let Some(connection) = self.connection.take() {
             connection
         } else {
@@ -75,8 +75,8 @@ impl Task {
         if !self.is_ready_to_restart(self.copy(connection).await?) {
             return Ok(());
         }
-        // Under a steady load there is always something that was written during the last copy. It is copied as well, so
-        // that writers wait for as little as can be.
+        // Under a steady load commits arrive during every checkpoint. Copy them too, so that the restart blocks writers
+        // as briefly as possible.
         if !self.is_ready_to_restart(self.copy(connection).await?) {
             return Ok(());
         }
@@ -96,21 +96,21 @@ impl Task {
         match log {
             Some(log) if log.waiting == 0 => count(&self.counts.copied),
             Some(_) => count(&self.counts.partly),
-            // Another process is at it, which does as well.
+            // Another process is checkpointing, which is sufficient.
             None => {}
         }
         Ok(log)
     }
 
-    /// Where somebody still reads what is in the log, waiting for them would only hold up who writes.
+    /// Returns true if a restart is useful. While readers use the log, waiting for them would only block writers.
     fn is_ready_to_restart(&self, log: Option<Log>) -> bool {
         log.is_some_and(|log| log.bytes >= self.bounds.restart_after && log.waiting == 0)
     }
 
-    /// Others of this process wait for their turn meanwhile, which is fair; only other processes wait by trying again.
+    /// Restarts the log. Other tasks of this process queue fairly in the meantime; only other processes poll.
     async fn restart(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
         let Ok(turn) = self.database.take_turn().await else {
-            // Whoever writes does so for very long, or the database is being closed.
+            // A writer holds the lock for very long, or the database is being closed.
             return Ok(());
         };
         let began = self.database.monotonic();
@@ -125,7 +125,7 @@ impl Task {
         Ok(())
     }
 
-    /// Says what is different from before, once.
+    /// Logs changes of the state, once each.
     fn tell(&mut self, looked: Result<(), sqlx::Error>) {
         let failed = looked.is_err();
         if failed {
@@ -149,9 +149,9 @@ impl Task {
         }
     }
 
-    /// A last copy, so that the file is whole by itself, as SQLite does when the last connection of all is closed.
+    /// Runs a last checkpoint, as SQLite does when the last connection closes, so that the file is complete.
     async fn leave(&mut self) -> Result<(), sqlx::Error> {
-        // Without one nothing was written, or it could not be copied.
+        // Without a connection there was no write, or the copy failed.
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
         if self.copy(&mut connection).await?.is_some_and(|log| log.waiting == 0) {
             self.step(&mut connection, Step::Truncate).await?;
@@ -160,7 +160,7 @@ impl Task {
     }
 }
 
-/// True where the state is not what it was.
+/// Updates the state and returns whether it changed.
 fn changes(state: &mut bool, now: bool) -> bool {
     std::mem::replace(state, now) != now
 }

@@ -1,4 +1,4 @@
-//! Keys, deleted ones included.
+//! API keys, including deleted ones.
 
 use sea_orm::entity::prelude::*;
 
@@ -24,7 +24,7 @@ pub struct Model {
     pub tokens_per_minute: Option<i64>,
     pub guardrail_assigned_at: Option<i64>,
     pub guardrail_assigned_by: Option<String>,
-    /// The hash of the managed columns, as the last change left them.
+    /// The hash of the managed columns after the last change.
     pub audit_hash: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who changed what.
+//! The audit log: changes with their actors.
 
 use sea_orm::entity::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct Model {
     pub details: String,
     pub previous_hash: Vec<u8>,
     pub hash: Vec<u8>,
-    /// The form of the hash.
+    /// The version of the hash format.
     pub version: i64,
     /// The digest of the managed rows after the change.
     pub state: Option<Vec<u8>>,

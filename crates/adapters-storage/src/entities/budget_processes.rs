@@ -7,15 +7,15 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: String,
-    /// Of its last draw or return.
+    /// The number of its last draw or return.
     pub number: i64,
-    /// Of its last folded journal entry.
+    /// The number of its last folded journal entry.
     pub folded_sequence: i64,
     pub state: String,
-    /// The reply to the last call where it was a draw.
+    /// The reply to the last call if it was a draw.
     pub last_reply: Option<String>,
     pub registered_at: i64,
-    /// When it last answered recalls, at first `registered_at`.
+    /// The time of its last answer to recalls; initially `registered_at`.
     pub seen_at: i64,
 }
 

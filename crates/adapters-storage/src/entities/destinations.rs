@@ -1,4 +1,4 @@
-//! Where traces are broadcast to.
+//! Destinations of broadcast traces.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Durable files, pending ones included.
+//! Durable files, including pending ones.
 
 use sea_orm::entity::prelude::*;
 
@@ -14,7 +14,7 @@ pub struct Model {
     pub sha256: Option<String>,
     pub media_type: Option<String>,
     pub created_at: i64,
-    /// The bytes that it counts against the quota.
+    /// The bytes charged against the quota.
     pub charged_bytes: i64,
 }
 

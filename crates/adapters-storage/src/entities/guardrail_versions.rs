@@ -1,4 +1,4 @@
-//! Every state that a guardrail was ever in.
+//! Every version of every guardrail.
 
 use sea_orm::entity::prelude::*;
 

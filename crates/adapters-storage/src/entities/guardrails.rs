@@ -15,7 +15,7 @@ pub struct Model {
     pub limit_reset: Option<String>,
     pub version: i64,
     pub rules: String,
-    /// The hash of the managed columns, as the last change left them.
+    /// The hash of the managed columns after the last change.
     pub audit_hash: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which call made which document.
+//! Idempotency claims: the call that created each document.
 
 use sea_orm::entity::prelude::*;
 

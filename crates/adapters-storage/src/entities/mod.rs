@@ -1,4 +1,4 @@
-//! The tables, as the migrations make them.
+//! The tables, as created by the migrations.
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_log;

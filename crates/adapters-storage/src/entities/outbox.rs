@@ -1,4 +1,4 @@
-//! What is still to be delivered, and what could not be.
+//! Pending and failed deliveries.
 
 use sea_orm::entity::prelude::*;
 

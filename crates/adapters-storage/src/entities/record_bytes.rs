@@ -1,4 +1,4 @@
-//! The bytes of usage records that each workspace wrote in the day of its last one.
+//! The bytes of usage records that each workspace wrote on the day of its last one.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,7 +7,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub workspace_id: String,
-    /// Its beginning in Unix milliseconds.
+    /// The start of the day in Unix milliseconds.
     pub day: i64,
     pub bytes: i64,
 }

@@ -16,9 +16,9 @@ pub struct Model {
     pub spent_pico: i64,
     /// The sum of its allowances.
     pub allotted_pico: i64,
-    /// When a process last lacked allowance that others have.
+    /// The time at which a process last lacked allowance that others hold.
     pub recalled_at: Option<i64>,
-    /// When the recall that `recalled_at` renewed began.
+    /// The start of the recall that `recalled_at` renewed.
     pub recall_began_at: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! The ledger. Ids are bytes; null stands for what is usual.
+//! The ledger. Ids are bytes; null represents the usual value.
 
 use sea_orm::entity::prelude::*;
 
@@ -10,14 +10,14 @@ pub struct Model {
     pub workspace_id: Vec<u8>,
     pub api_key: Vec<u8>,
     pub request_id: Vec<u8>,
-    /// Null where it is `model`.
+    /// Null if equal to `model`.
     pub requested_model: Option<String>,
     pub model: String,
     pub provider: String,
     pub outcome: String,
     pub input_tokens: i64,
     pub output_tokens: i64,
-    /// Null where it is `reported`.
+    /// Null if `reported`.
     pub usage_source: Option<String>,
     pub cost_pico: i64,
     pub prompt_price: String,
@@ -28,7 +28,7 @@ pub struct Model {
     pub user: Option<String>,
     pub created_at: i64,
     pub latency_us: i64,
-    /// Null where the record bears the whole cost.
+    /// Null if the record bears the whole cost.
     pub share_index: Option<i64>,
     pub share_of: Option<i64>,
     /// 16 bytes each.

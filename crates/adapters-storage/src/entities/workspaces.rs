@@ -14,7 +14,7 @@ pub struct Model {
     pub credit_pico: Option<i64>,
     pub storage_used_bytes: i64,
     pub created_at: i64,
-    /// What had been spent in all when the credit began.
+    /// The total spend at the start of the credit.
     pub credit_base_pico: Option<i64>,
     pub budget_daily_pico: Option<i64>,
     pub budget_weekly_pico: Option<i64>,
@@ -23,13 +23,13 @@ pub struct Model {
     pub requests_per_minute: Option<i64>,
     pub tokens_per_minute: Option<i64>,
     pub default_guardrail_id: Option<String>,
-    /// Documents, pending ones included.
+    /// The number of documents, including pending ones.
     pub document_count: i64,
-    /// When the workspace got credit after having none.
+    /// The time at which the workspace got credit after having none.
     pub credit_began_at: Option<i64>,
-    /// The charges of before that time that were folded after it. They are added to the base of the credit.
+    /// Charges before that time that were folded after it. They are added to the base of the credit.
     pub credit_late_pico: i64,
-    /// The hash of the managed columns, as the last change left them.
+    /// The hash of the managed columns after the last change.
     pub audit_hash: Option<Vec<u8>>,
 }
 

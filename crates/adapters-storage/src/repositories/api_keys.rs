@@ -1,4 +1,4 @@
-//! API keys, and what they grant.
+//! API keys and their grants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,19 +31,19 @@ use crate::entities::api_keys::{Column, Entity, Model};
 use crate::entities::workspaces;
 use crate::errors::{corrupt, store_error};
 
-/// Keeps keys in the database, and reads there what a key grants, each time anew.
+/// Stores keys in the database, and reads grants without a cache.
 #[derive(Clone)]
 pub struct SeaOrmApiKeyRepository {
     database: Database,
 }
 
 impl SeaOrmApiKeyRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
-    /// Makes one change to a live key and writes it to the change feed.
+    /// Changes a live key and writes the change to the feed.
     async fn change(
         &self,
         id: ApiKeyId,
@@ -66,7 +66,7 @@ impl SeaOrmApiKeyRepository {
         let mut rows = RowChanges::default();
         rows.key_changed(&transaction, &before).await?;
         let now = self.database.now();
-        // The hash under which caches have it: that of before a rotation.
+        // The hash under which caches store it: the one before a rotation.
         let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
         record_changes(&transaction, now, &[subject], limits).await?;
         append(&transaction, audit, now, &rows).await?;
@@ -141,7 +141,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
         let change = other.col_expr(Column::Disabled, Expr::value(disabled));
         let changed = self.change(id, change, LimitChange::None, audit).await?;
-        // What is so already is not changed.
+        // An unchanged value needs no write.
         Ok(changed || ApiKeyRepository::find(self, &id.into()).await?.is_some())
     }
 
@@ -179,7 +179,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
     async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let deletion = Entity::update_many()
             .col_expr(Column::Deleted, Expr::value(true))
-            // A key that is gone holds nothing, so that guardrails count and change only live ones.
+            // A deleted key has no guardrail, so that guardrails count and change only live ones.
             .col_expr(Column::GuardrailId, Expr::value(None::<String>));
         self.change(id, deletion, LimitChange::None, audit).await
     }
@@ -199,7 +199,7 @@ impl KeyGrants for SeaOrmApiKeyRepository {
     }
 }
 
-/// The condition that a key has that name.
+/// Returns the condition for a key reference.
 fn named(name: &KeyReference) -> SimpleExpr {
     match name {
         KeyReference::Id(id) => Column::Id.eq(key_column(*id)),
@@ -207,8 +207,8 @@ fn named(name: &KeyReference) -> SimpleExpr {
     }
 }
 
-/// The names as their columns hold them, each kind apart: a statement compares one column alone, so that its index is
-/// used and few statements are prepared.
+/// Converts references to columns, grouped by kind: a statement compares only one column, which uses its index and
+/// keeps the number of prepared statements small.
 pub(super) fn by_column(names: &[KeyReference]) -> [(Column, Vec<Vec<u8>>); 2] {
     let (mut ids, mut hashes) = (Vec::new(), Vec::new());
     for name in names {
@@ -220,12 +220,12 @@ pub(super) fn by_column(names: &[KeyReference]) -> [(Column, Vec<Vec<u8>>); 2] {
     [(Column::Id, ids), (Column::Hash, hashes)]
 }
 
-/// The column still holds that.
+/// Returns the condition that the column is unchanged.
 pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<T>) -> SimpleExpr {
     value.map_or_else(|| column.is_null(), |value| column.eq(value))
 }
 
-/// Adds a key in a transaction of the caller's. The id and the digest of a deleted key are taken for ever.
+/// Inserts a key in the caller's transaction. Ids and digests of deleted keys are never reused.
 pub(super) async fn insert(
     transaction: &DatabaseTransaction,
     key: &ApiKey,
@@ -238,7 +238,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// True where a management key was ever made.
+/// Returns true if a management key was ever created.
 pub(super) async fn any_management_key(connection: &impl ConnectionTrait) -> Result<bool, StoreError> {
     let query = Entity::find().filter(Column::WorkspaceId.is_null());
     Ok(query.one(connection).await.map_err(store_error)?.is_some())
@@ -345,7 +345,7 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
     Ok(KeyGrant { id, hash, disabled: row.disabled, expires_at, scope })
 }
 
-/// Rates as two columns hold them.
+/// Splits rate limits into two columns.
 pub(super) fn rates(
     requests: Option<i64>,
     tokens: Option<i64>,

@@ -1,4 +1,4 @@
-//! Which keys hold which guardrail.
+//! Assignments of guardrails to keys.
 
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyName, KeyReference};
@@ -27,7 +27,7 @@ use crate::errors::{corrupt, store_error};
 #[async_trait]
 impl GuardrailAssignments for SeaOrmGuardrailRepository {
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
-        // One transaction, so that the page and the count are of the same moment.
+        // One transaction, so that the page and the count are consistent.
         let transaction = self.database.readers()?.begin().await.map_err(store_error)?;
         if find(&transaction, id).await?.is_none() {
             return Ok(None);
@@ -52,7 +52,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         let mut rows = RowChanges::default();
         for (column, names) in by_column(keys) {
             for piece in chunks(&names) {
-                // A key that was removed under its other name holds nothing any more.
+                // A key that was already removed under its other name has no guardrail anymore.
                 let holders: Vec<(Vec<u8>, Vec<u8>)> = holding(id)
                     .select_only()
                     .columns([Column::Id, Column::Hash])
@@ -85,7 +85,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
     }
 }
 
-/// Leaves keys without a guardrail.
+/// Removes the guardrails of keys.
 async fn release(transaction: &impl ConnectionTrait, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), StoreError> {
     Entity::update_many()
         .col_expr(Column::GuardrailId, Expr::value(None::<String>))

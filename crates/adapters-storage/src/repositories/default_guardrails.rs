@@ -1,4 +1,4 @@
-//! Workspaces under a guardrail.
+//! Default guardrails of workspaces.
 
 use domain::error::StoreError;
 use sea_orm::sea_query::Expr;
@@ -8,8 +8,7 @@ use crate::audit_rows::{RowChanges, workspace_before};
 use crate::entities::workspaces;
 use crate::errors::store_error;
 
-/// Puts a workspace under a guardrail, or under none. Returns whether that changes the workspace; `None` where there is
-/// no such workspace.
+/// Sets or clears the guardrail of a workspace. Returns whether the workspace changed; `None` if it does not exist.
 pub(super) async fn place(
     transaction: &DatabaseTransaction,
     workspace_id: &str,
@@ -27,7 +26,7 @@ pub(super) async fn place(
     Ok(Some(before.default_guardrail_id.as_deref() != guardrail_id))
 }
 
-/// Takes every workspace from under a guardrail. Returns the ids of these workspaces.
+/// Clears a guardrail from all workspaces. Returns the ids of these workspaces.
 pub(super) async fn displace(
     transaction: &DatabaseTransaction,
     guardrail_id: &str,

@@ -20,14 +20,14 @@ use crate::database::Database;
 use crate::entities::destinations::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps destinations in the database.
+/// Stores destinations in the database.
 #[derive(Clone)]
 pub struct SeaOrmDestinationRepository {
     database: Database,
 }
 
 impl SeaOrmDestinationRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -124,7 +124,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
     }
 }
 
-/// True where there is such a destination.
+/// Returns true if the destination exists.
 pub(super) async fn exists(connection: &impl ConnectionTrait, id: DestinationId) -> Result<bool, StoreError> {
     let found = Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
     Ok(found.is_some())
@@ -168,7 +168,7 @@ fn to_row(destination: &Destination) -> Result<Model, StoreError> {
 
 fn to_destination(row: Model) -> Result<Destination, StoreError> {
     let id: DestinationId = parse(&row.id, "destinations.id", &row.id)?;
-    // The error of the reader may hold what was read, which is secret.
+    // The parser's error may contain the input, which is secret.
     let config: Config = serde_json::from_str(&row.config).map_err(|_| corrupt("destinations.config", id))?;
     let key = |text: &String| parse::<ApiKeyId>(text, "destinations.config", id);
     Ok(Destination {

@@ -1,4 +1,4 @@
-//! Durable documents, the quota that they take and the claims that make retries safe.
+//! Durable documents, their quota, and the claims that make retries safe.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -19,15 +19,15 @@ use crate::entities::documents::{Column, Entity, Model};
 use crate::entities::{idempotency_claims as claims, workspaces};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps documents in the database. What a workspace has used is a counter of its own row, changed in the transaction
-/// that changes a document, so that taking quota never adds up documents.
+/// Stores documents in the database. The usage of a workspace is a counter in its row, updated in the transaction of a
+/// document, so that quota checks never sum documents.
 #[derive(Clone)]
 pub struct SeaOrmDocumentRepository {
     database: Database,
 }
 
 impl SeaOrmDocumentRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -83,7 +83,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         media_type: &str,
     ) -> Result<Option<Document>, StoreError> {
         let transaction = self.database.begin_durable().await?;
-        // A claim on the document needs no change: it is done when its document is ready.
+        // A claim on the document needs no change: it is complete when its document is ready.
         let updated = Entity::update_many()
             .col_expr(Column::State, Expr::value(READY))
             .col_expr(Column::Sha256, Expr::value(sha256))
@@ -94,7 +94,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             .map_err(store_error)?;
         let Some(document) = updated.into_iter().next().map(to_document).transpose()? else { return Ok(None) };
         transaction.commit().await?;
-        // A row in a file that was removed meanwhile is not acknowledged.
+        // A row in a file that was removed in the meantime is not acknowledged.
         self.database.check_file()?;
         Ok(Some(document))
     }
@@ -171,7 +171,7 @@ async fn claim_state(connection: &impl ConnectionTrait, claim: &IdempotencyClaim
     if document.state == PENDING { Ok(ClaimState::InProgress) } else { to_document(document).map(ClaimState::Done) }
 }
 
-/// Takes a claim that is free: one that is there is older than the caller remembers and makes way.
+/// Takes a free claim; replaces an expired one.
 async fn take_claim(
     transaction: &DatabaseTransaction,
     claim: &IdempotencyClaim,
@@ -192,7 +192,7 @@ async fn take_claim(
     Ok(())
 }
 
-/// False where there is no room, or no such workspace.
+/// Reserves quota; returns false if it is exceeded or the workspace does not exist.
 async fn take_quota(
     transaction: &DatabaseTransaction,
     document: &PendingDocument,
@@ -200,7 +200,7 @@ async fn take_quota(
 ) -> Result<bool, StoreError> {
     let Some(room_before) = quota.bytes.checked_sub(document.charged_bytes) else { return Ok(false) };
     let charged = signed(document.charged_bytes, "documents.charged_bytes", &document.id)?;
-    // The counter stays within its column even where the quota does not.
+    // The counter must not overflow its column even if the quota allows it.
     let room_before = Ord::min(i64::try_from(room_before).unwrap_or(i64::MAX), i64::MAX - charged);
     let taken = workspaces::Entity::update_many()
         .col_expr(workspaces::Column::StorageUsedBytes, Expr::col(workspaces::Column::StorageUsedBytes).add(charged))
@@ -214,13 +214,13 @@ async fn take_quota(
     Ok(taken.rows_affected == 1)
 }
 
-/// True where the document's bytes have room beside those that are used.
+/// Returns true if the document fits into the quota.
 fn fits(document: &PendingDocument, quota: DocumentQuota, used_bytes: u64) -> bool {
     let sum = used_bytes.checked_add(document.charged_bytes);
     sum.is_some_and(|sum| sum <= quota.bytes && i64::try_from(sum).is_ok())
 }
 
-/// The counters of a workspace's documents, pending ones included.
+/// The document counters of a workspace, including pending documents.
 struct DocumentUsage {
     bytes: u64,
     documents: u64,
@@ -241,7 +241,7 @@ async fn usage(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Opt
     }))
 }
 
-/// Removes documents with their claims and gives their bytes back.
+/// Removes documents with their claims and releases their quota.
 async fn remove(transaction: &DatabaseTransaction, which: Expr) -> Result<Vec<PendingDocument>, StoreError> {
     let removed = Entity::delete_many().filter(which).exec_with_returning(transaction).await.map_err(store_error)?;
     for row in &removed {

@@ -1,4 +1,4 @@
-//! Guardrails, and which keys hold them.
+//! Guardrails and their assignments.
 
 use std::collections::HashSet;
 
@@ -31,14 +31,14 @@ use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps guardrails in the database.
+/// Stores guardrails in the database.
 #[derive(Clone)]
 pub struct SeaOrmGuardrailRepository {
     pub(super) database: Database,
 }
 
 impl SeaOrmGuardrailRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -237,7 +237,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         for (column, names) in by_column(keys) {
             for piece in chunks(&names) {
                 let mut keys = assignable(&transaction, &guardrail.workspace_id, column, piece).await?;
-                // A key may have been named before, by its other name.
+                // The key may already be listed under its other name.
                 keys.retain(|key| holding.insert(key.id.clone()));
                 keys.retain(|key| key.guardrail_id.as_ref() != Some(&guardrail.id));
                 for key in &keys {
@@ -278,7 +278,7 @@ pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> 
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
 }
 
-/// Ids and hashes of the keys, deleted ones included, that hold a guardrail.
+/// Returns the ids and hashes of all keys with a guardrail, including deleted keys.
 async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
     api_keys::Entity::find()
         .select_only()
@@ -290,7 +290,7 @@ async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Resul
         .map_err(store_error)
 }
 
-/// What assigning needs to know of a key.
+/// The columns of a key that an assignment needs.
 #[derive(FromQueryResult)]
 struct Candidate {
     id: Vec<u8>,
@@ -300,10 +300,10 @@ struct Candidate {
     deleted: bool,
 }
 
-/// Those of the keys of such names that are live keys of the workspace.
+/// Returns the live keys of the workspace among the references.
 ///
-/// Only the name narrows the rows: with the workspace in the condition as well, SQLite prefers that index and reads
-/// the whole workspace once for every piece.
+/// The condition contains only the name: with the workspace in it, SQLite prefers that index and reads the whole
+/// workspace for every chunk.
 async fn assignable(
     transaction: &DatabaseTransaction,
     workspace_id: &str,
@@ -398,7 +398,7 @@ fn budget(row: &Model, id: GuardrailId) -> Result<Option<SpendLimit>, StoreError
     Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
 }
 
-/// `row` is the guardrail as it is now; what a version does not hold never changes.
+/// Converts a version. `row` is the current guardrail; columns missing in a version never change.
 fn to_version(row: &Model, version: guardrail_versions::Model) -> Result<GuardrailVersion, StoreError> {
     let first = version.version == 1;
     let then = Model {

@@ -18,20 +18,20 @@ use crate::database::Database;
 use crate::entities::models::{ActiveModel, Column, Entity};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps the catalogue in the database: one row per model, as JSON in the catalogue's own stored form.
+/// Stores the catalogue in the database: one row per model, as JSON in the catalogue's stored format.
 #[derive(Clone)]
 pub struct SeaOrmModelRepository {
     database: Database,
 }
 
 impl SeaOrmModelRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 }
 
-/// Rows that one statement writes; a power of two.
+/// Rows per statement; a power of two.
 const ROWS: usize = 64;
 
 #[async_trait]
@@ -74,7 +74,7 @@ impl ModelRepository for SeaOrmModelRepository {
     }
 }
 
-/// New rows go to the end; those that are there keep their place.
+/// Inserts or updates rows. New rows go to the end; existing ones keep their position.
 async fn upsert(transaction: &DatabaseTransaction, models: &[CatalogueModel]) -> Result<(), StoreError> {
     let mut rows = Vec::with_capacity(models.len());
     for (position, model) in (next_position(transaction).await?..).zip(models) {

@@ -1,4 +1,4 @@
-//! Messages on their way to destinations.
+//! Messages to destinations.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ use crate::database::Database;
 use crate::entities::outbox::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Waits for its turn: what settling a request puts there.
+/// Waiting for delivery; the state of a message when a charge creates it.
 const PENDING: &str = "pending";
-/// Was given up.
+/// Given up.
 const DEAD: &str = "dead";
 
-/// Keeps the outbox in the database.
+/// Stores the outbox in the database.
 #[derive(Clone)]
 pub struct SeaOrmOutbox {
     database: Database,
 }
 
 impl SeaOrmOutbox {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -42,7 +42,7 @@ impl SeaOrmOutbox {
 
 #[async_trait]
 impl Outbox for SeaOrmOutbox {
-    /// The destinations are found one after the other by the index, so that a long queue of one is not read.
+    /// Finds the destinations one by one through the index, so that a long queue of one is not scanned.
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
         let readers = self.database.readers()?;
         if !any(readers, due_at(now)).await? {
@@ -60,8 +60,8 @@ impl Outbox for SeaOrmOutbox {
         Ok(found)
     }
 
-    /// What is chosen is read beside whoever writes; the one statement that claims it takes what nobody else has
-    /// claimed meanwhile.
+    /// Selects candidates on a reading connection; the one statement that claims them skips those claimed in the
+    /// meantime.
     async fn take(
         &self,
         destination: DestinationId,
@@ -207,7 +207,7 @@ impl Outbox for SeaOrmOutbox {
     }
 }
 
-/// Removes everything that is kept for a destination; part of the transaction that deletes it.
+/// Removes all messages of a destination, in the transaction that deletes it.
 pub(super) async fn forget(transaction: &impl ConnectionTrait, destination: DestinationId) -> Result<(), StoreError> {
     Entity::delete_many()
         .filter(Column::DestinationId.eq(destination.to_string()))
@@ -233,7 +233,7 @@ async fn any(connection: &impl ConnectionTrait, condition: Condition) -> Result<
     Ok(id.is_some())
 }
 
-/// The destination that follows in the order of ids, due or not: one step in the index.
+/// Returns the next destination in id order, due or not: one step in the index.
 async fn next_destination(connection: &impl ConnectionTrait, after: &str) -> Result<Option<String>, StoreError> {
     let next: Option<Option<String>> = Entity::find()
         .select_only()

@@ -1,4 +1,4 @@
-//! How the credit and the budgets of a workspace stand.
+//! Status of the credit and the budgets of a workspace.
 
 use chrono::{DateTime, Utc};
 use domain::budget::{BudgetScope, LimitStatus, SpendLimit, WorkspaceBudgets};
@@ -11,7 +11,7 @@ use crate::convert::millis;
 use crate::entities::{spend_counters, workspaces};
 use crate::errors::{corrupt, store_error};
 
-/// The credit first, then the budgets from the shortest period to the longest.
+/// Returns the credit, then the budgets from the shortest period to the longest.
 pub(super) async fn standing_limits(
     connection: &impl ConnectionTrait,
     row: workspaces::Model,

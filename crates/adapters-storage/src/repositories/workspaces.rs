@@ -27,14 +27,14 @@ use crate::entities::spend_counters;
 use crate::entities::workspaces::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Keeps workspaces in the database.
+/// Stores workspaces in the database.
 #[derive(Clone)]
 pub struct SeaOrmWorkspaceRepository {
     database: Database,
 }
 
 impl SeaOrmWorkspaceRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -105,7 +105,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
-        // One transaction, so that limits and counters are of the same moment.
+        // One transaction, so that limits and counters are consistent.
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
             Some(row) => standing_limits(&snapshot, row, self.database.now()).await.map(Some),
@@ -117,7 +117,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let other = Entity::update_many().filter(Column::Suspended.ne(suspended));
         let change = other.col_expr(Column::Suspended, Expr::value(suspended));
         let changed = self.change(id, change, LimitChange::None, audit).await?;
-        // What is so already is not changed.
+        // An unchanged value needs no write.
         Ok(changed || self.find(id).await?.is_some())
     }
 
@@ -178,7 +178,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
         let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = spent_in_all(&transaction, &row.id).await?;
-        // Who had none begins now: what was spent before is not taken from it.
+        // A first credit starts now: earlier spend does not count against it.
         let base = if row.credit_pico.is_some() { credit_base(&row).ok_or_else(out_of_range)? } else { spent };
         let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
         let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
@@ -192,7 +192,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
                 .col_expr(Column::CreditBeganAt, Expr::value(millis(self.database.now())))
                 .col_expr(Column::CreditLatePico, Expr::value(0_i64));
         }
-        // Processes return what they have drawn of a limit that was lowered.
+        // Processes return allowances of a limit that was lowered.
         if row.credit_pico.is_none_or(|before| granted.pico() < before) {
             let subjects = [ChangeSubject::Workspace(id)];
             record_changes(&transaction, self.database.now(), &subjects, LimitChange::Changed).await?;
@@ -207,7 +207,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 }
 
 impl SeaOrmWorkspaceRepository {
-    /// Makes one change to a workspace and writes it to the change feed.
+    /// Changes a workspace and writes the change to the feed.
     async fn change(
         &self,
         id: WorkspaceId,
@@ -231,14 +231,14 @@ impl SeaOrmWorkspaceRepository {
     }
 }
 
-/// What a workspace has spent in all, by its counter.
+/// Returns the total spend of a workspace from its counter.
 async fn spent_in_all(connection: &impl ConnectionTrait, id: &str) -> Result<i64, StoreError> {
     let key = ("workspace".to_owned(), id.to_owned(), "total".to_owned(), 0);
     let counter = spend_counters::Entity::find_by_id(key).one(connection).await.map_err(store_error)?;
     Ok(counter.map_or(0, |counter| counter.spent_pico))
 }
 
-/// The amount that a workspace had spent in all when its credit began, with the charges of before that were folded late.
+/// Returns the total spend at the start of the workspace's credit, including earlier charges that were folded later.
 pub(crate) fn credit_base(row: &Model) -> Option<i64> {
     row.credit_base_pico.unwrap_or(0).checked_add(row.credit_late_pico)
 }
@@ -263,7 +263,7 @@ async fn find_default(connection: &impl ConnectionTrait) -> Result<Option<Model>
     Entity::find().filter(Column::IsDefault.eq(true)).one(connection).await.map_err(store_error)
 }
 
-/// True where there is such a workspace.
+/// Returns true if the workspace exists.
 pub(super) async fn exists(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<bool, StoreError> {
     let found = Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
     Ok(found.is_some())

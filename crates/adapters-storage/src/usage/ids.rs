@@ -1,4 +1,4 @@
-//! Ids of records as columns: the 16 bytes of a UUID where they are one, else their text.
+//! Ids of records as columns: the 16 bytes of a UUID, or else the text.
 
 use domain::error::StoreError;
 use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::errors::corrupt;
 
-/// Before a text that is as long as a UUID. No id has such a byte.
+/// The prefix of a text with the length of a UUID. Ids never contain such a byte.
 const TEXT: u8 = 0xff;
 const UUID_LENGTH: usize = 16;
 
-/// The column of a record's id.
+/// Encodes a record's id.
 pub(crate) fn decision_column(id: &DecisionId) -> Vec<u8> {
     let uuid = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| Uuid::try_parse(digits).ok());
     match uuid {
@@ -19,7 +19,7 @@ pub(crate) fn decision_column(id: &DecisionId) -> Vec<u8> {
     }
 }
 
-/// The id of a record.
+/// Decodes a record's id.
 pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
     let id = match as_uuid(column) {
         Some(uuid) => Some(DecisionId::from_uuid(uuid)),
@@ -28,7 +28,7 @@ pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
     id.ok_or_else(|| corrupt("usage_records.id", shown(column)))
 }
 
-/// The column of an HTTP request's id.
+/// Encodes the id of an HTTP request.
 pub(super) fn request_column(id: &RequestId) -> Vec<u8> {
     match Uuid::try_parse(id.as_str()) {
         Ok(uuid) if RequestId::from_uuid(uuid) == *id => uuid.as_bytes().to_vec(),
@@ -36,7 +36,7 @@ pub(super) fn request_column(id: &RequestId) -> Vec<u8> {
     }
 }
 
-/// The id of an HTTP request.
+/// Decodes the id of an HTTP request.
 pub(super) fn request_id(column: &[u8]) -> Option<RequestId> {
     match as_uuid(column) {
         Some(uuid) => Some(RequestId::from_uuid(uuid)),
@@ -44,28 +44,28 @@ pub(super) fn request_id(column: &[u8]) -> Option<RequestId> {
     }
 }
 
-/// The column of a workspace.
+/// Encodes a workspace id.
 pub(crate) fn workspace_column(id: WorkspaceId) -> Vec<u8> {
     id.uuid().as_bytes().to_vec()
 }
 
-/// The workspace of a record.
+/// Decodes a workspace id.
 pub(crate) fn workspace_id(column: &[u8]) -> Option<WorkspaceId> {
     as_uuid(column).map(WorkspaceId::from_uuid)
 }
 
-/// The column of the guardrails of a record: their bytes one after the other.
+/// Encodes the guardrails of a record: their concatenated bytes.
 pub(super) fn guardrails_column(ids: &[GuardrailId]) -> Option<Vec<u8>> {
     (!ids.is_empty()).then(|| ids.iter().flat_map(|id| *id.uuid().as_bytes()).collect())
 }
 
-/// The guardrails of a record.
+/// Decodes the guardrails of a record.
 pub(crate) fn guardrails(column: Option<&[u8]>) -> Option<Vec<GuardrailId>> {
     let column = column.unwrap_or_default();
     column.chunks(UUID_LENGTH).map(|bytes| as_uuid(bytes).map(GuardrailId::from_uuid)).collect()
 }
 
-/// An id that cannot be read, for people.
+/// Formats an undecodable id, for reports.
 pub(crate) fn shown(column: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));

@@ -1,4 +1,4 @@
-//! Usage records: their rows, and how they are read. [`crate::budget`] writes them.
+//! Usage records: their rows and queries. [`crate::budget`] writes them.
 
 pub(crate) mod ids;
 mod repository;

@@ -1,4 +1,4 @@
-//! The port's side.
+//! The implementation of the port.
 
 use async_trait::async_trait;
 use domain::error::StoreError;
@@ -20,7 +20,7 @@ pub struct SeaOrmUsageRepository {
 }
 
 impl SeaOrmUsageRepository {
-    /// Over an open database.
+    /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -39,7 +39,7 @@ impl UsageRepository for SeaOrmUsageRepository {
             .filter(wanted(filter))
             .order_by_desc(Column::CreatedAt)
             .order_by_desc(Column::Id)
-            // Stays within what a database can count.
+            // The largest number that the database supports.
             .limit(limit.min(u64::from(u32::MAX)))
             .all(self.database.readers()?)
             .await
@@ -65,7 +65,7 @@ fn wanted(filter: &UsageFilter) -> Condition {
     if let Some((at, id)) = &filter.after {
         let at = millis(*at);
         let same_moment = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
-        // The first comparison is for the index: it does not begin with what the alternatives have in common.
+        // This condition lets the database use the index; the alternatives below hide their common part.
         wanted = wanted.add(Column::CreatedAt.lte(at));
         wanted = wanted.add(Condition::any().add(Column::CreatedAt.lt(at)).add(same_moment));
     }

@@ -1,4 +1,4 @@
-//! Between a usage record and its row.
+//! Conversion between usage records and rows.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::convert::{duration, key_column, key_id, micros, millis, moment, parse
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
-/// One attempt, as the column of attempts holds it. What is not there follows from the record: see [`to_attempt`].
-/// Older rows have longer names.
+/// An attempt as stored in its column. Missing members follow from the record: see [`to_attempt`]. Older rows have
+/// longer names.
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     #[serde(rename = "p", alias = "provider", skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
     read_attempts(&attempts, record)
 }
 
-/// A finding of a filter, as its column holds it.
+/// A finding of a filter, as stored in its column.
 #[derive(Serialize, Deserialize)]
 struct StoredFinding {
     guardrail_id: String,
@@ -130,7 +130,7 @@ fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
     stored.into_iter().map(finding).collect()
 }
 
-/// The column of attempts: without what follows from the record.
+/// Encodes the attempts, without members that follow from the record.
 fn write_attempts(record: &UsageRecord) -> Result<String, serde_json::Error> {
     let mut end_of_last = Duration::ZERO;
     let mut stored = Vec::with_capacity(record.attempts.len());
@@ -164,7 +164,7 @@ fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
     }
 }
 
-/// Without what [`to_attempt`] fills in.
+/// Encodes an attempt without the members that [`to_attempt`] fills in.
 fn shortened(
     mut stored: StoredAttempt,
     attempt: &AttemptRecord,
@@ -186,9 +186,8 @@ fn shortened(
     stored
 }
 
-/// Fills in the attempts of `record`, which has none yet. What an older row does not say of an attempt follows from
-/// its record: then there was one model, attempts were made one after another, and only the one that was answered
-/// was charged.
+/// Decodes the attempts of `record`, which has none yet. For missing members of older rows: there was one model,
+/// attempts were sequential, and only the answered one was charged.
 fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreError> {
     let column = "usage_records.attempts";
     let stored: Vec<StoredAttempt> = serde_json::from_str(text).map_err(|_| corrupt(column, &record.id))?;
@@ -271,7 +270,7 @@ pub(crate) const RECORD_COLUMNS: [&str; 25] = [
     "findings",
 ];
 
-/// The row of a record, in the order of [`RECORD_COLUMNS`].
+/// Returns the row of a record, in the order of [`RECORD_COLUMNS`].
 pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreError> {
     let id = &record.id;
     let attempts = write_attempts(record).map_err(|_| corrupt("usage_records.attempts", id))?;

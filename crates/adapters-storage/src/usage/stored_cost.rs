@@ -1,4 +1,4 @@
-//! The cost that a stored record has to have, computed from a few of its columns.
+//! The expected cost of a stored record, computed from a few of its columns.
 //!
 //! An audit computes it for millions of records; decoding whole records takes three times as long.
 
@@ -17,20 +17,20 @@ use super::ids;
 use super::row::share;
 use crate::errors::{corrupt, store_error};
 
-/// The columns that [`StoredCosts::read`] reads.
+/// The columns for [`StoredCosts::read`].
 pub(crate) const COST_COLUMNS: &str =
     "input_tokens, output_tokens, prompt_price, completion_price, outcome, attempts, share_index, share_of";
 
-/// Prices in memory at most.
+/// Most cached prices.
 const MAX_PRICES: usize = 1_024;
 
-/// Computes the costs of stored records; remembers parsed prices, since most records have one of a few.
+/// Computes the costs of stored records. Caches parsed prices, because most records have one of a few.
 #[derive(Default)]
 pub(crate) struct StoredCosts {
     prices: HashMap<String, Price>,
 }
 
-/// The members of a stored attempt that its cost follows from. An omitted one has the value of its record.
+/// The members of a stored attempt that determine its cost. Omitted ones have the value of the record.
 #[derive(Deserialize)]
 struct CostOfAttempt<'a> {
     #[serde(borrow, rename = "r", alias = "outcome")]
@@ -46,8 +46,8 @@ struct CostOfAttempt<'a> {
 }
 
 impl StoredCosts {
-    /// Returns the cost of a row whose columns from `first` on are [`COST_COLUMNS`]; `None` where it leaves the range of
-    /// money. `id` is the column of the record's id, for errors.
+    /// Computes the cost of a row whose columns from `first` on are [`COST_COLUMNS`]; `None` on overflow. `id` is the
+    /// column of the record's id, for errors.
     pub(crate) fn read(&mut self, row: &QueryResult, first: usize, id: &[u8]) -> Result<Option<Usd>, StoreError> {
         let unreadable = |column| corrupt(column, ids::shown(id));
         let tokens = |place, name| u64::try_from(column::<i64>(row, first + place)?).map_err(|_| unreadable(name));

@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::settings::StorageSettings;
 
-/// Long enough to see how things stand in it on a busy machine.
+/// Long enough to observe the pause on a busy machine.
 const PAUSE: Duration = Duration::from_secs(1);
-/// SQLite's own bound, in pages.
+/// SQLite's own limit, in pages.
 const AUTOMATIC: i64 = 1000;
 
 async fn open(folder: &TempDir) -> Database {
@@ -21,7 +21,7 @@ async fn open(folder: &TempDir) -> Database {
     Database::open(&StorageSettings::new(url), clock).await.unwrap()
 }
 
-/// After how many pages the writer's commits copy the log by themselves.
+/// Returns the number of pages after which the writer's commits checkpoint automatically.
 async fn automatic(database: &Database) -> i64 {
     let mut writer = database.take_turn().await.unwrap();
     sqlx::query_scalar("PRAGMA wal_autocheckpoint").fetch_one(&mut *writer).await.unwrap()
@@ -40,7 +40,7 @@ fn supervisor(database: &Database) -> (Supervisor, CancellationToken) {
     (Supervisor { database: database.clone(), stop: stop.clone(), pause: PAUSE }, stop)
 }
 
-/// One word of a commit within this time.
+/// Returns true if a commit is notified within this time.
 async fn hears_of_a_commit(database: &Database) -> bool {
     let commits = Arc::clone(&database.checkpoints().commits);
     let mut writer = database.take_turn().await.unwrap();
@@ -57,7 +57,7 @@ async fn what_panics_or_ends_is_sqlites_meanwhile_and_begins_again() {
     let (supervisor, stop) = supervisor(&database);
     let runs = Arc::new(AtomicU64::new(0));
     let end = Arc::new(Notify::new());
-    // The first run panics and the second one ends, each by the test's word; the third one lasts.
+    // The first run panics and the second one ends, both when the test says so; the third one continues.
     let copying = {
         let (runs, stop, end) = (Arc::clone(&runs), stop.clone(), Arc::clone(&end));
         move || {
