@@ -20,14 +20,14 @@ use crate::http::admission::InFlightCounts;
 use crate::http::admission_bound::AdmissionSettings;
 use crate::http::body::BodyTimeout;
 use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption};
+use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
 use crate::http::head_rejection::HeadRejection;
-use crate::http::outlive::Afterlife;
 use crate::http::wire_names::WireNames;
 use crate::stopper::Stopper;
 
 /// The longest wait for the tasks of connections that a stop has closed.
-const CUT_OFF: Duration = Duration::from_secs(1);
+const CONNECTION_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The settings of the HTTP server.
 #[derive(Debug, Clone)]
@@ -84,8 +84,8 @@ impl Application {
         let workers = Listener::workers(settings.workers);
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
-        let afterlife = Afterlife::new(tasks, runtime);
-        let gateway = Arc::new(Gateway::new(services, settings, afterlife, connections.clone()));
+        let detach = DetachOnDisconnect::new(tasks, runtime);
+        let gateway = Arc::new(Gateway::new(services, settings, detach, connections.clone()));
         let listener = Listener {
             listen,
             workers,
@@ -151,7 +151,7 @@ impl Application {
             }
             // The server is dropped here, and its workers drop the remaining connections. Their unfinished work moves
             // to detached tasks at that point.
-            let _ = tokio::time::timeout(CUT_OFF, connections.closed()).await;
+            let _ = tokio::time::timeout(CONNECTION_CLOSE_TIMEOUT, connections.closed()).await;
             Ok(())
         };
         (running, self.stopper)

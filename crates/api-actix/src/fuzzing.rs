@@ -9,33 +9,33 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 
 use crate::http::admission_bound::{Account, AdmissionSettings};
-use crate::http::body::of_form;
+use crate::http::body::from_form;
 use crate::http::body_memory::BodyMemory;
 use crate::http::encoding::ContentEncoding;
 use crate::http::multipart;
 use crate::http::recorder::NoRecorder;
-use crate::wires::dispatch::{Asked, Entry, read};
+use crate::wires::dispatch::{Entry, ParsedRequest, read};
 
 /// Reads a form of that content type; returns `None` if the type is not a form.
 ///
 /// # Errors
 /// The form is not a valid request.
-pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<Asked, ()>> {
+pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<ParsedRequest, ()>> {
     let boundary = multipart::boundary(content_type)?;
-    let asked = of_form(form, &boundary).and_then(|(body, parts)| {
+    let parsed = from_form(form, &boundary).and_then(|(body, parts)| {
         let text = body.text()?;
         Ok(read(Entry::Contract, text, parts))
     });
-    Some(asked.map_err(drop).and_then(|asked| asked.map_err(drop)))
+    Some(parsed.map_err(drop).and_then(|parsed| parsed.map_err(drop)))
 }
 
 /// Decompresses a body of that `Content-Encoding` to at most `max_bytes`; returns `None` if it is rejected. `max_bytes`
 /// must be below the bound for decompression on the worker thread.
-pub fn unpack(encoding: &str, packed: Bytes, max_bytes: usize) -> Option<Bytes> {
+pub fn decompress(encoding: &str, compressed: Bytes, max_bytes: usize) -> Option<Bytes> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_str(encoding).ok()?);
     let encoding = ContentEncoding::of(&headers).ok()?;
     let memory = Arc::new(BodyMemory::new(AdmissionSettings::default(), Arc::new(NoRecorder)));
     let lease = memory.lease(Account::Key(ApiKeyId::from_uuid(Uuid::nil())));
-    encoding.unpack(packed, max_bytes, lease).now_or_never()?.ok().map(|(bytes, _)| bytes)
+    encoding.decompress(compressed, max_bytes, lease).now_or_never()?.ok().map(|(bytes, _)| bytes)
 }

@@ -22,7 +22,7 @@ use crate::endpoints::rendered_catalogue::RenderedCatalogue;
 use crate::http::admission::Admission;
 use crate::http::body_memory::BodyMemory;
 use crate::http::connection::Connections;
-use crate::http::outlive::Afterlife;
+use crate::http::detach::DetachOnDisconnect;
 use crate::http::recorder::Recorder;
 use crate::http::wire_names::WireNames;
 use crate::openapi::openapi_document;
@@ -64,7 +64,7 @@ pub struct Services {
     /// Records HTTP metrics.
     pub recorder: Arc<dyn Recorder>,
     /// Records denied management changes; `None` if no audit log is configured.
-    pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
+    pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
     /// Generates request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Measures latencies and computes rate limit resets.
@@ -82,7 +82,7 @@ pub(crate) struct Gateway {
     pub(crate) draft_bounds: DraftBounds,
     pub(crate) request_timeout: Duration,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    pub(crate) afterlife: Afterlife,
+    pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
     pub(crate) docs: DocsPage,
@@ -95,7 +95,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         settings: HttpSettings,
-        afterlife: Afterlife,
+        detach: DetachOnDisconnect,
         connections: Connections,
     ) -> Self {
         let mut base_path = settings.base_path;
@@ -107,7 +107,7 @@ impl Gateway {
             draft_bounds: settings.draft_bounds,
             request_timeout: settings.request_timeout,
             trusted_proxies: settings.trusted_proxies,
-            afterlife,
+            detach,
             connections,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             docs: DocsPage::new(&openapi),

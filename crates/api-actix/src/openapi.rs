@@ -139,9 +139,9 @@ fn name_literals(document: &mut Value, names: WireNames) {
         json!({"propertyName": "_shape", "mapping": mapping.into_iter().collect::<serde_json::Map<_, _>>()});
     for schema in ["ErrorEnvelope", "DecisionsResponse"] {
         if let Some(properties) = schemas[schema]["properties"].as_object_mut()
-            && let Some(told) = properties.remove("service_metadata")
+            && let Some(service_metadata) = properties.remove("service_metadata")
         {
-            properties.insert(names.service_metadata().to_owned(), told);
+            properties.insert(names.service_metadata().to_owned(), service_metadata);
         }
     }
 }

@@ -9,9 +9,9 @@ use tokio_util::sync::DropGuard;
 use crate::http::connection::{Connections, Gate};
 
 /// A server without connections for this long has no clients and no health checks that could lose a request.
-const UNUSED: Duration = Duration::from_mins(1);
+const UNUSED_PERIOD: Duration = Duration::from_mins(1);
 /// The longest wait for handshakes in progress when the gate is shut, and for their connections to be accepted.
-const LAST_ACCEPTS: Duration = Duration::from_millis(250);
+const ACCEPT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Stops an [`Application`](crate::Application) in two steps: [`Self::drain`], then [`Self::close`]. Dropping it before
 /// `close` has completed ends the server at once.
@@ -40,7 +40,7 @@ impl Stopper {
         );
         tokio::select! {
             () = sleep(self.drain_period) => {}
-            () = self.connections.unused_for(UNUSED) => {}
+            () = self.connections.unused_for(UNUSED_PERIOD) => {}
         }
     }
 
@@ -51,7 +51,7 @@ impl Stopper {
         connections.begin_drain();
         let until = Instant::now() + timeout;
         gate.shut();
-        let accepted = accept_the_last(&connections, drain_period.min(LAST_ACCEPTS));
+        let accepted = accept_pending(&connections, drain_period.min(ACCEPT_TIMEOUT));
         if timeout_at(until, accepted).await.is_err() {
             tracing::warn!("shutdown timeout passed, connections that wait to be accepted are cut off");
         }
@@ -80,7 +80,7 @@ impl Stopper {
 
 /// Waits until the connections in the accept queue are accepted. At the connection limit the queue may hold more
 /// connections than counted here, and closing the listener would reset them.
-async fn accept_the_last(connections: &Connections, pause: Duration) {
+async fn accept_pending(connections: &Connections, pause: Duration) {
     loop {
         let waited = connections.waiting() > 0;
         sleep(pause).await;

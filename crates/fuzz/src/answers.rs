@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use adapters_provider::canonical::{self, Extras};
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::Answered;
-use api_actix::wires::dispatch::{Manner, Shape, write};
-use api_actix::wires::openai::request::MadeUp;
+use api_actix::wires::DecisionResponse;
+use api_actix::wires::dispatch::{ResponseFormat, Shape, write};
+use api_actix::wires::openai::request::GeneratedNames;
 use domain::decision::{
     Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, Questions,
 };
@@ -22,8 +22,14 @@ use crate::codecs;
 pub const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Native };
 
 /// Returns the response formats of the inbound wires.
-pub fn response_formats() -> [Manner; 5] {
-    [Manner::Contract, Manner::SystemOne, Manner::OpenAi(MadeUp::default()), Manner::Gemini, Manner::Sglang]
+pub fn response_formats() -> [ResponseFormat; 5] {
+    [
+        ResponseFormat::Contract,
+        ResponseFormat::SystemOne,
+        ResponseFormat::OpenAi(GeneratedNames::default()),
+        ResponseFormat::Gemini,
+        ResponseFormat::Sglang,
+    ]
 }
 
 /// Writes answers, checked by these rules, by every inbound wire.
@@ -33,15 +39,15 @@ pub fn response_formats() -> [Manner; 5] {
 pub fn check_every_wire(provider_input: &Arc<ProviderInput>, answers: &Answers, rules: AnswerRules) -> Result<()> {
     in_order(&provider_input.questions, answers)?;
     let has_box = typed_questions(provider_input).iter().any(|question| question.kind == QuestionKind::Box);
-    for manner in response_formats() {
-        let form = manner.shape();
+    for response_format in response_formats() {
+        let form = response_format.shape();
         if has_box && form != Shape::SystemOne {
             // No other format has boxes.
             continue;
         }
-        let body = write_body(&manner, provider_input, answers)?;
+        let body = write_body(&response_format, provider_input, answers)?;
         let names = match &provider_input.questions.typed {
-            Some(_) => names(&manner, &body).with_context(|| format!("answered as {form:?}"))?,
+            Some(_) => names(&response_format, &body).with_context(|| format!("answered as {form:?}"))?,
             // Opaque questions have one wire and are answered unchanged.
             None => continue,
         };
@@ -59,7 +65,11 @@ pub fn check_every_wire(provider_input: &Arc<ProviderInput>, answers: &Answers, 
 ///
 /// # Errors
 /// The body is no JSON object or has a duplicate member.
-pub fn write_body(manner: &Manner, provider_input: &Arc<ProviderInput>, answers: &Answers) -> Result<Json> {
+pub fn write_body(
+    response_format: &ResponseFormat,
+    provider_input: &Arc<ProviderInput>,
+    answers: &Answers,
+) -> Result<Json> {
     let decision = Decision {
         id: "gen-dec-fuzz".parse()?,
         provider_input: Arc::clone(provider_input),
@@ -74,8 +84,12 @@ pub fn write_body(manner: &Manner, provider_input: &Arc<ProviderInput>, answers:
         funnel: Vec::new(),
         findings: Vec::new(),
     };
-    let body = write(manner, &Answered { decision: &decision, questions: typed_questions(provider_input), told: None });
-    let body = Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", manner.shape()))?;
+    let body = write(
+        response_format,
+        &DecisionResponse { decision: &decision, questions: typed_questions(provider_input), service_metadata: None },
+    );
+    let body =
+        Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", response_format.shape()))?;
     check_unique_members(&body)?;
     Ok(body)
 }
@@ -156,9 +170,9 @@ fn in_order(questions: &Questions, answers: &Answers) -> Result<()> {
 }
 
 /// Returns the names in a body, in their order.
-fn names(manner: &Manner, body: &Json) -> Result<Vec<String>> {
+fn names(response_format: &ResponseFormat, body: &Json) -> Result<Vec<String>> {
     let answers = member(body, "answers").context("there are no answers")?;
-    if let Manner::OpenAi(_) = manner {
+    if let ResponseFormat::OpenAi(_) = response_format {
         let elements = answers.elements().context("the answers are no array")?;
         let name = |answer: &Json| member(answer, "name").or(member(answer, "type"));
         return elements

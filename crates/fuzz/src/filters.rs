@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
+use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes};
 use domain::guardrail::filter::CompiledFilters;
 use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
 use domain::json::Json;
@@ -32,7 +32,7 @@ static REDACTING: LazyLock<Option<CompiledFilters>> = LazyLock::new(|| compiled(
 /// # Errors
 /// The violated property.
 pub fn check(body: &[u8]) -> Result<()> {
-    let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
+    let Ok(ParsedRequest { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
     let flagging = FLAGGING.as_ref().context("filters that do not compile")?;
     let flagged = flagging.apply(&request.provider_input).context("a filter that flags blocks")?;

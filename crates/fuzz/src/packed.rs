@@ -1,8 +1,8 @@
 //! Forms and compressed bodies. Their readers are private; the build for fuzzing exports them.
 
 use anyhow::{Context as _, Result, ensure};
-use api_actix::fuzzing::{read_form, unpack};
-use api_actix::wires::dispatch::Asked;
+use api_actix::fuzzing::{decompress, read_form};
+use api_actix::wires::dispatch::ParsedRequest;
 use bytes::Bytes;
 use domain::decision::Attachments;
 
@@ -20,7 +20,8 @@ const MAX_BYTES: usize = 64 << 10;
 pub fn check_form(input: &[u8]) -> Result<()> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Ok(()) };
     let Ok(content_type) = std::str::from_utf8(&input[..end]) else { return Ok(()) };
-    let Some(Ok(Asked { draft, .. })) = read_form(content_type, &Bytes::copy_from_slice(&input[end + 1..])) else {
+    let Some(Ok(ParsedRequest { draft, .. })) = read_form(content_type, &Bytes::copy_from_slice(&input[end + 1..]))
+    else {
         return Ok(());
     };
     let Ok(request) = draft.check() else { return Ok(()) };
@@ -54,7 +55,7 @@ pub fn check_packed(input: &[u8]) -> Result<()> {
         b'z' => "zstd",
         _ => "identity",
     };
-    let read = || unpack(encoding, Bytes::copy_from_slice(packed), MAX_BYTES);
+    let read = || decompress(encoding, Bytes::copy_from_slice(packed), MAX_BYTES);
     let first = read();
     if let Some(unpacked) = &first {
         ensure!(encoding == "identity" || unpacked.len() <= MAX_BYTES, "it unpacks beyond the limit");

@@ -1,12 +1,12 @@
 //! A planted fault: a search that misses it finds nothing.
 
 use anyhow::{Result, ensure};
-use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
+use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes};
 use domain::decision::QuestionKind;
 
 /// Fails on a System One request with a score whose number of levels is outside the range of the seeds.
 pub fn check(body: &[u8]) -> Result<()> {
-    let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
+    let Ok(ParsedRequest { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
     for question in request.provider_input.questions.typed.iter().flatten() {
         if let QuestionKind::Score { levels } = &question.kind {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use adapters_provider::canonical::divide;
 use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::dispatch::{Asked, Entry, Manner, Shape, read_bytes};
-use api_actix::wires::{BodyFault, Place, Refusal, gemini, openai, sglang, system_one};
+use api_actix::wires::dispatch::{Entry, ParsedRequest, ResponseFormat, Shape, read_bytes};
+use api_actix::wires::{BodyError, ErrorLocation, ErrorResponse, gemini, openai, sglang, system_one};
 use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
 use domain::json::Json;
 
@@ -20,14 +20,14 @@ use crate::{chat, codecs};
 /// The violated property.
 pub fn check(entry: Entry, wanted: Option<Shape>, body: &[u8]) -> Result<()> {
     match read_bytes(entry, body) {
-        Err((_, BodyFault::Invalid(fault))) => check_rejection(&fault),
+        Err((_, BodyError::Invalid(fault))) => check_rejection(&fault),
         Err((_, fault)) => check_rejection(&InvalidDecision::new("", fault.to_string())),
-        Ok(asked) if wanted.is_some_and(|wanted| asked.manner.shape() != wanted) => Ok(()),
-        Ok(Asked { draft, manner }) => match draft.check() {
+        Ok(asked) if wanted.is_some_and(|wanted| asked.response_format.shape() != wanted) => Ok(()),
+        Ok(ParsedRequest { draft, response_format }) => match draft.check() {
             Err(fault) => check_rejection(&fault),
             Ok(request) => {
                 check_outbound(&request.provider_input)?;
-                check_round_trip(&manner, &request.provider_input)?;
+                check_round_trip(&response_format, &request.provider_input)?;
                 check_answerable(&request.provider_input)
             }
         },
@@ -40,13 +40,13 @@ pub fn check(entry: Entry, wanted: Option<Shape>, body: &[u8]) -> Result<()> {
 /// The violated property.
 pub fn check_dispatch(body: &[u8]) -> Result<()> {
     let Ok(found) = read_bytes(Entry::AnyShape, body) else { return Ok(()) };
-    let own = match found.manner.shape() {
+    let own = match found.response_format.shape() {
         Shape::SystemOne => Entry::SystemOne,
         Shape::Gemini => Entry::Gemini,
         Shape::OpenAi | Shape::Sglang => return Ok(()),
     };
     let own = read_bytes(own, body).map_err(|(_, fault)| fault).context("its own entry refuses it")?;
-    ensure!(found.manner == own.manner, "it is answered in another manner by its own entry");
+    ensure!(found.response_format == own.response_format, "its own entry selects another response format");
     match (found.draft.check(), own.draft.check()) {
         (Ok(found), Ok(own)) => ensure!(found == own, "it is another request by its own entry"),
         (Err(found), Err(own)) => ensure!(found == own, "it has another fault by its own entry"),
@@ -61,7 +61,7 @@ pub fn check_dispatch(body: &[u8]) -> Result<()> {
 /// # Errors
 /// The violated property.
 pub fn check_draft(input: &[u8]) -> Result<()> {
-    if let Err((_, BodyFault::TooDeep | BodyFault::LoneSurrogate)) = read_bytes(Entry::Contract, input) {
+    if let Err((_, BodyError::TooDeep | BodyError::LoneSurrogate)) = read_bytes(Entry::Contract, input) {
         // Drafts are built from text that passed this check.
         return Ok(());
     }
@@ -109,16 +109,16 @@ pub fn check_draft(input: &[u8]) -> Result<()> {
 /// Checks that every wire writes the error as valid JSON.
 fn check_rejection(fault: &InvalidDecision) -> Result<()> {
     ensure!(!fault.fault.is_empty(), "a fault without a word");
-    let (message, place) = (fault.to_string(), Place::Member(fault.path.clone()));
+    let (message, location) = (fault.to_string(), ErrorLocation::Member(fault.path.clone()));
     let metadata = serde_json::Map::new();
-    let refusal = Refusal {
+    let refusal = ErrorResponse {
         status: 400,
         message: &message,
-        place: Some(&place),
+        location: Some(&location),
         metadata: &metadata,
         amounts: &[],
         user_id: None,
-        told: None,
+        service_metadata: None,
         retry_after: Some(Duration::from_millis(1500)),
     };
     for write in [system_one::errors::write, openai::errors::write, gemini::errors::write, sglang::errors::write] {
@@ -159,9 +159,9 @@ fn check_outbound_wire(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput
 
 /// Checks that a request survives a round trip by one wire. The first trip may normalise it (text members come back as
 /// strings); the second one must not change it.
-fn check_round_trip(manner: &Manner, provider_input: &Arc<ProviderInput>) -> Result<()> {
-    let Some(once) = round_trip(manner.shape(), provider_input)? else { return Ok(()) };
-    let Some(twice) = round_trip(manner.shape(), &once)? else { return Ok(()) };
+fn check_round_trip(response_format: &ResponseFormat, provider_input: &Arc<ProviderInput>) -> Result<()> {
+    let Some(once) = round_trip(response_format.shape(), provider_input)? else { return Ok(()) };
+    let Some(twice) = round_trip(response_format.shape(), &once)? else { return Ok(()) };
     ensure!(once == twice, "it comes back as something else each time");
     Ok(())
 }
@@ -181,10 +181,10 @@ fn round_trip(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Option
     let back = match read_bytes(entry, &out.to_bytes()) {
         Ok(back) => back,
         // The outbound format may need one more level than the inbound one.
-        Err((_, BodyFault::TooDeep)) => return Ok(None),
+        Err((_, BodyError::TooDeep)) => return Ok(None),
         Err((_, fault)) => return Err(fault).context("its own wire does not take it back"),
     };
-    ensure!(back.manner.shape() == form, "it comes back by another wire");
+    ensure!(back.response_format.shape() == form, "it comes back by another wire");
     Ok(Some(back.draft.check().context("it does not come back as a request")?.provider_input))
 }
 

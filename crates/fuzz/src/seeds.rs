@@ -80,8 +80,8 @@ fn answers() -> Result<Vec<Vec<u8>>> {
         let Some(typed) = &outbound.questions.typed else { continue };
         let made = answers::sample_answers(typed);
         let Ok(checked) = Answers::check(&outbound.questions, &made, answers::RULES) else { continue };
-        for manner in answers::response_formats() {
-            let body = answers::write_body(&manner, &outbound, &checked)?;
+        for response_format in answers::response_formats() {
+            let body = answers::write_body(&response_format, &outbound, &checked)?;
             found.push(line(&outbound, body.text().as_bytes()));
             let wrapped = format!(r#"{{"success":true,"result":{0},"response":{0}}}"#, body.text());
             found.push(line(&outbound, wrapped.as_bytes()));

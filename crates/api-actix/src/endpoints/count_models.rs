@@ -6,7 +6,7 @@ use domain::model::InvalidModalityFilter;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
-use crate::http::etag::Tagged;
+use crate::http::etag::TaggedBody;
 use crate::http::query;
 
 /// The only parameter; others are ignored.
@@ -21,5 +21,5 @@ impl From<InvalidModalityFilter> for ApiError {
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let filter = query::value(call.request.query_string(), PARAMETER)?;
     let count = call.gateway.services.count_models.execute(filter.as_deref())?;
-    Ok(Tagged::new(format!("{{\"data\":{{\"count\":{count}}}}}")).respond(call.request))
+    Ok(TaggedBody::new(format!("{{\"data\":{{\"count\":{count}}}}}")).respond(call.request))
 }

@@ -57,7 +57,7 @@ struct View<'a> {
     total_cost: Box<RawValue>,
     usage: Box<RawValue>,
     upstream_inference_cost: Option<()>,
-    cost_share: Share,
+    cost_share: CostShareView,
     tokens_prompt: u64,
     tokens_completion: u64,
     native_tokens_prompt: u64,
@@ -79,22 +79,22 @@ struct View<'a> {
     trace: Option<Box<RawValue>>,
     charged_at: String,
     guardrail_ids: Vec<String>,
-    findings: Vec<Found<'a>>,
+    findings: Vec<FindingView<'a>>,
     provider_responses: Vec<Response<'a>>,
     #[serde(flatten)]
-    without_meaning: WithoutMeaning,
+    without_meaning: UnusedMembers,
 }
 
 /// The request's share of the attempts' cost: one of `of` equal shares.
 #[derive(Serialize)]
-struct Share {
+struct CostShareView {
     index: u32,
     of: u32,
 }
 
 /// A content that a filter redacted or flagged, without the matched text.
 #[derive(Serialize)]
-struct Found<'a> {
+struct FindingView<'a> {
     guardrail_id: String,
     label: &'a str,
     action: &'static str,
@@ -102,7 +102,7 @@ struct Found<'a> {
     count: u32,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FindingView<'a> {
     fn of(finding: &'a Finding) -> Self {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
@@ -116,7 +116,7 @@ impl<'a> Found<'a> {
 
 /// Members that clients require but that do not apply to Decisions or are not stored: null.
 #[derive(Serialize, Default)]
-struct WithoutMeaning {
+struct UnusedMembers {
     app_id: Option<()>,
     cache_discount: Option<()>,
     http_referer: Option<()>,
@@ -181,7 +181,7 @@ impl<'a> View<'a> {
             total_cost: usd(record.cost),
             usage: usd(record.cost),
             upstream_inference_cost: None,
-            cost_share: Share { index: record.share.index, of: record.share.of },
+            cost_share: CostShareView { index: record.share.index, of: record.share.of },
             tokens_prompt: record.input_tokens,
             tokens_completion: record.output_tokens,
             native_tokens_prompt: record.input_tokens,
@@ -203,9 +203,9 @@ impl<'a> View<'a> {
             trace: record.trace.as_ref().map(opaque),
             charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             guardrail_ids: record.guardrails.iter().map(ToString::to_string).collect(),
-            findings: record.findings.iter().map(Found::of).collect(),
+            findings: record.findings.iter().map(FindingView::of).collect(),
             provider_responses: record.attempts.iter().map(|attempt| Response::of(attempt, generation)).collect(),
-            without_meaning: WithoutMeaning::default(),
+            without_meaning: UnusedMembers::default(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn live() -> HttpResponse {
 /// a store outage is degraded but ready: removing all such servers would turn a partial outage into a full one.
 pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     if call.gateway.connections.is_draining() {
-        return Err(ApiError::of(ErrorKind::Unavailable)
+        return Err(ApiError::from_kind(ErrorKind::Unavailable)
             .message("The server is draining: it is about to stop, and another one takes new requests")
             .metadata("unavailable", vec!["draining"]));
     }
@@ -43,5 +43,5 @@ pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     if away.iter().all(|(probe, _)| probe.is_bridged()) {
         return Ok(HttpResponse::Ok().json(json!({"status": "degraded", "unavailable": names})));
     }
-    Err(ApiError::of(ErrorKind::Unavailable).metadata("unavailable", names))
+    Err(ApiError::from_kind(ErrorKind::Unavailable).metadata("unavailable", names))
 }

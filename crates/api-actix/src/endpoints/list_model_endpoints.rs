@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, whole_seconds};
-use crate::http::etag::Tagged;
+use crate::http::etag::TaggedBody;
 use crate::http::raw_json::raw;
 use crate::http::segment;
 
@@ -24,8 +24,8 @@ pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;
     let body = serde_json::to_string(&Data { data: View::of(&listed) })
-        .map_err(|error| ApiError::of(domain::error::ErrorKind::Internal).caused_by(error))?;
-    Ok(Tagged::new(body).respond(call.request))
+        .map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
+    Ok(TaggedBody::new(body).respond(call.request))
 }
 
 #[derive(Serialize)]

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
-use crate::http::etag::Tagged;
+use crate::http::etag::TaggedBody;
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let providers = call.gateway.services.list_providers.execute();
     let data = providers.iter().map(View::of).collect();
-    let body =
-        serde_json::to_string(&List { data }).map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
-    Ok(Tagged::new(body).respond(call.request))
+    let body = serde_json::to_string(&List { data })
+        .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
+    Ok(TaggedBody::new(body).respond(call.request))
 }
 
 #[derive(Serialize)]

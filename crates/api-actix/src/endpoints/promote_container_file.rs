@@ -10,9 +10,9 @@ use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
-use crate::http::outlive::in_place;
 use crate::http::segment;
 use crate::http::wire_names::{FileShape, WireNames};
 
@@ -56,12 +56,12 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
-    let work = in_place(|| async move {
+    let work = box_in_place(|| async move {
         let document = promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await?;
         Ok::<_, ApiError>(document)
     });
     // A started copy is finished or undone, even if the client disconnects.
-    let document = call.outlive(work, CancellationToken::new()).await?;
+    let document = call.run_detachable(work, CancellationToken::new()).await?;
     Ok(view(&document, shape_for(headers), call.gateway.wire_names))
 }
 

@@ -7,7 +7,7 @@ use chrono::DateTime;
 use domain::json::Json;
 use domain::model::{CatalogueSnapshot, Modality, ModalityFilter, Model, ModelList};
 
-use crate::http::etag::Tagged;
+use crate::http::etag::TaggedBody;
 
 /// Renders each row and each common list of the current snapshot at most once. Reads take no lock.
 pub(crate) struct RenderedCatalogue {
@@ -18,14 +18,14 @@ pub(crate) struct RenderedCatalogue {
 
 struct Rendered {
     snapshot: Arc<CatalogueSnapshot>,
-    rows: Vec<OnceLock<Tagged>>,
+    rows: Vec<OnceLock<TaggedBody>>,
     /// The rows as list elements.
     listed: Vec<OnceLock<String>>,
     /// The list of decision models in System One's format.
     decision_models: OnceLock<String>,
     /// Whole lists: one for each modality in declaration order, then the list of all models. Unions of modalities are
     /// rendered per request, because there are too many to cache.
-    whole: [OnceLock<Tagged>; Modality::ALL.len() + 1],
+    whole: [OnceLock<TaggedBody>; Modality::ALL.len() + 1],
 }
 
 impl Rendered {
@@ -35,12 +35,12 @@ impl Rendered {
         Self { snapshot, rows, listed, decision_models: OnceLock::new(), whole: Default::default() }
     }
 
-    fn whole(&self, filter: ModalityFilter) -> Option<&OnceLock<Tagged>> {
-        let place = match filter {
+    fn whole(&self, filter: ModalityFilter) -> Option<&OnceLock<TaggedBody>> {
+        let index = match filter {
             ModalityFilter::All => Modality::ALL.len(),
             ModalityFilter::AnyOf(set) => set.only()? as usize,
         };
-        self.whole.get(place)
+        self.whole.get(index)
     }
 }
 
@@ -50,7 +50,7 @@ impl RenderedCatalogue {
     }
 
     /// Returns the row at `index` of `snapshot`; `None` if it does not exist.
-    pub(crate) fn row(&self, snapshot: &Arc<CatalogueSnapshot>, index: usize) -> Option<Tagged> {
+    pub(crate) fn row(&self, snapshot: &Arc<CatalogueSnapshot>, index: usize) -> Option<TaggedBody> {
         let model = snapshot.rows().get(index)?;
         let current = self.current.load();
         if Arc::ptr_eq(&current.snapshot, snapshot) {
@@ -65,7 +65,7 @@ impl RenderedCatalogue {
     }
 
     /// Returns a list; `next` is the path of its next page.
-    pub(crate) fn list(&self, list: &ModelList, next: Option<&str>) -> Tagged {
+    pub(crate) fn list(&self, list: &ModelList, next: Option<&str>) -> TaggedBody {
         let mut current = self.current.load_full();
         if !Arc::ptr_eq(&current.snapshot, &list.snapshot) {
             current = Arc::new(Rendered::new(Arc::clone(&list.snapshot)));
@@ -77,22 +77,22 @@ impl RenderedCatalogue {
         }
     }
 
-    fn render(&self, model: &Model) -> Tagged {
-        Tagged::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
+    fn render(&self, model: &Model) -> TaggedBody {
+        TaggedBody::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
     }
 
     /// Renders a list for three kinds of clients: `data` with `links` and `total_count`, `data` with `object`, and
     /// `models`. `models` always holds all decision models, so filter and page do not apply to it.
-    fn render_list(&self, current: &Rendered, list: &ModelList, next: Option<&str>) -> Tagged {
+    fn render_list(&self, current: &Rendered, list: &ModelList, next: Option<&str>) -> TaggedBody {
         let rows = list.snapshot.rows();
         let listed = list.rows.iter().filter_map(|&index| {
-            let (place, row) = current.listed.get(index).zip(rows.get(index))?;
-            Some(place.get_or_init(|| catalogue_json::write_listed(row, &self.details(row))).as_str())
+            let (cell, row) = current.listed.get(index).zip(rows.get(index))?;
+            Some(cell.get_or_init(|| catalogue_json::write_listed(row, &self.details(row))).as_str())
         });
         let data = Json::array(listed);
         let models = current.decision_models.get_or_init(|| decision_models(&list.snapshot));
         let next = next.map_or_else(|| "null".to_owned(), |next| Json::string(next).text().to_owned());
-        Tagged::new(format!(
+        TaggedBody::new(format!(
             "{{\"object\":\"list\",\"data\":{},\"models\":{models},\"total_count\":{},\"links\":{{\"next\":{next}}}}}",
             data.text(),
             list.total
@@ -190,7 +190,7 @@ mod tests {
         ListModels::new(catalogue).execute(Some(filter), DefaultModality::Text, page).unwrap()
     }
 
-    async fn body(tagged: Tagged) -> Value {
+    async fn body(tagged: TaggedBody) -> Value {
         let response = tagged.respond(&TestRequest::get().to_http_request());
         serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap()
     }

@@ -1,7 +1,7 @@
 //! Decisions requests on every path and wire.
 
-mod refused;
-mod told;
+mod errors;
+mod response_metadata;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use domain::system::WorkOwner;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use self::refused::refusal;
-use self::told::Told;
+use self::errors::api_error;
+use self::response_metadata::ResponseMetadata;
 use crate::http::body::JsonBody;
+use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
-use crate::http::outlive::in_place;
 use crate::http::rate;
-use crate::wires::Answered;
-use crate::wires::Place;
-use crate::wires::dispatch::{self, Entry, Manner};
+use crate::wires::DecisionResponse;
+use crate::wires::ErrorLocation;
+use crate::wires::dispatch::{self, Entry, ResponseFormat};
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
 /// A larger body would delay other requests of the thread.
-const PROMPT: usize = 512 << 10;
+const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
 /// Reports that the questions were forwarded without validation.
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
@@ -53,33 +53,33 @@ pub(crate) async fn handle(
         (call.read_json(payload).await?, Vec::new())
     };
     let body_bytes = body.len();
-    let came = Came {
+    let unparsed = UnparsedDecision {
         entry,
         under_base: call.route.under_base,
         session: session_id(call.request.headers()),
         bounds: call.gateway.draft_bounds,
     };
-    let (request, manner) = if body_bytes <= PROMPT {
-        came.read(body, parts)?
+    let (request, response_format) = if body_bytes <= INLINE_PARSE_MAX_BYTES {
+        unparsed.read(body, parts)?
     } else {
         let owner = WorkOwner::Workspace(key.workspace_id());
-        let read = call.gateway.services.workers.get(owner, move |_| came.read(body, parts));
+        let read = call.gateway.services.workers.get(owner, move |_| unparsed.read(body, parts));
         let read = timeout(call.time_left(), read).await.map_err(|_| {
             let cause = "limits.request_timeout_ms passed while the body waited for a thread to read it";
-            ApiError::of(ErrorKind::TimedOut).caused_by(cause)
+            ApiError::from_kind(ErrorKind::TimedOut).caused_by(cause)
         })?;
         read.map_err(ApiError::from_task_error)??
     };
-    let format = ErrorFormat::of_entry(entry, Some(manner.shape()), call.route.under_base);
-    let answered = async {
+    let format = ErrorFormat::of_entry(entry, Some(response_format.shape()), call.route.under_base);
+    let response = async {
         let tokens = rate::take_tokens(call.gateway, caller, body_bytes)?;
-        decide(call, key, request, tokens, &manner).await
+        decide(call, key, request, tokens, &response_format).await
     };
-    answered.await.map_err(|error| error.format(format))
+    response.await.map_err(|error| error.format(format))
 }
 
 /// A request body before parsing, with the entry, the session header and the bounds that apply to it.
-struct Came {
+struct UnparsedDecision {
     entry: Entry,
     under_base: bool,
     /// The session of the header, which applies only if the body has none.
@@ -87,17 +87,17 @@ struct Came {
     bounds: DraftBounds,
 }
 
-impl Came {
+impl UnparsedDecision {
     /// Parses the body into a request and its response format.
-    fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, Manner), ApiError> {
+    fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, ResponseFormat), ApiError> {
         let Self { entry, under_base, session, bounds } = self;
         let in_format = |shape| ErrorFormat::of_entry(entry, shape, under_base);
-        let asked = dispatch::read(entry, body.text()?, parts);
-        let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
+        let parsed = dispatch::read(entry, body.text()?, parts);
+        let parsed = parsed.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);
-        let format = in_format(Some(asked.manner.shape()));
-        let request = with_session(asked.draft, session).and_then(|draft| Ok(draft.check_within(bounds)?));
-        Ok((request.map_err(|error| error.format(format))?, asked.manner))
+        let format = in_format(Some(parsed.response_format.shape()));
+        let request = with_session(parsed.draft, session).and_then(|draft| Ok(draft.check_within(bounds)?));
+        Ok((request.map_err(|error| error.format(format))?, parsed.response_format))
     }
 }
 
@@ -107,44 +107,46 @@ async fn decide(
     key: InferenceKey,
     request: DecisionRequest,
     tokens: TakenTokens,
-    manner: &Manner,
+    response_format: &ResponseFormat,
 ) -> Result<HttpResponse, ApiError> {
-    let told = call.wants_metadata().then(|| Told::of(&key, &request.model));
+    let service_metadata = call.wants_metadata().then(|| ResponseMetadata::new(&key, &request.model));
     let provider_input = Arc::clone(&request.provider_input);
     let left = CancellationToken::new();
-    let presence: Arc<dyn ClientConnection> = Arc::new(Presence(left.clone()));
+    let connection: Arc<dyn ClientConnection> = Arc::new(TokenConnection(left.clone()));
     let submit = Arc::clone(&call.gateway.services.submit_decision);
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
-    let work = in_place(|| async move {
-        let end = submit.execute(&key, request_id, request, presence).await;
+    let work = box_in_place(|| async move {
+        let end = submit.execute(&key, request_id, request, connection).await;
         tokens.settle(&end);
-        end.map_err(|error| refusal(error, now.timestamp_millis()))
+        end.map_err(|error| api_error(error, now.timestamp_millis()))
     });
     // A disconnect cancels the provider's call but not the record of it.
-    match (call.outlive(work, left).within(call.time_left()).await, told) {
-        (Ok(decision), told) => {
-            let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
-            let answered = Answered {
+    match (call.run_detachable(work, left).with_deadline(call.time_left()).await, service_metadata) {
+        (Ok(decision), service_metadata) => {
+            let service_metadata = service_metadata.map(|service_metadata| {
+                (call.gateway.wire_names.service_metadata(), service_metadata.describe_answer(&decision))
+            });
+            let response = DecisionResponse {
                 decision: &decision,
                 questions: provider_input.questions.typed.as_deref().unwrap_or_default(),
-                told: told.as_ref().map(|(name, value)| (*name, value)),
+                service_metadata: service_metadata.as_ref().map(|(name, value)| (*name, value)),
             };
-            let mut response = view(&decision, dispatch::write(manner, &answered));
+            let mut response = view(&decision, dispatch::write(response_format, &response));
             if provider_input.questions.typed.is_none() {
                 response.headers_mut().insert(QUESTIONS, HeaderValue::from_static("opaque"));
             }
             Ok(response)
         }
-        (Err(error), Some(told)) => Err(told.of_refusal(error)),
+        (Err(error), Some(service_metadata)) => Err(service_metadata.add_to_error(error)),
         (Err(error), None) => Err(error),
     }
 }
 
 /// The client is connected until the token is cancelled, which happens when the handler is dropped.
-struct Presence(CancellationToken);
+struct TokenConnection(CancellationToken);
 
 #[async_trait]
-impl ClientConnection for Presence {
+impl ClientConnection for TokenConnection {
     async fn disconnected(&self) {
         self.0.cancelled().await;
     }
@@ -158,7 +160,8 @@ fn with_session(draft: DecisionDraft, session: Result<Option<String>, ApiError>)
 
 /// Reads the session id header.
 fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let fault = |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).place(Place::Header(SESSION_ID));
+    let fault =
+        |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).location(ErrorLocation::Header(SESSION_ID));
     let mut values = headers.get_all(HeaderName::from_static(SESSION_ID));
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

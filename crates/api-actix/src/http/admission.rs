@@ -62,7 +62,7 @@ impl Admission {
     ///
     /// # Errors
     /// The same as [`Self::check`].
-    pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: Option<BodyLease>) -> Result<Place, ApiError> {
+    pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: Option<BodyLease>) -> Result<InFlightPermit, ApiError> {
         let mut taken = self.lock();
         if let Some(bound) = self.exceeded(&taken, owner) {
             drop(taken);
@@ -74,8 +74,8 @@ impl Admission {
             *taken.workspaces.entry(workspace).or_default() += 1;
         }
         drop(taken);
-        self.recorder.entered();
-        Ok(Place { _taken: Arc::new(Taken { admission: Arc::clone(self), owner, _memory: memory }) })
+        self.recorder.record_start();
+        Ok(InFlightPermit { _inner: Arc::new(PermitInner { admission: Arc::clone(self), owner, _memory: memory }) })
     }
 
     /// Returns the largest shares in use.
@@ -102,11 +102,11 @@ impl Admission {
     }
 
     fn reject(&self, bound: AdmissionBound) -> ApiError {
-        self.recorder.rejected(bound);
+        self.recorder.record_rejection(bound);
         let (scope, limit) = match bound {
             AdmissionBound::InFlightOfKey => ("key", self.settings.max_in_flight_per_key),
             AdmissionBound::InFlightOfWorkspace => ("workspace", self.settings.max_in_flight_per_workspace),
-            _ => return ApiError::of(ErrorKind::Unavailable),
+            _ => return ApiError::from_kind(ErrorKind::Unavailable),
         };
         over_share(scope, "requests_in_flight", limit).message(format!(
             "Rate limit exceeded: this {scope} has {limit} requests in flight, which is its share; wait for one to end"
@@ -120,17 +120,17 @@ impl Admission {
 
 /// A permit for one in-flight operation; see [`Admission::enter`].
 #[derive(Clone)]
-pub(crate) struct Place {
-    _taken: Arc<Taken>,
+pub(crate) struct InFlightPermit {
+    _inner: Arc<PermitInner>,
 }
 
-struct Taken {
+struct PermitInner {
     admission: Arc<Admission>,
     owner: Owner,
     _memory: Option<BodyLease>,
 }
 
-impl Drop for Taken {
+impl Drop for PermitInner {
     fn drop(&mut self) {
         let mut taken = self.admission.lock();
         taken.all = taken.all.saturating_sub(1);
@@ -139,7 +139,7 @@ impl Drop for Taken {
             subtract(&mut taken.workspaces, workspace, 1);
         }
         drop(taken);
-        self.admission.recorder.left();
+        self.admission.recorder.record_end();
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) enum Account {
 
 /// Returns 429 for a caller that has used up its share.
 pub(crate) fn over_share(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
-    ApiError::of(ErrorKind::RateLimited)
+    ApiError::from_kind(ErrorKind::RateLimited)
         .retry_after(RETRY_AFTER)
         .metadata("scope", scope)
         .metadata("unit", unit)

@@ -18,7 +18,7 @@ use super::multipart;
 use crate::wires;
 
 /// The longest pause between two pieces of a body, so that a stalled client does not hold memory.
-const PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// The longest time to receive a whole body, pauses included, so that a dripping client does not hold memory. Stored in
 /// the application data because it is the same for all routes.
@@ -50,7 +50,7 @@ impl JsonBody {
         if !content_type.is_some_and(is_json) {
             return Err(ApiError::invalid_body("Content-Type must be application/json"));
         }
-        let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
+        let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
         Ok((Self::of(bytes)?, memory))
     }
 
@@ -63,14 +63,14 @@ impl JsonBody {
     ) -> Result<(Self, Vec<AssetPart>, BodyLease), ApiError> {
         let content_type = content_type(request.headers());
         if content_type.is_some_and(is_json) {
-            let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
+            let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
             return Ok((Self::of(bytes)?, Vec::new(), memory));
         }
         let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
         })?;
-        let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
-        let (body, parts) = of_form(&bytes, &boundary)?;
+        let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
+        let (body, parts) = from_form(&bytes, &boundary)?;
         Ok((body, parts, memory))
     }
 
@@ -93,11 +93,11 @@ impl JsonBody {
 }
 
 /// Splits a form into its request part and the asset parts.
-pub(crate) fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+pub(crate) fn from_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
     let fault = |fault: &str| ApiError::invalid_body(format!("The body is no multipart form as expected: {fault}"));
     let mut parts = multipart::parts(form, boundary).map_err(fault)?;
-    let place = parts.iter().position(|part| part.name == REQUEST_PART);
-    let request = parts.remove(place.ok_or_else(|| fault("it has no part named request"))?);
+    let index = parts.iter().position(|part| part.name == REQUEST_PART);
+    let request = parts.remove(index.ok_or_else(|| fault("it has no part named request"))?);
     if request.media_type.as_deref().is_some_and(|media_type| !is_json(media_type)) {
         return Err(fault("its part named request is not application/json"));
     }
@@ -116,7 +116,7 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
     only.and_then(|value| value.to_str().ok())
 }
 
-async fn unpacked(
+async fn read_decompressed(
     request: &HttpRequest,
     payload: Payload,
     max_bytes: usize,
@@ -126,12 +126,12 @@ async fn unpacked(
     let encoding = ContentEncoding::of(headers)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
-        return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+        return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
     }
     let BodyTimeout(whole) = BodyTimeout::of(request);
-    let bytes = collect(payload, max_bytes, (PAUSE, whole), &mut memory).await?;
+    let bytes = collect(payload, max_bytes, (MAX_PAUSE, whole), &mut memory).await?;
     // An empty body needs no decompression, whatever its encoding.
-    if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.unpack(bytes, max_bytes, memory).await }
+    if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.decompress(bytes, max_bytes, memory).await }
 }
 
 /// Returns true for `application/json` and `application/<something>+json`, with or without parameters.
@@ -144,7 +144,7 @@ fn is_json(content_type: &str) -> bool {
         && (subtype.eq_ignore_ascii_case(b"json") || subtype.split_last_chunk().is_some_and(is_of_vendor))
 }
 
-fn too_slow(whole: Duration) -> ApiError {
+fn timeout_error(whole: Duration) -> ApiError {
     ApiError::invalid(format!("The body took longer than {} ms to arrive", whole.as_millis()))
 }
 
@@ -163,14 +163,18 @@ async fn collect(
         // One timer serves both limits, because each timer has a cost.
         let left = most_in_all.saturating_sub(now - began);
         let late = |_| {
-            if left < most_pause { too_slow(most_in_all) } else { ApiError::invalid("The body did not arrive in time") }
+            if left < most_pause {
+                timeout_error(most_in_all)
+            } else {
+                ApiError::invalid("The body did not arrive in time")
+            }
         };
         let next = timeout_at(now + most_pause.min(left), payload.next()).await.map_err(late)?;
         let Some(piece) = next else { break };
         now = Instant::now();
         let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
-            return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+            return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
         }
         memory.resize(joined.capacity().max(whole.len() + joined.len() + piece.len()))?;
         if whole.is_empty() && joined.is_empty() {
@@ -238,8 +242,8 @@ mod tests {
 
     #[actix_web::test]
     async fn body_is_rejected_when_memory_is_used_up() {
-        let read = async |memory: &std::sync::Arc<BodyMemory>, packed: Vec<u8>, encoding: &'static str| {
-            let request = json(packed).insert_header((CONTENT_ENCODING, encoding));
+        let read = async |memory: &std::sync::Arc<BodyMemory>, compressed: Vec<u8>, encoding: &'static str| {
+            let request = json(compressed).insert_header((CONTENT_ENCODING, encoding));
             let (request, mut payload) = request.to_http_parts();
             let payload = Payload::from_request(&request, &mut payload).await.unwrap();
             let read = JsonBody::read(&request, payload, 1 << 20, memory.lease(account(1))).await;
@@ -253,7 +257,7 @@ mod tests {
         drop(lease);
         assert_eq!(memory.held(), 0);
         // A small body that decompresses beyond the share.
-        let bomb = packed(&vec![b' '; 1 << 20]);
+        let bomb = compressed(&vec![b' '; 1 << 20]);
         assert!(bomb.len() < 2_000);
         assert_eq!(read(&memory, bomb.clone(), "gzip").await.unwrap_err(), 429);
         let mut others = [memory.lease(account(2)), memory.lease(account(3))];
@@ -264,7 +268,7 @@ mod tests {
         assert_eq!(memory.held(), 180_000, "a rejected body holds nothing");
     }
 
-    fn packed(plain: &[u8]) -> Vec<u8> {
+    fn compressed(plain: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         std::io::Write::write_all(&mut encoder, plain).unwrap();
         encoder.finish().unwrap()
@@ -311,8 +315,8 @@ mod tests {
         assert!(read(json("")).await.unwrap_err().1.contains("empty"));
         assert!(read(json(&b"{\"\xff\":1}"[..])).await.unwrap_err().1.contains("UTF-8"));
         assert!(read(json(r#""\ud800""#)).await.unwrap_err().1.contains("surrogate"));
-        let packed = json("{}").insert_header((CONTENT_ENCODING, "gzip"));
-        assert_eq!(read(packed).await.unwrap_err(), (400, "The body is sent as gzip and is cut short".to_owned()));
+        let compressed = json("{}").insert_header((CONTENT_ENCODING, "gzip"));
+        assert_eq!(read(compressed).await.unwrap_err(), (400, "The body is sent as gzip and is cut short".to_owned()));
         let unknown = json("{}").insert_header((CONTENT_ENCODING, "br"));
         assert_eq!(read(unknown).await.unwrap_err().0, 415);
         assert!(read(json("{}").insert_header((CONTENT_ENCODING, "identity"))).await.is_ok());

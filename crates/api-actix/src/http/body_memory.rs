@@ -40,9 +40,9 @@ impl BodyMemory {
     }
 
     fn reject(&self, bound: AdmissionBound) -> ApiError {
-        self.recorder.rejected(bound);
+        self.recorder.record_rejection(bound);
         if bound == AdmissionBound::BodyMemory {
-            return ApiError::of(ErrorKind::Unavailable)
+            return ApiError::from_kind(ErrorKind::Unavailable)
                 .message("The gateway's memory for request bodies is used up; try again when other requests have ended")
                 .retry_after(RETRY_AFTER);
         }

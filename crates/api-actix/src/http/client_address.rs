@@ -10,11 +10,11 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Returns the client address: the peer's, or the forwarded one if the peer is a trusted proxy.
 pub(crate) fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
-    Some(behind_proxies(request.peer_addr()?.ip(), request.headers(), trusted))
+    Some(resolve_forwarded(request.peer_addr()?.ip(), request.headers(), trusted))
 }
 
 /// Walks `X-Forwarded-For` backwards while the writing proxy is trusted. Entries of an untrusted writer may be forged.
-fn behind_proxies(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+fn resolve_forwarded(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut client = peer.to_canonical();
     if !is_trusted(client) {
@@ -51,7 +51,7 @@ mod tests {
             headers.append(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static(line));
         }
         let trusted: Vec<IpNet> = trusted.iter().map(|network| network.parse().unwrap()).collect();
-        behind_proxies(peer.parse().unwrap(), &headers, &trusted).to_string()
+        resolve_forwarded(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 
     #[test]

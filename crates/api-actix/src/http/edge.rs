@@ -21,21 +21,21 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-use super::admission::Place;
+use super::admission::InFlightPermit;
 use super::admission_bound::Owner;
 use super::authentication::{Credentials, authenticate};
 use super::body::JsonBody;
 use super::body_memory::BodyLease;
 use super::client_address::client_address;
+use super::denied_changes;
+use super::detach::{DetachableWork, Work};
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
-use super::outlive::{Outlive, Work};
 use super::path_hint::path_hint;
 use super::rate;
-use super::recorder::UnderWay;
-use super::refusals;
-use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
+use super::recorder::InFlightRequest;
+use super::routes::{self, OpenRoute, Operation, Parameters, Route, RouteMatch, Target};
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
     list_model_endpoints, list_models, list_providers, promote_container_file, root, rotate_api_key, submit_decision,
@@ -57,7 +57,7 @@ pub(crate) struct Call<'a> {
     /// The owner of the in-flight permit and the body memory; open routes have none.
     owner: Option<Owner>,
     /// The in-flight permit, taken once the body has arrived.
-    place: OnceCell<Place>,
+    permit: OnceCell<InFlightPermit>,
     /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
     authenticated_in: Duration,
     /// The tracing span of the request.
@@ -85,9 +85,9 @@ impl Call<'_> {
 
     /// Takes an in-flight permit until the operation ends.
     fn enter(&self, memory: Option<BodyLease>) -> Result<(), ApiError> {
-        let place = self.gateway.admission.enter(self.owner()?, memory)?;
+        let permit = self.gateway.admission.enter(self.owner()?, memory)?;
         // A second permit of the same request is released at once.
-        drop(self.place.set(place));
+        drop(self.permit.set(permit));
         Ok(())
     }
 
@@ -96,13 +96,17 @@ impl Call<'_> {
     }
 
     fn owner(&self) -> Result<Owner, ApiError> {
-        self.owner.ok_or_else(|| ApiError::of(ErrorKind::Internal).caused_by("an open route has no places"))
+        self.owner.ok_or_else(|| ApiError::from_kind(ErrorKind::Internal).caused_by("an open route has no places"))
     }
 
-    /// Runs work that continues after a disconnect; see [`crate::http::outlive::Afterlife::outlive`]. The permit is
-    /// held until the work ends, so that disconnecting clients cannot exceed their share.
-    pub(crate) fn outlive<T: Send + 'static>(&self, work: Work<T>, left: CancellationToken) -> Outlive<'_, T> {
-        self.gateway.afterlife.outlive(work, left, self.place.get().cloned(), self.span)
+    /// Runs work that continues after a disconnect; see [`crate::http::detach::DetachOnDisconnect::run_detachable`].
+    /// The permit is held until the work ends, so that disconnecting clients cannot exceed their share.
+    pub(crate) fn run_detachable<T: Send + 'static>(
+        &self,
+        work: Work<T>,
+        left: CancellationToken,
+    ) -> DetachableWork<'_, T> {
+        self.gateway.detach.run_detachable(work, left, self.permit.get().cloned(), self.span)
     }
 
     /// Returns the time left for the request, once its body has arrived.
@@ -133,8 +137,8 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let matched = routes::find(&gateway.base_path, request.method(), request.path());
     let pattern = matched.map(|matched| matched.route.pattern);
     let services = &gateway.services;
-    let under_way = UnderWay::begin(&*services.recorder, &*services.clock, pattern, request.method());
-    let named = Named {
+    let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
+    let labels = RequestLabels {
         request_id: &request_id,
         method: request.method().as_str(),
         route: pattern,
@@ -142,39 +146,39 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     };
     // Requests served from memory take microseconds, so they get a span only on failure.
     let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
-    let span = if from_memory { Span::none() } else { named.span() };
+    let span = if from_memory { Span::none() } else { labels.span() };
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
         let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span));
-        let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("a handler panicked"));
+        let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
         AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await.unwrap_or_else(panicked)
     };
-    let span = if from_memory && outcome.is_err() { named.span() } else { span };
+    let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
     let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::of(matched.route));
     let mut response =
-        outcome.unwrap_or_else(|error| failed(&error, format, &gateway, &request, &request_id, named.route));
+        outcome.unwrap_or_else(|error| failed(&error, format, &gateway, &request, &request_id, labels.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-        if matched.is_some_and(|matched| matched.route.is_of_a_vendor()) {
+        if matched.is_some_and(|matched| matched.route.is_vendor_route()) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
         }
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    let (status, took) = (response.status().as_u16(), under_way.took());
-    named.answered(&span, status, took);
-    under_way.answered(status, took);
+    let (status, took) = (response.status().as_u16(), in_flight.took());
+    labels.log_completion(&span, status, took);
+    in_flight.finish(status, took);
     response
 }
 
 /// The request fields for spans and the access log.
-struct Named<'a> {
+struct RequestLabels<'a> {
     request_id: &'a RequestId,
     method: &'a str,
     route: Option<&'static str>,
     client: Option<IpAddr>,
 }
 
-impl Named<'_> {
+impl RequestLabels<'_> {
     fn span(&self) -> Span {
         tracing::info_span!(
             "http.request",
@@ -186,7 +190,7 @@ impl Named<'_> {
     }
 
     /// Writes the access log line. The fields are repeated if the request has no span.
-    fn answered(&self, span: &Span, status: u16, latency: Duration) {
+    fn log_completion(&self, span: &Span, status: u16, latency: Duration) {
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         if span.is_none() {
             tracing::info!(
@@ -221,8 +225,8 @@ fn failed(
 ) -> HttpResponse {
     error.log();
     let names = gateway.wire_names;
-    let told = envelope::wants_metadata(request.headers(), names).then_some(names);
-    envelope::respond(error, request_id, route, format, told)
+    let names_on_request = envelope::wants_metadata(request.headers(), names).then_some(names);
+    envelope::respond(error, request_id, route, format, names_on_request)
 }
 
 async fn answer(
@@ -230,15 +234,15 @@ async fn answer(
     request: &HttpRequest,
     payload: Payload,
     request_id: &RequestId,
-    matched: Option<Matched<'_>>,
+    matched: Option<RouteMatch<'_>>,
     span: &Span,
 ) -> Result<HttpResponse, ApiError> {
-    let Matched { route, parameters } = matched
+    let RouteMatch { route, parameters } = matched
         .ok_or_else(|| ApiError::unknown_path(path_hint(&gateway.base_path, request.method(), request.path())))?;
-    let (place, authenticated_in) = (OnceCell::new(), Duration::ZERO);
-    let call = Call { gateway, request, request_id, route, parameters, owner: None, place, authenticated_in, span };
+    let (permit, authenticated_in) = (OnceCell::new(), Duration::ZERO);
+    let call = Call { gateway, request, request_id, route, parameters, owner: None, permit, authenticated_in, span };
     let check_method = || {
-        if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
+        if route.method.accepts(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
     match route.target {
         Target::Open(open) => {
@@ -248,12 +252,12 @@ async fn answer(
         Target::Operation(operation) => {
             // Runs before any part of the request is read.
             gateway.admission.check_all()?;
-            let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
+            let accepted = if route.is_vendor_route() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
             let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
-                ApiError::of(ErrorKind::Unavailable).caused_by(cause)
+                ApiError::from_kind(ErrorKind::Unavailable).caused_by(cause)
             })??;
             let call = Call { owner: Some(Owner::of(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
@@ -266,7 +270,7 @@ async fn answer(
                 }
                 perform(operation, &call, &caller, payload).await
             };
-            let outcome = outcome.await.inspect_err(|error| refusals::note(&call, &caller, error));
+            let outcome = outcome.await.inspect_err(|error| denied_changes::record(&call, &caller, error));
             outcome.map_err(|error| error.user_id(owner_of(&caller)))
         }
     }

@@ -25,9 +25,9 @@ pub(crate) enum ContentEncoding {
 }
 
 /// The maximum compressed size for decompression on the worker thread, in bytes.
-const SMALL: usize = 16 << 10;
+const INLINE_MAX_COMPRESSED_BYTES: usize = 16 << 10;
 /// The number of decompressed bytes after which a blocking thread takes over.
-const PROMPT: usize = 128 << 10;
+const INLINE_MAX_DECOMPRESSED_BYTES: usize = 128 << 10;
 /// The smallest output buffer, in bytes.
 const MIN_BUFFER: usize = 512;
 /// The default window limit of a zstd frame, as a power of two: 8 MiB, the limit of standard encoders. A larger body
@@ -66,35 +66,35 @@ impl ContentEncoding {
     ///
     /// # Errors
     /// 413 if the limit is exceeded; 400 if the bytes are malformed or truncated; 429 or 503 if the memory is used up.
-    pub(crate) async fn unpack(
+    pub(crate) async fn decompress(
         self,
-        packed: Bytes,
+        compressed: Bytes,
         max_bytes: usize,
         memory: BodyLease,
     ) -> Result<(Bytes, BodyLease), ApiError> {
-        let is_small = packed.len() <= SMALL;
-        let mut unpacking = match self {
-            Self::Identity => return Ok((packed, memory)),
-            Self::Gzip => Unpacking::gzip(packed, max_bytes, memory),
-            Self::Zstd => Unpacking::zstd(packed, max_bytes, memory)?,
+        let is_small = compressed.len() <= INLINE_MAX_COMPRESSED_BYTES;
+        let mut decompression = match self {
+            Self::Identity => return Ok((compressed, memory)),
+            Self::Gzip => Decompression::gzip(compressed, max_bytes, memory),
+            Self::Zstd => Decompression::zstd(compressed, max_bytes, memory)?,
         };
-        if is_small && unpacking.proceed(PROMPT)? {
-            return unpacking.end();
+        if is_small && decompression.proceed(INLINE_MAX_DECOMPRESSED_BYTES)? {
+            return decompression.end();
         }
         let work = move || {
-            unpacking.proceed(usize::MAX)?;
-            unpacking.end()
+            decompression.proceed(usize::MAX)?;
+            decompression.end()
         };
-        web::block(work).await.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?
+        web::block(work).await.map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?
     }
 }
 
 /// The decompression of one body.
-struct Unpacking {
+struct Decompression {
     source: Source,
-    unpacked: Vec<u8>,
+    decompressed: Vec<u8>,
     max_bytes: usize,
-    packed_bytes: usize,
+    compressed_bytes: usize,
     memory: BodyLease,
 }
 
@@ -103,40 +103,40 @@ enum Source {
     Zstd(ZstdDecoder<'static, bytes::buf::Reader<Bytes>>),
 }
 
-impl Unpacking {
+impl Decompression {
     /// Reads one gzip member only: a million empty members would cost much time.
-    fn gzip(packed: Bytes, max_bytes: usize, memory: BodyLease) -> Self {
-        let packed_bytes = packed.len();
-        let source = Source::Gzip(GzDecoder::new(packed.reader()));
-        Self { source, unpacked: Vec::new(), max_bytes, packed_bytes, memory }
+    fn gzip(compressed: Bytes, max_bytes: usize, memory: BodyLease) -> Self {
+        let compressed_bytes = compressed.len();
+        let source = Source::Gzip(GzDecoder::new(compressed.reader()));
+        Self { source, decompressed: Vec::new(), max_bytes, compressed_bytes, memory }
     }
 
-    fn zstd(packed: Bytes, max_bytes: usize, memory: BodyLease) -> Result<Self, ApiError> {
-        let packed_bytes = packed.len();
+    fn zstd(compressed: Bytes, max_bytes: usize, memory: BodyLease) -> Result<Self, ApiError> {
+        let compressed_bytes = compressed.len();
         let window = max_bytes.checked_next_power_of_two().map_or(MAX_WINDOW_LOG, usize::ilog2);
-        let decoder = ZstdDecoder::with_buffer(packed.reader()).and_then(|mut decoder| {
+        let decoder = ZstdDecoder::with_buffer(compressed.reader()).and_then(|mut decoder| {
             decoder.window_log_max(window.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG))?;
             Ok(decoder)
         });
         // Only an allocation can fail here; no input has been read yet.
-        let decoder = decoder.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
-        Ok(Self { source: Source::Zstd(decoder), unpacked: Vec::new(), max_bytes, packed_bytes, memory })
+        let decoder = decoder.map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
+        Ok(Self { source: Source::Zstd(decoder), decompressed: Vec::new(), max_bytes, compressed_bytes, memory })
     }
 
     /// Decompresses up to `up_to` bytes in total; returns true at the end of the input.
     fn proceed(&mut self, up_to: usize) -> Result<bool, ApiError> {
         let end = self.max_bytes.saturating_add(1).min(up_to);
-        while self.unpacked.len() < end {
+        while self.decompressed.len() < end {
             self.make_room()?;
-            let room = end.min(self.unpacked.capacity()) - self.unpacked.len();
+            let room = end.min(self.decompressed.capacity()) - self.decompressed.len();
             let most = u64::try_from(room).unwrap_or(u64::MAX);
             let read = match &mut self.source {
-                Source::Gzip(decoder) => decoder.take(most).read_to_end(&mut self.unpacked),
-                Source::Zstd(decoder) => decoder.take(most).read_to_end(&mut self.unpacked),
+                Source::Gzip(decoder) => decoder.take(most).read_to_end(&mut self.decompressed),
+                Source::Zstd(decoder) => decoder.take(most).read_to_end(&mut self.decompressed),
             };
             let read = read.map_err(|error| self.source.malformed(&error))?;
-            if self.unpacked.len() > self.max_bytes {
-                return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+            if self.decompressed.len() > self.max_bytes {
+                return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
             }
             if read < room {
                 self.source.check_end()?;
@@ -148,23 +148,23 @@ impl Unpacking {
 
     /// Doubles a full buffer after its memory is leased.
     fn make_room(&mut self) -> Result<(), ApiError> {
-        let (length, capacity) = (self.unpacked.len(), self.unpacked.capacity());
+        let (length, capacity) = (self.decompressed.len(), self.decompressed.capacity());
         if length < capacity {
             return Ok(());
         }
-        let first = self.packed_bytes.saturating_mul(4).clamp(MIN_BUFFER, PROMPT);
+        let first = self.compressed_bytes.saturating_mul(4).clamp(MIN_BUFFER, INLINE_MAX_DECOMPRESSED_BYTES);
         let wanted = capacity.saturating_mul(2).max(first).min(self.max_bytes.saturating_add(1)).max(length + 1);
         let buffers = wanted.saturating_mul(self.source.buffers());
-        self.memory.resize(self.packed_bytes.saturating_add(buffers))?;
-        self.unpacked.reserve_exact(wanted - length);
+        self.memory.resize(self.compressed_bytes.saturating_add(buffers))?;
+        self.decompressed.reserve_exact(wanted - length);
         Ok(())
     }
 
     /// Returns the whole body and shrinks the lease to it.
     fn end(self) -> Result<(Bytes, BodyLease), ApiError> {
-        let Self { unpacked, mut memory, .. } = self;
-        memory.resize(unpacked.capacity())?;
-        Ok((Bytes::from(unpacked), memory))
+        let Self { decompressed, mut memory, .. } = self;
+        memory.resize(decompressed.capacity())?;
+        Ok((Bytes::from(decompressed), memory))
     }
 }
 
@@ -223,10 +223,10 @@ mod tests {
         zstd::encode_all(bytes, 3).unwrap()
     }
 
-    async fn unpack(encoding: ContentEncoding, packed: Vec<u8>, max: usize) -> Result<Bytes, (u16, String)> {
+    async fn decompress(encoding: ContentEncoding, compressed: Vec<u8>, max: usize) -> Result<Bytes, (u16, String)> {
         let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
-        let unpacked = encoding.unpack(packed.into(), max, lease()).await;
-        unpacked.map(|(bytes, _)| bytes).map_err(shown)
+        let decompressed = encoding.decompress(compressed.into(), max, lease()).await;
+        decompressed.map(|(bytes, _)| bytes).map_err(shown)
     }
 
     fn named(values: &[&str]) -> Result<ContentEncoding, u16> {
@@ -252,27 +252,36 @@ mod tests {
     async fn decompress_restores_body_of_any_size() {
         let random =
             |length: usize| (0..length).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect::<Vec<u8>>();
-        for length in [0, 1, PROMPT - 1, PROMPT, PROMPT + 1, 3 << 20] {
+        for length in [
+            0,
+            1,
+            INLINE_MAX_DECOMPRESSED_BYTES - 1,
+            INLINE_MAX_DECOMPRESSED_BYTES,
+            INLINE_MAX_DECOMPRESSED_BYTES + 1,
+            3 << 20,
+        ] {
             let plain = random(length);
-            for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
-                assert_eq!(unpack(encoding, packed, 4 << 20).await.unwrap(), plain, "{encoding:?} {length}");
+            for (encoding, compressed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))]
+            {
+                assert_eq!(decompress(encoding, compressed, 4 << 20).await.unwrap(), plain, "{encoding:?} {length}");
             }
         }
         let identity = ContentEncoding::Identity;
-        assert_eq!(unpack(identity, b"as it is".to_vec(), 8).await.unwrap(), "as it is");
+        assert_eq!(decompress(identity, b"as it is".to_vec(), 8).await.unwrap(), "as it is");
     }
 
     #[actix_web::test]
     async fn decompress_rejects_bombs_at_limit() {
         let plain = vec![b' '; 64 << 20];
-        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
-            assert!(packed.len() < 100 << 10);
-            let refused = unpack(encoding, packed, 1 << 20).await.unwrap_err();
+        for (encoding, compressed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
+            assert!(compressed.len() < 100 << 10);
+            let refused = decompress(encoding, compressed, 1 << 20).await.unwrap_err();
             assert_eq!(refused, (413, "Request payload too large".to_owned()));
         }
-        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))] {
-            assert_eq!(unpack(encoding, packed.clone(), 4).await.unwrap_err().0, 413);
-            assert!(unpack(encoding, packed, 5).await.is_ok());
+        for (encoding, compressed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))]
+        {
+            assert_eq!(decompress(encoding, compressed.clone(), 4).await.unwrap_err().0, 413);
+            assert!(decompress(encoding, compressed, 5).await.is_ok());
         }
     }
 
@@ -287,42 +296,43 @@ mod tests {
             encoder.flush().unwrap();
             encoder.finish().unwrap()
         };
-        assert_eq!(unpack(ContentEncoding::Zstd, with_window(23), 1 << 20).await.unwrap(), "{}");
-        assert_eq!(unpack(ContentEncoding::Zstd, with_window(24), 1 << 20).await.unwrap_err().0, 400);
-        assert_eq!(unpack(ContentEncoding::Zstd, with_window(24), 16 << 20).await.unwrap(), "{}");
+        assert_eq!(decompress(ContentEncoding::Zstd, with_window(23), 1 << 20).await.unwrap(), "{}");
+        assert_eq!(decompress(ContentEncoding::Zstd, with_window(24), 1 << 20).await.unwrap_err().0, 400);
+        assert_eq!(decompress(ContentEncoding::Zstd, with_window(24), 16 << 20).await.unwrap(), "{}");
     }
 
     #[actix_web::test]
     async fn malformed_and_truncated_bodies_are_rejected() {
-        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))] {
-            let cut = unpack(encoding, packed[..packed.len() - 3].to_vec(), 9).await.unwrap_err();
+        for (encoding, compressed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))]
+        {
+            let cut = decompress(encoding, compressed[..compressed.len() - 3].to_vec(), 9).await.unwrap_err();
             assert!(cut.0 == 400 && cut.1.ends_with("is cut short"), "{cut:?}");
-            assert_eq!(unpack(encoding, b"{\"model\":1}".to_vec(), 99).await.unwrap_err().0, 400);
-            let trailed = unpack(encoding, [packed, b"x".to_vec()].concat(), 9).await.unwrap_err();
+            assert_eq!(decompress(encoding, b"{\"model\":1}".to_vec(), 99).await.unwrap_err().0, 400);
+            let trailed = decompress(encoding, [compressed, b"x".to_vec()].concat(), 9).await.unwrap_err();
             assert_eq!(trailed.0, 400, "{encoding:?}");
         }
         let mut wrong_sum = gzip(b"12345");
         let sum = wrong_sum.len() - 8;
         wrong_sum[sum] ^= 1;
-        assert_eq!(unpack(ContentEncoding::Gzip, wrong_sum, 9).await.unwrap_err().0, 400);
+        assert_eq!(decompress(ContentEncoding::Gzip, wrong_sum, 9).await.unwrap_err().0, 400);
     }
 
     proptest! {
         #[test]
         fn decompress_never_panics_or_exceeds_limit(bytes in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
             for (begin, mut source) in [
-                (gzip(&bytes), Unpacking::gzip(Bytes::new(), 100, lease())),
-                (zstd(&bytes), Unpacking::zstd(Bytes::new(), 100, lease()).unwrap()),
+                (gzip(&bytes), Decompression::gzip(Bytes::new(), 100, lease())),
+                (zstd(&bytes), Decompression::zstd(Bytes::new(), 100, lease()).unwrap()),
             ] {
                 let mut broken = begin;
-                let place = flip % broken.len();
-                broken[place] ^= 1 << (flip % 8);
+                let index = flip % broken.len();
+                broken[index] ^= 1 << (flip % 8);
                 source = match source.source {
-                    Source::Gzip(_) => Unpacking::gzip(broken.into(), 100, lease()),
-                    Source::Zstd(_) => Unpacking::zstd(broken.into(), 100, lease()).unwrap(),
+                    Source::Gzip(_) => Decompression::gzip(broken.into(), 100, lease()),
+                    Source::Zstd(_) => Decompression::zstd(broken.into(), 100, lease()).unwrap(),
                 };
                 let _ = source.proceed(usize::MAX);
-                prop_assert!(source.unpacked.len() <= 101);
+                prop_assert!(source.decompressed.len() <= 101);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::error::{ApiError, whole_seconds};
 use super::format::ErrorFormat;
 use super::wire_names::WireNames;
 use crate::wires::object::Object;
-use crate::wires::{self, Refusal};
+use crate::wires::{self, ErrorResponse};
 
 /// Returns true if the caller asks for service metadata in the response.
 pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
@@ -33,26 +33,26 @@ pub(crate) fn respond(
 ) -> HttpResponse {
     let view = error.view();
     let format = view.format.unwrap_or(format);
-    let status = format.status(view.status, view.place.is_some());
+    let status = format.status(view.status, view.location.is_some());
     let wait = format.retry_after(status, view.retry_after);
     let mut metadata = view.metadata.clone();
     metadata.insert("request_id".to_owned(), Value::from(request_id.as_str()));
-    let told = service_metadata.map(|names| {
-        let mut told = view.service_metadata.clone();
-        told.insert("route".to_owned(), Value::from(route));
-        (names.service_metadata(), Value::Object(told))
+    let service_metadata = service_metadata.map(|names| {
+        let mut service_metadata = view.service_metadata.clone();
+        service_metadata.insert("route".to_owned(), Value::from(route));
+        (names.service_metadata(), Value::Object(service_metadata))
     });
-    let refusal = Refusal {
+    let error_response = ErrorResponse {
         status: status.as_u16(),
         message: view.message,
-        place: view.place,
+        location: view.location,
         metadata: &metadata,
         amounts: view.amounts,
         user_id: view.user_id,
-        told: told.as_ref().map(|(name, told)| (*name, told)),
+        service_metadata: service_metadata.as_ref().map(|(name, service_metadata)| (*name, service_metadata)),
         retry_after: wait,
     };
-    let mut response = HttpResponse::with_body(status, body(format, &refusal)).map_into_boxed_body();
+    let mut response = HttpResponse::with_body(status, body(format, &error_response)).map_into_boxed_body();
     if let Some(reason) = reason(status) {
         response.head_mut().reason = Some(reason);
     }
@@ -68,27 +68,27 @@ pub(crate) fn respond(
     response
 }
 
-fn body(format: ErrorFormat, refusal: &Refusal<'_>) -> String {
+fn body(format: ErrorFormat, error_response: &ErrorResponse<'_>) -> String {
     match format {
-        ErrorFormat::Contract => envelope(refusal),
-        ErrorFormat::SystemOne | ErrorFormat::SystemOneUnderBase => wires::system_one::errors::write(refusal),
-        ErrorFormat::OpenAi => wires::openai::errors::write(refusal),
-        ErrorFormat::Gemini => wires::gemini::errors::write(refusal),
-        ErrorFormat::Sglang => wires::sglang::errors::write(refusal),
+        ErrorFormat::Contract => envelope(error_response),
+        ErrorFormat::SystemOne | ErrorFormat::SystemOneUnderBase => wires::system_one::errors::write(error_response),
+        ErrorFormat::OpenAi => wires::openai::errors::write(error_response),
+        ErrorFormat::Gemini => wires::gemini::errors::write(error_response),
+        ErrorFormat::Sglang => wires::sglang::errors::write(error_response),
     }
 }
 
-fn envelope(refusal: &Refusal<'_>) -> String {
+fn envelope(error_response: &ErrorResponse<'_>) -> String {
     let error = Object::new()
-        .count("code", refusal.status.into())
-        .text("message", refusal.message)
-        .json("metadata", &refusal.metadata_json());
+        .count("code", error_response.status.into())
+        .text("message", error_response.message)
+        .json("metadata", &error_response.metadata_json());
     let body = Object::new().json("error", &error.end());
-    let body = match refusal.told {
-        Some((name, told)) => body.json(name, &told.to_string()),
+    let body = match error_response.service_metadata {
+        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,
     };
-    match refusal.user_id {
+    match error_response.user_id {
         Some(user_id) => body.text("user_id", user_id),
         None => body,
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[actix_web::test]
     async fn envelope_has_contract_members() {
-        let plain = envelope(ApiError::of(ErrorKind::NotFound), None).await;
+        let plain = envelope(ApiError::from_kind(ErrorKind::NotFound), None).await;
         assert_eq!(plain, r#"{"error":{"code":404,"message":"Resource not found","metadata":{"request_id":"req-1"}}}"#);
     }
 
@@ -131,9 +131,9 @@ mod tests {
                 .user_id(Some("acme".into()))
                 .service_metadata("attempts", json!([]))
         };
-        let told = envelope(error(), Some(WireNames::OpenRouter)).await;
+        let service_metadata = envelope(error(), Some(WireNames::OpenRouter)).await;
         assert_eq!(
-            told,
+            service_metadata,
             concat!(
                 r#"{"error":{"code":400,"message":"x: y","metadata":{"file_bytes":3,"request_id":"req-1"}},"#,
                 r#""openrouter_metadata":{"attempts":[],"route":"/docs"},"user_id":"acme"}"#
@@ -159,11 +159,11 @@ mod tests {
         let header = |response: &HttpResponse, name: &str| {
             response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
         };
-        let known = ApiError::of(ErrorKind::RateLimited).retry_after(std::time::Duration::from_millis(1_250));
+        let known = ApiError::from_kind(ErrorKind::RateLimited).retry_after(std::time::Duration::from_millis(1_250));
         for (error, seconds, ms) in [
             (&known, "2", "1250"),
-            (&ApiError::of(ErrorKind::Unavailable), "1", "1000"),
-            (&ApiError::of(ErrorKind::ProviderOverloaded), "1", "1000"),
+            (&ApiError::from_kind(ErrorKind::Unavailable), "1", "1000"),
+            (&ApiError::from_kind(ErrorKind::ProviderOverloaded), "1", "1000"),
         ] {
             let response = answer(error, ErrorFormat::OpenAi);
             assert_eq!(header(&response, "retry-after").as_deref(), Some(seconds));
@@ -179,8 +179,13 @@ mod tests {
 
     #[test]
     fn unregistered_statuses_have_a_phrase() {
-        let response =
-            respond(&ApiError::of(ErrorKind::TimedOut), &"r".parse().unwrap(), None, ErrorFormat::Contract, None);
+        let response = respond(
+            &ApiError::from_kind(ErrorKind::TimedOut),
+            &"r".parse().unwrap(),
+            None,
+            ErrorFormat::Contract,
+            None,
+        );
         assert_eq!(response.status().as_u16(), 524);
         assert_eq!(response.head().reason(), "A Timeout Occurred");
     }

@@ -14,9 +14,9 @@ use domain::rate::RateLimited;
 use domain::system::TaskError;
 use serde_json::{Map, Value};
 
-use super::connection::HeadFault;
+use super::connection::HeadError;
 use super::format::ErrorFormat;
-use crate::wires::{BodyFault, Place};
+use crate::wires::{BodyError, ErrorLocation};
 
 /// Returns the HTTP status of an error kind. This is the only such table.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
@@ -32,19 +32,19 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorKind::ProviderFailure => StatusCode::BAD_GATEWAY,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorKind::TimedOut => beyond_the_registry(524),
-        ErrorKind::ProviderOverloaded => beyond_the_registry(529),
-        ErrorKind::ClientDisconnected => beyond_the_registry(499),
+        ErrorKind::TimedOut => custom_status(524),
+        ErrorKind::ProviderOverloaded => custom_status(529),
+        ErrorKind::ClientDisconnected => custom_status(499),
     }
 }
 
 /// Returns a status without a constant; every number from 100 to 999 is valid.
-fn beyond_the_registry(code: u16) -> StatusCode {
+fn custom_status(code: u16) -> StatusCode {
     StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Returns the default message of an error kind.
-pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
+pub(crate) fn default_message(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidRequest => "Invalid request parameters",
         ErrorKind::Unauthenticated => "Missing Authentication header",
@@ -80,7 +80,7 @@ struct Parts {
     service_metadata: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
     user_id: Option<String>,
-    place: Option<Place>,
+    location: Option<ErrorLocation>,
     retry_after: Option<Duration>,
     format: Option<ErrorFormat>,
     source: Option<Box<dyn Error + Send + Sync>>,
@@ -96,7 +96,7 @@ impl ApiError {
             service_metadata: Map::new(),
             headers: Vec::new(),
             user_id: None,
-            place: None,
+            location: None,
             retry_after: None,
             format: None,
             source: None,
@@ -104,8 +104,8 @@ impl ApiError {
     }
 
     /// Creates an error with the default message. Unavailability carries `Retry-After: 1`.
-    pub(crate) fn of(kind: ErrorKind) -> Self {
-        let error = Self::with_status(status_of(kind), Cow::Borrowed(message_of(kind)));
+    pub(crate) fn from_kind(kind: ErrorKind) -> Self {
+        let error = Self::with_status(status_of(kind), Cow::Borrowed(default_message(kind)));
         if kind == ErrorKind::Unavailable { error.retry_after(Duration::from_secs(1)) } else { error }
     }
 
@@ -116,7 +116,7 @@ impl ApiError {
 
     /// Creates a 400 for the body as a whole.
     pub(crate) fn invalid_body(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::invalid(message).place(Place::Body)
+        Self::invalid(message).location(ErrorLocation::Body)
     }
 
     /// Creates a 415 that lists the supported encodings.
@@ -128,13 +128,13 @@ impl ApiError {
     }
 
     /// Creates the error of a request head that cannot be read.
-    pub(crate) fn head(fault: HeadFault) -> Self {
+    pub(crate) fn head(fault: HeadError) -> Self {
         Self::with_status(fault.status(), Cow::Owned(fault.to_string()))
     }
 
     /// Creates a 404 for an unknown path, with an optional hint at the right path.
     pub(crate) fn unknown_path(hint: Option<String>) -> Self {
-        let error = Self::of(ErrorKind::NotFound);
+        let error = Self::from_kind(ErrorKind::NotFound);
         match hint {
             Some(hint) => error.message(format!("Resource not found; {hint}")),
             None => error,
@@ -143,7 +143,7 @@ impl ApiError {
 
     /// Creates a 404 for a resource that does not exist.
     pub(crate) fn not_found() -> Self {
-        Self::of(ErrorKind::NotFound)
+        Self::from_kind(ErrorKind::NotFound)
     }
 
     /// Creates a 405 with the `Allow` header.
@@ -153,12 +153,12 @@ impl ApiError {
 
     /// Creates the error of a store failure, with its cause for the log.
     pub(crate) fn store(error: StoreError) -> Self {
-        Self::of(error.kind()).caused_by(error)
+        Self::from_kind(error.kind()).caused_by(error)
     }
 
     /// Creates the error of work that did not finish on its worker thread.
     pub(crate) fn from_task_error(lost: TaskError) -> Self {
-        let error = Self::of(lost.kind()).caused_by(lost);
+        let error = Self::from_kind(lost.kind()).caused_by(lost);
         if lost != TaskError::QueueFull {
             return error;
         }
@@ -221,8 +221,8 @@ impl ApiError {
     }
 
     /// Sets the location of the error in the request.
-    pub(crate) fn place(mut self, place: Place) -> Self {
-        self.0.place = Some(place);
+    pub(crate) fn location(mut self, location: ErrorLocation) -> Self {
+        self.0.location = Some(location);
         self
     }
 
@@ -258,7 +258,7 @@ impl ApiError {
             service_metadata: &self.0.service_metadata,
             user_id: self.0.user_id.as_deref(),
             headers: &self.0.headers,
-            place: self.0.place.as_ref(),
+            location: self.0.location.as_ref(),
             retry_after: self.0.retry_after,
             format: self.0.format,
         }
@@ -289,16 +289,18 @@ pub(crate) struct ErrorView<'a> {
     pub(crate) service_metadata: &'a Map<String, Value>,
     pub(crate) user_id: Option<&'a str>,
     pub(crate) headers: &'a [(HeaderName, HeaderValue)],
-    pub(crate) place: Option<&'a Place>,
+    pub(crate) location: Option<&'a ErrorLocation>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) format: Option<ErrorFormat>,
 }
 
-impl From<BodyFault> for ApiError {
-    fn from(fault: BodyFault) -> Self {
+impl From<BodyError> for ApiError {
+    fn from(fault: BodyError) -> Self {
         match fault {
-            BodyFault::Invalid(invalid) => invalid.into(),
-            BodyFault::Twice(name) => Self::invalid(fault.to_string()).place(Place::Member(name.to_owned())),
+            BodyError::Invalid(invalid) => invalid.into(),
+            BodyError::Duplicate(name) => {
+                Self::invalid(fault.to_string()).location(ErrorLocation::Member(name.to_owned()))
+            }
             other => Self::invalid_body(other.to_string()),
         }
     }
@@ -307,28 +309,32 @@ impl From<BodyFault> for ApiError {
 impl From<InvalidDecision> for ApiError {
     fn from(fault: InvalidDecision) -> Self {
         let message = fault.to_string();
-        let place = if fault.path == SESSION_ID { Place::Header(SESSION_ID) } else { Place::Member(fault.path) };
-        Self::invalid(message).place(place)
+        let location = if fault.path == SESSION_ID {
+            ErrorLocation::Header(SESSION_ID)
+        } else {
+            ErrorLocation::Member(fault.path)
+        };
+        Self::invalid(message).location(location)
     }
 }
 
 impl From<AuthenticateError> for ApiError {
     fn from(error: AuthenticateError) -> Self {
         match error {
-            AuthenticateError::Missing | AuthenticateError::Invalid => Self::of(error.kind())
+            AuthenticateError::Missing | AuthenticateError::Invalid => Self::from_kind(error.kind())
                 .message(error.to_string())
                 .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             AuthenticateError::WorkspaceSuspended { ref owner_id } => {
-                Self::of(error.kind()).message(error.to_string()).user_id(owner_id.clone())
+                Self::from_kind(error.kind()).message(error.to_string()).user_id(owner_id.clone())
             }
-            AuthenticateError::Store(_) => Self::of(error.kind()).caused_by(error),
+            AuthenticateError::Store(_) => Self::from_kind(error.kind()).caused_by(error),
         }
     }
 }
 
 impl From<WrongKeyKind> for ApiError {
     fn from(error: WrongKeyKind) -> Self {
-        Self::of(error.kind()).message(error.to_string())
+        Self::from_kind(error.kind()).message(error.to_string())
     }
 }
 
@@ -337,7 +343,7 @@ impl ApiError {
     pub(crate) fn rate_limited(limited: RateLimited, now_ms: i64) -> Self {
         let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
         let RateLimited { scope, unit, limit, remaining, retry_after } = limited;
-        Self::of(ErrorKind::RateLimited)
+        Self::from_kind(ErrorKind::RateLimited)
             .rate_limit(limit, remaining, retry_after, now_ms.saturating_add(wait_ms))
             .metadata("scope", scope.as_str())
             .metadata("unit", unit.as_str())

@@ -12,12 +12,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A response body with its entity tag, ready to be sent any number of times.
 #[derive(Debug, Clone)]
-pub(crate) struct Tagged {
+pub(crate) struct TaggedBody {
     body: Bytes,
     etag: HeaderValue,
 }
 
-impl Tagged {
+impl TaggedBody {
     /// Computes the tag from the content.
     pub(crate) fn new(body: String) -> Self {
         let digest = Sha256::digest(body.as_bytes());
@@ -70,14 +70,14 @@ mod tests {
         let request = if_none_match
             .iter()
             .fold(TestRequest::get(), |request, value| request.append_header((IF_NONE_MATCH, *value)));
-        Tagged::new("{}".to_owned()).respond(&request.to_http_request())
+        TaggedBody::new("{}".to_owned()).respond(&request.to_http_request())
     }
 
     #[test]
     fn etag_is_strong_and_depends_on_content() {
         let etag = answer(&[]).headers().get(ETAG).unwrap().clone();
         assert_eq!(etag, "\"44136fa355b3678a1146ad16f7e8649e\"");
-        assert_ne!(Tagged::new("{ }".to_owned()).etag, etag);
+        assert_ne!(TaggedBody::new("{ }".to_owned()).etag, etag);
     }
 
     #[test]

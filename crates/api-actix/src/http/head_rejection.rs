@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::http::header::{HeaderName, HeaderValue};
 
-use super::connection::{HeadFault, LogLimit, RejectHead};
+use super::connection::{HeadError, LogLimit, RejectHead};
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
@@ -29,7 +29,7 @@ impl HeadRejection {
         Arc::new(move |fault, peer| self.respond(fault, peer))
     }
 
-    fn respond(&self, fault: HeadFault, peer: Option<SocketAddr>) -> HttpResponse {
+    fn respond(&self, fault: HeadError, peer: Option<SocketAddr>) -> HttpResponse {
         let services = &self.gateway.services;
         let request_id = services.ids.request_id();
         let error = ApiError::head(fault);
@@ -38,7 +38,7 @@ impl HeadRejection {
             response.headers_mut().insert(HeaderName::from_static("x-request-id"), value);
         }
         let status = response.status().as_u16();
-        services.recorder.answered(&Answer { route: None, method: "other", status, took: Duration::ZERO });
+        services.recorder.record_answer(&Answer { route: None, method: "other", status, took: Duration::ZERO });
         if tracing::enabled!(tracing::Level::DEBUG)
             && let Some(suppressed) = self.log_limit.permit()
         {

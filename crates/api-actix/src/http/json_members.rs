@@ -6,7 +6,7 @@ use domain::json::{Json, JsonText, read_object as read_object_members, unknown_m
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::wires::BodyFault;
+use crate::wires::BodyError;
 
 /// Returns the members `names` of the object in `text`, in the order of `names`; `None` for one that is absent or null.
 /// Other members are skipped.
@@ -16,39 +16,39 @@ use crate::wires::BodyFault;
 pub(crate) fn read_members<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
-) -> Result<[Option<JsonText<'t>>; N], BodyFault> {
-    let mut found = Found { values: [None; N], twice: None };
+) -> Result<[Option<JsonText<'t>>; N], BodyError> {
+    let mut found = FoundMembers { values: [None; N], duplicate: None };
     let read = read_object_members(text, |name, value| {
-        if let Some(place) = names.iter().position(|wanted| *wanted == name) {
-            found.put(names, place, value);
+        if let Some(index) = names.iter().position(|wanted| *wanted == name) {
+            found.insert(names, index, value);
         }
     });
     let members = match read {
         Some(()) => found,
-        None => read_closely(text, names)?,
+        None => read_with_serde(text, names)?,
     };
-    match members.twice {
-        Some(name) => Err(BodyFault::Twice(name)),
+    match members.duplicate {
+        Some(name) => Err(BodyError::Duplicate(name)),
         None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
     }
 }
 
 /// Reads the members with `serde_json`, which locates syntax errors.
-fn read_closely<'t, const N: usize>(
+fn read_with_serde<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
-) -> Result<Found<'t, N>, BodyFault> {
+) -> Result<FoundMembers<'t, N>, BodyError> {
     let mut parser = serde_json::Deserializer::from_str(text);
     if !text.trim_ascii_start().starts_with('{') {
         return Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => BodyFault::NotAnObject,
-            Err(error) => BodyFault::from(&error),
+            Ok(_) => BodyError::NotAnObject,
+            Err(error) => BodyError::from(&error),
         });
     }
     Members { names }
         .deserialize(&mut parser)
         .and_then(|members| parser.end().map(|()| members))
-        .map_err(|error| BodyFault::from(&error))
+        .map_err(|error| BodyError::from(&error))
 }
 
 /// Checks that the object in `text` has no members except `names` and `others`.
@@ -69,30 +69,30 @@ pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result
 ///
 /// # Errors
 /// `text` is not JSON or not an object.
-pub(crate) fn read_object(text: &str) -> Result<Json, BodyFault> {
+pub(crate) fn read_object(text: &str) -> Result<Json, BodyError> {
     let [] = read_members(text, &[])?;
-    Json::parse(text).map_err(|_| BodyFault::NotAnObject)
+    Json::parse(text).map_err(|_| BodyError::NotAnObject)
 }
 
 struct Members<const N: usize> {
     names: &'static [&'static str; N],
 }
 
-struct Found<'t, const N: usize> {
+struct FoundMembers<'t, const N: usize> {
     values: [Option<JsonText<'t>>; N],
-    twice: Option<&'static str>,
+    duplicate: Option<&'static str>,
 }
 
-impl<'t, const N: usize> Found<'t, N> {
-    fn put(&mut self, names: &[&'static str; N], place: usize, value: JsonText<'t>) {
-        if self.values[place].replace(value).is_some() {
-            self.twice = Some(names[place]);
+impl<'t, const N: usize> FoundMembers<'t, N> {
+    fn insert(&mut self, names: &[&'static str; N], index: usize, value: JsonText<'t>) {
+        if self.values[index].replace(value).is_some() {
+            self.duplicate = Some(names[index]);
         }
     }
 }
 
 impl<'t, const N: usize> DeserializeSeed<'t> for Members<N> {
-    type Value = Found<'t, N>;
+    type Value = FoundMembers<'t, N>;
 
     fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -100,22 +100,22 @@ impl<'t, const N: usize> DeserializeSeed<'t> for Members<N> {
 }
 
 impl<'t, const N: usize> Visitor<'t> for Members<N> {
-    type Value = Found<'t, N>;
+    type Value = FoundMembers<'t, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Found { values: [None; N], twice: None };
-        while let Some(place) = map.next_key_seed(Place(self.names))? {
-            match place {
+        let mut found = FoundMembers { values: [None; N], duplicate: None };
+        while let Some(index) = map.next_key_seed(NameIndex(self.names))? {
+            match index {
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
-                Some(place) => {
+                Some(index) => {
                     let value = map.next_value::<&RawValue>()?;
-                    found.put(self.names, place, value.into());
+                    found.insert(self.names, index, value.into());
                 }
             }
         }
@@ -124,9 +124,9 @@ impl<'t, const N: usize> Visitor<'t> for Members<N> {
 }
 
 /// Deserialises a member name to its index among the wanted names, without a copy.
-struct Place(&'static [&'static str]);
+struct NameIndex(&'static [&'static str]);
 
-impl<'t> DeserializeSeed<'t> for Place {
+impl<'t> DeserializeSeed<'t> for NameIndex {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -134,7 +134,7 @@ impl<'t> DeserializeSeed<'t> for Place {
     }
 }
 
-impl Visitor<'_> for Place {
+impl Visitor<'_> for NameIndex {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn read_object_keeps_all_bytes() {
         assert_eq!(read_object(" {\"a\": 1.50} ").unwrap().text(), "{\"a\": 1.50}");
-        assert!(matches!(read_object("[]"), Err(BodyFault::NotAnObject)));
-        assert!(matches!(read_object("{"), Err(BodyFault::NotJson { .. })));
+        assert!(matches!(read_object("[]"), Err(BodyError::NotAnObject)));
+        assert!(matches!(read_object("{"), Err(BodyError::NotJson { .. })));
     }
 
     #[test]

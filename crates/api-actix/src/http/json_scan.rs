@@ -5,7 +5,7 @@ pub(crate) const MAX_DEPTH: usize = 128;
 
 /// The reason why a body must not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScanFault {
+pub(crate) enum ScanError {
     /// More than [`MAX_DEPTH`] nested arrays and objects.
     TooDeep,
     /// A `\u` escape of half a surrogate pair, so the string is not valid Unicode.
@@ -13,20 +13,20 @@ pub(crate) enum ScanFault {
 }
 
 /// Scans without recursion. Syntax errors are left to the parser.
-pub(crate) fn scan(text: &str) -> Result<(), ScanFault> {
-    if cannot_be_faulty(text) { Ok(()) } else { scan_closely(text) }
+pub(crate) fn scan(text: &str) -> Result<(), ScanError> {
+    if is_trivially_valid(text) { Ok(()) } else { full_scan(text) }
 }
 
 /// Returns true if the body cannot violate a limit: few brackets (strings included) and no `\u` escape. True for nearly
 /// every body; both counts process many bytes at a time.
-fn cannot_be_faulty(text: &str) -> bool {
+fn is_trivially_valid(text: &str) -> bool {
     // A `u8` counts up to 255, and the compiler vectorises only sums of bytes.
     let some = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     let opening: usize = text.as_bytes().chunks(usize::from(u8::MAX)).map(|piece| usize::from(some(piece))).sum();
     opening <= MAX_DEPTH && !text.contains("\\u")
 }
 
-fn scan_closely(text: &str) -> Result<(), ScanFault> {
+fn full_scan(text: &str) -> Result<(), ScanError> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(&byte) = bytes.get(at) {
@@ -35,7 +35,7 @@ fn scan_closely(text: &str) -> Result<(), ScanFault> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return Err(ScanFault::TooDeep);
+                    return Err(ScanError::TooDeep);
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -47,7 +47,7 @@ fn scan_closely(text: &str) -> Result<(), ScanFault> {
 }
 
 /// Returns the index of the closing quote of the string that begins at `at`, or the end of the text.
-fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanFault> {
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanError> {
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => return Ok(at),
@@ -55,9 +55,9 @@ fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanFault> {
                 at += match code_unit(bytes, at) {
                     Some(0xD800..=0xDBFF) => match code_unit(bytes, at + 6) {
                         Some(0xDC00..=0xDFFF) => 12,
-                        _ => return Err(ScanFault::LoneSurrogate),
+                        _ => return Err(ScanError::LoneSurrogate),
                     },
-                    Some(0xDC00..=0xDFFF) => return Err(ScanFault::LoneSurrogate),
+                    Some(0xDC00..=0xDFFF) => return Err(ScanError::LoneSurrogate),
                     Some(_) => 6,
                     None => 2,
                 };
@@ -89,8 +89,8 @@ mod tests {
     fn nesting_is_bounded() {
         assert_eq!(scan(&nested(100)), Ok(()));
         assert_eq!(scan(&nested(128)), Ok(()));
-        assert_eq!(scan(&nested(129)), Err(ScanFault::TooDeep));
-        assert_eq!(scan(&"{\"a\":".repeat(100_000)), Err(ScanFault::TooDeep));
+        assert_eq!(scan(&nested(129)), Err(ScanError::TooDeep));
+        assert_eq!(scan(&"{\"a\":".repeat(100_000)), Err(ScanError::TooDeep));
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
             r#""\ud83d\ud83d\ude00""#,
             r#""\ud83d\n\ude00""#,
         ] {
-            assert_eq!(scan(bad), Err(ScanFault::LoneSurrogate), "{bad}");
+            assert_eq!(scan(bad), Err(ScanError::LoneSurrogate), "{bad}");
         }
         for good in
             [r#""\ud83d\ude00""#, r#""\\ud800""#, r#""\u00e9\\""#, "\"😀\"", r#""\uZZZZ""#, r#""\u12"#, "\\ud800"]
@@ -130,7 +130,7 @@ mod tests {
             text in r#"(\\\\?u[dD][89aAcCfF]00|[\[\]{}"a]|\\\\){0,150}"#,
         ) {
             for text in [format!("{begin}{text}"), format!("{}{text}", "[".repeat(120))] {
-                prop_assert_eq!(scan(&text), scan_closely(&text));
+                prop_assert_eq!(scan(&text), full_scan(&text));
             }
         }
 

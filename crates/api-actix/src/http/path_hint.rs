@@ -46,7 +46,7 @@ fn nearly_right(base_path: &str, method: &Method, path: &str) -> Option<&'static
         for prefix in ["", base_path, "/v1", "/v1beta", "/api"] {
             let corrected = format!("{prefix}{rest}");
             let found = routes::find(base_path, method, &corrected);
-            if let Some(found) = found.filter(|found| found.route.method.takes(method)) {
+            if let Some(found) = found.filter(|found| found.route.method.accepts(method)) {
                 return Some(found.route);
             }
         }

@@ -18,6 +18,6 @@ pub(crate) fn take_tokens(gateway: &Gateway, caller: &Principal, body_bytes: usi
 }
 
 fn rejection(gateway: &Gateway, limited: RateLimited) -> ApiError {
-    gateway.services.recorder.rate_limited(&limited);
+    gateway.services.recorder.record_rate_limit(&limited);
     ApiError::rate_limited(limited, gateway.services.clock.now().timestamp_millis())
 }

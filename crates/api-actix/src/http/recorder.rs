@@ -11,19 +11,19 @@ use super::admission_bound::AdmissionBound;
 /// Records HTTP events for metrics. Called on every request: MUST NOT block.
 pub trait Recorder: Send + Sync {
     /// Records the start of an in-flight operation.
-    fn entered(&self);
+    fn record_start(&self);
 
     /// Records the end of an in-flight operation.
-    fn left(&self);
+    fn record_end(&self);
 
     /// Records a response, or a client disconnect.
-    fn answered(&self, answer: &Answer);
+    fn record_answer(&self, answer: &Answer);
 
     /// Records a rejection by a rate limit.
-    fn rate_limited(&self, limited: &RateLimited);
+    fn record_rate_limit(&self, limited: &RateLimited);
 
     /// Records a rejection by a bound on in-flight operations or body memory.
-    fn rejected(&self, bound: AdmissionBound);
+    fn record_rejection(&self, bound: AdmissionBound);
 }
 
 /// The outcome of a request. No field contains text of the caller.
@@ -44,18 +44,18 @@ pub struct Answer {
 pub struct NoRecorder;
 
 impl Recorder for NoRecorder {
-    fn entered(&self) {}
-    fn left(&self) {}
-    fn answered(&self, _: &Answer) {}
-    fn rate_limited(&self, _: &RateLimited) {}
-    fn rejected(&self, _: AdmissionBound) {}
+    fn record_start(&self) {}
+    fn record_end(&self) {}
+    fn record_answer(&self, _: &Answer) {}
+    fn record_rate_limit(&self, _: &RateLimited) {}
+    fn record_rejection(&self, _: AdmissionBound) {}
 }
 
 /// The status of a request whose client disconnected.
-const CALLER_LEFT: u16 = 499;
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// A request in progress. It is recorded once, even if the server drops it after a disconnect.
-pub(crate) struct UnderWay<'a> {
+pub(crate) struct InFlightRequest<'a> {
     recorder: &'a dyn Recorder,
     clock: &'a dyn Clock,
     began: Duration,
@@ -65,7 +65,7 @@ pub(crate) struct UnderWay<'a> {
     took: Option<Duration>,
 }
 
-impl<'a> UnderWay<'a> {
+impl<'a> InFlightRequest<'a> {
     pub(crate) fn begin(
         recorder: &'a dyn Recorder,
         clock: &'a dyn Clock,
@@ -73,7 +73,7 @@ impl<'a> UnderWay<'a> {
         method: &Method,
     ) -> Self {
         let began = clock.monotonic();
-        Self { recorder, clock, began, route, method: name_of(method), status: CALLER_LEFT, took: None }
+        Self { recorder, clock, began, route, method: method_label(method), status: CLIENT_CLOSED_REQUEST, took: None }
     }
 
     /// Returns the time since the request began.
@@ -82,22 +82,22 @@ impl<'a> UnderWay<'a> {
     }
 
     /// Records the response status and the duration.
-    pub(crate) fn answered(mut self, status: u16, took: Duration) {
+    pub(crate) fn finish(mut self, status: u16, took: Duration) {
         self.status = status;
         self.took = Some(took);
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         let (route, method, status) = (self.route, self.method, self.status);
         let took = self.took.unwrap_or_else(|| self.took());
-        self.recorder.answered(&Answer { route, method, status, took });
+        self.recorder.record_answer(&Answer { route, method, status, took });
     }
 }
 
 /// Returns the method label. A method is text of the caller, so only common ones are named.
-fn name_of(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
@@ -122,13 +122,13 @@ mod tests {
     struct Answers(Mutex<Vec<Answer>>);
 
     impl Recorder for Answers {
-        fn entered(&self) {}
-        fn left(&self) {}
-        fn answered(&self, answer: &Answer) {
+        fn record_start(&self) {}
+        fn record_end(&self) {}
+        fn record_answer(&self, answer: &Answer) {
             self.0.lock().unwrap().push(*answer);
         }
-        fn rate_limited(&self, _: &RateLimited) {}
-        fn rejected(&self, _: AdmissionBound) {}
+        fn record_rate_limit(&self, _: &RateLimited) {}
+        fn record_rejection(&self, _: AdmissionBound) {}
     }
 
     #[test]
@@ -136,12 +136,12 @@ mod tests {
         let (answers, clock) = (Answers::default(), FixedClock::default());
         let begin = |method: &[u8]| {
             let method = Method::from_bytes(method).unwrap();
-            UnderWay::begin(&answers, &clock, Some("/a"), &method)
+            InFlightRequest::begin(&answers, &clock, Some("/a"), &method)
         };
         let (answered, dropped) = (begin(b"PATCH"), begin(b"MINE"));
         clock.advance(Duration::from_millis(5));
         let took = answered.took();
-        answered.answered(200, took);
+        answered.finish(200, took);
         drop(dropped);
         let answer = |method, status| Answer { route: Some("/a"), method, status, took: Duration::from_millis(5) };
         assert_eq!(*answers.0.lock().unwrap(), [answer("PATCH", 200), answer("other", 499)]);

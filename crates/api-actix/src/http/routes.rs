@@ -99,7 +99,7 @@ impl Method {
         }
     }
 
-    pub(crate) fn takes(self, method: &actix_web::http::Method) -> bool {
+    pub(crate) fn accepts(self, method: &actix_web::http::Method) -> bool {
         use actix_web::http::Method as Http;
         match self {
             Get => method == Http::GET || method == Http::HEAD,
@@ -135,7 +135,7 @@ impl Route {
     }
 
     /// Returns true for routes of vendor clients, which use their own headers for keys and request ids.
-    pub(crate) fn is_of_a_vendor(&self) -> bool {
+    pub(crate) fn is_vendor_route(&self) -> bool {
         match self.target {
             Target::Operation(Operation::SubmitDecision(entry)) => entry != Entry::Contract,
             Target::Operation(Operation::ListModels(_)) => true,
@@ -208,7 +208,7 @@ pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
 
 /// A matched route and its path parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Matched<'p> {
+pub(crate) struct RouteMatch<'p> {
     /// The route of the requested method; if the path does not support the method, the first route of the path.
     pub(crate) route: &'static Route,
     pub(crate) parameters: Parameters<'p>,
@@ -216,19 +216,19 @@ pub(crate) struct Matched<'p> {
 
 /// Finds the route of a method and a raw path. An encoded slash is part of its segment; literal segments must match
 /// exactly.
-pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: &'p str) -> Option<Matched<'p>> {
+pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: &'p str) -> Option<RouteMatch<'p>> {
     let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
     let (first, parameters) = ROUTES.iter().find_map(|route| {
         let path = if route.under_base { below_base? } else { path };
         parameters(route.pattern, path).map(|parameters| (route, parameters))
     })?;
     // The first match in the table is also the first of its siblings.
-    let route = if first.method.takes(method) {
+    let route = if first.method.accepts(method) {
         first
     } else {
-        first.siblings().find(|route| route.method.takes(method)).unwrap_or(first)
+        first.siblings().find(|route| route.method.accepts(method)).unwrap_or(first)
     };
-    Some(Matched { route, parameters })
+    Some(RouteMatch { route, parameters })
 }
 
 fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {

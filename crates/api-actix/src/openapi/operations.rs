@@ -38,7 +38,7 @@ fn operation_of(operation: Operation, route: &Route) -> Description {
         Operation::Guardrails(operation) => guardrails::describe(operation),
         Operation::Destinations(operation) => destinations::describe(operation),
     };
-    let vendors = KEY_HEADERS.iter().filter(|_| route.is_of_a_vendor());
+    let vendors = KEY_HEADERS.iter().filter(|_| route.is_vendor_route());
     let schemes = std::iter::once(BEARER).chain(vendors.copied());
     builder
         .securities(Some(schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []))))

@@ -3,9 +3,9 @@
 use domain::decision::DecisionDraft;
 use domain::json::{Json, JsonText};
 
-use super::fault::BodyFault;
+use super::body_error::BodyError;
 use crate::http::json_members::read_members;
-use crate::http::json_scan::{ScanFault, scan};
+use crate::http::json_scan::{ScanError, scan};
 
 /// The members that a wire reads; `None` for one that is absent or null. Other members are skipped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,18 +56,18 @@ const EVERY: [&str; 17] = [
 ///
 /// # Errors
 /// The first violated rule.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyFault> {
-    let text = std::str::from_utf8(bytes).map_err(|_| BodyFault::NotText)?;
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| BodyError::NotText)?;
     scan(text).map_err(|fault| match fault {
-        ScanFault::TooDeep => BodyFault::TooDeep,
-        ScanFault::LoneSurrogate => BodyFault::LoneSurrogate,
+        ScanError::TooDeep => BodyError::TooDeep,
+        ScanError::LoneSurrogate => BodyError::LoneSurrogate,
     })?;
     Ok(text)
 }
 
 impl<'t> Body<'t> {
     /// Reads a System One body; members of other wires are ignored.
-    pub(super) fn of_system_one(text: &'t str) -> Result<Self, BodyFault> {
+    pub(super) fn of_system_one(text: &'t str) -> Result<Self, BodyError> {
         let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
             read_members(text, &SYSTEM_ONE)?;
         Ok(Self {
@@ -87,7 +87,7 @@ impl<'t> Body<'t> {
     }
 
     /// Reads a body of any wire.
-    pub(super) fn of_any(text: &'t str) -> Result<Self, BodyFault> {
+    pub(super) fn of_any(text: &'t str) -> Result<Self, BodyError> {
         let [
             model,
             questions,

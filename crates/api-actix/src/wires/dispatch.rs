@@ -3,9 +3,9 @@
 use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind, JsonText};
 
-use super::answered::Answered;
 use super::body::{self, Body};
-use super::fault::BodyFault;
+use super::body_error::BodyError;
+use super::decision_response::DecisionResponse;
 use super::{gemini, openai, sglang, system_one};
 
 /// The kind of path that a Decisions body arrives on.
@@ -52,29 +52,29 @@ impl Entry {
 
 /// A parsed request and its response format.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ParsedRequest {
     /// The request in canonical form, not validated.
     pub draft: DecisionDraft,
     /// The format of the response.
-    pub manner: Manner,
+    pub response_format: ResponseFormat,
 }
 
 /// The format of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manner {
+pub enum ResponseFormat {
     /// The contract's format: System One answers unchanged.
     Contract,
     /// System One's format, with the members that its client packages require.
     SystemOne,
     /// An array in question order. The generated names belong to unnamed questions.
-    OpenAi(openai::request::MadeUp),
+    OpenAi(openai::request::GeneratedNames),
     /// A map of answers.
     Gemini,
     /// A map of answers and flat errors.
     Sglang,
 }
 
-impl Manner {
+impl ResponseFormat {
     /// Returns the wire.
     pub fn shape(&self) -> Shape {
         match self {
@@ -90,55 +90,64 @@ impl Manner {
 ///
 /// # Errors
 /// The detected wire, if any, and the first violation.
-pub(crate) fn read(entry: Entry, text: &str, parts: Vec<AssetPart>) -> Result<Asked, (Option<Shape>, BodyFault)> {
+pub(crate) fn read(
+    entry: Entry,
+    text: &str,
+    parts: Vec<AssetPart>,
+) -> Result<ParsedRequest, (Option<Shape>, BodyError)> {
     let shape = entry.shape();
     let body = match shape {
         Some(Shape::SystemOne) => Body::of_system_one(text),
         _ => Body::of_any(text),
     };
     let body = body.map_err(|fault| (shape, fault))?;
-    let shape = shape.or_else(|| shape_of(&body)).ok_or((None, BodyFault::NoKnownForm))?;
-    let asked = match shape {
-        Shape::SystemOne => Ok(system_one::request::read(&body, parts)).map(|draft| {
-            let manner = if entry == Entry::Contract { Manner::Contract } else { Manner::SystemOne };
-            Asked { draft, manner }
-        }),
-        Shape::OpenAi => {
-            openai::request::read(&body).map(|(draft, made_up)| Asked { draft, manner: Manner::OpenAi(made_up) })
-        }
-        Shape::Gemini => gemini::request::read(&body).map(|draft| Asked { draft, manner: Manner::Gemini }),
-        Shape::Sglang => sglang::request::read(&body).map(|draft| Asked { draft, manner: Manner::Sglang }),
-    };
-    asked.map_err(|fault: InvalidDecision| (Some(shape), BodyFault::Invalid(fault)))
+    let shape = shape.or_else(|| detect_shape(&body)).ok_or((None, BodyError::NoKnownForm))?;
+    let parsed =
+        match shape {
+            Shape::SystemOne => Ok(system_one::request::read(&body, parts)).map(|draft| {
+                let response_format =
+                    if entry == Entry::Contract { ResponseFormat::Contract } else { ResponseFormat::SystemOne };
+                ParsedRequest { draft, response_format }
+            }),
+            Shape::OpenAi => openai::request::read(&body).map(|(draft, generated_names)| ParsedRequest {
+                draft,
+                response_format: ResponseFormat::OpenAi(generated_names),
+            }),
+            Shape::Gemini => gemini::request::read(&body)
+                .map(|draft| ParsedRequest { draft, response_format: ResponseFormat::Gemini }),
+            Shape::Sglang => sglang::request::read(&body)
+                .map(|draft| ParsedRequest { draft, response_format: ResponseFormat::Sglang }),
+        };
+    parsed.map_err(|fault: InvalidDecision| (Some(shape), BodyError::Invalid(fault)))
 }
 
 /// Parses a complete body like the service does.
 ///
 /// # Errors
 /// The detected wire, if any, and the first violation.
-pub fn read_bytes(entry: Entry, bytes: &[u8]) -> Result<Asked, (Option<Shape>, BodyFault)> {
+pub fn read_bytes(entry: Entry, bytes: &[u8]) -> Result<ParsedRequest, (Option<Shape>, BodyError)> {
     let text = body::text(bytes).map_err(|fault| (entry.shape(), fault))?;
     read(entry, text, Vec::new())
 }
 
 /// Writes the response in the format of the request.
-pub fn write(manner: &Manner, answered: &Answered<'_>) -> String {
-    match manner {
-        Manner::Contract => system_one::response::write(answered),
-        Manner::SystemOne => system_one::response::write_complete(answered),
-        Manner::OpenAi(made_up) => openai::response::write(answered, made_up),
-        Manner::Gemini => gemini::response::write(answered),
-        Manner::Sglang => sglang::response::write(answered),
+pub fn write(response_format: &ResponseFormat, response: &DecisionResponse<'_>) -> String {
+    match response_format {
+        ResponseFormat::Contract => system_one::response::write(response),
+        ResponseFormat::SystemOne => system_one::response::write_complete(response),
+        ResponseFormat::OpenAi(generated_names) => openai::response::write(response, generated_names),
+        ResponseFormat::Gemini => gemini::response::write(response),
+        ResponseFormat::Sglang => sglang::response::write(response),
     }
 }
 
 /// Detects the wire by the present members. A body with both a state and an input matches none.
-fn shape_of(body: &Body<'_>) -> Option<Shape> {
+fn detect_shape(body: &Body<'_>) -> Option<Shape> {
     match (body.state, body.input, body.questions) {
         (Some(_), None, None) => Some(Shape::SystemOne),
         (Some(_), None, Some(questions)) => is_object(questions).then_some(Shape::SystemOne),
         (None, Some(_), Some(questions)) if is_object(questions) => Some(Shape::Gemini),
-        (None, Some(_), Some(questions)) => of_array(questions),
+        (None, Some(_), Some(questions)) => detect_array_shape(questions),
         _ => None,
     }
 }
@@ -149,7 +158,7 @@ fn is_object(json: JsonText<'_>) -> bool {
 
 /// Detects the wire by the members of the first question that only one wire has. An ambiguous question of a known type
 /// belongs to the most common wire.
-fn of_array(questions: JsonText<'_>) -> Option<Shape> {
+fn detect_array_shape(questions: JsonText<'_>) -> Option<Shape> {
     if !questions.get().starts_with('[') {
         return None;
     }
@@ -175,7 +184,7 @@ mod tests {
     use super::*;
 
     fn shape(body: &str) -> Option<Shape> {
-        shape_of(&Body::of_any(body).unwrap())
+        detect_shape(&Body::of_any(body).unwrap())
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Fields {
         let mut found = self.members.iter().filter(|(member, _)| member == name);
         let first = found.next();
         if found.next().is_some() {
-            return Err(self.fault(name, TWICE));
+            return Err(self.fault(name, DUPLICATE));
         }
         Ok(first.map(|(_, json)| json).filter(|json| json.kind() != JsonKind::Null))
     }
@@ -86,13 +86,13 @@ impl Fields {
     pub(super) fn all(&self) -> Result<&[(String, Json)], InvalidDecision> {
         let mut names = std::collections::HashSet::new();
         match self.members.iter().find(|(name, _)| !names.insert(name)) {
-            Some((name, _)) => Err(self.fault(name, TWICE)),
+            Some((name, _)) => Err(self.fault(name, DUPLICATE)),
             None => Ok(&self.members),
         }
     }
 }
 
-const TWICE: &str = "stands in the object more than once";
+const DUPLICATE: &str = "stands in the object more than once";
 
 /// Checks that the count is within its bounds.
 pub(super) fn within(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {

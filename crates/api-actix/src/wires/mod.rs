@@ -7,16 +7,16 @@ pub mod openai;
 pub mod sglang;
 pub mod system_one;
 
-mod answered;
 mod body;
-mod fault;
+mod body_error;
+mod decision_response;
+mod error_response;
 mod fields;
 pub(crate) mod object;
 mod path;
-mod refusal;
 
-pub use answered::Answered;
 pub use body::Body;
 pub(crate) use body::text;
-pub use fault::BodyFault;
-pub use refusal::{Place, Refusal};
+pub use body_error::BodyError;
+pub use decision_response::DecisionResponse;
+pub use error_response::{ErrorLocation, ErrorResponse};

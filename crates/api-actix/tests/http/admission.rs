@@ -89,19 +89,19 @@ async fn key_at_its_share_gets_429_and_others_are_served() {
     let rest = async {
         asked.notified().await;
         let rejected = gateway.decide(BODY).await;
-        let message = rejected.refusal(429);
+        let message = rejected.expect_error(429);
         assert!(message.contains("this key has 1 requests in flight"), "{message}");
         assert_eq!(rejected.header("retry-after"), Some("1"));
         let metadata = &rejected.json()["error"]["metadata"];
         assert_eq!((&metadata["scope"], &metadata["limit"]), (&"key".into(), &1.into()));
         // Operations without a body count as well.
-        gateway.get(Caller::Inference, "/models/count", &[]).await.refusal(429);
+        gateway.get(Caller::Inference, "/models/count", &[]).await.expect_error(429);
         assert_eq!(gateway.get(Caller::OfOtherWorkspace, "/models/count", &[]).await.status, 200);
         let other = async { gateway.post_json(Caller::OfOtherWorkspace, PATH, BODY).await };
         let full = async {
             asked.notified().await;
             let reply = gateway.get(Caller::Management, "/models/count", &[]).await;
-            assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+            assert_eq!(reply.expect_error(503), "Service temporarily unavailable");
             go_on.add_permits(2);
         };
         let (other, ()) = tokio::join!(other, full);
@@ -129,10 +129,10 @@ async fn bodies_above_the_share_of_memory_get_429_and_above_all_of_it_503() {
         }
         assert!(began.elapsed() < Duration::from_secs(10), "{reply:?}");
     };
-    assert!(rejected.refusal(429).contains("take its share of"), "{rejected:?}");
+    assert!(rejected.expect_error(429).contains("take its share of"), "{rejected:?}");
     assert_eq!(rejected.json()["error"]["metadata"]["unit"], "body_bytes");
     let full = gateway.post_json(Caller::OfOtherWorkspace, PATH, BODY).await;
-    assert!(full.refusal(503).contains("memory for request bodies"));
+    assert!(full.expect_error(503).contains("memory for request bodies"));
     assert_eq!(full.header("retry-after"), Some("1"));
     let said = end(slow, &BODY.as_bytes()[21..]).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");

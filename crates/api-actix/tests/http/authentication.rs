@@ -34,7 +34,7 @@ async fn every_described_route_except_open_ones_needs_a_key() {
             assert_eq!(reply.status, 200, "{path}");
             open_paths.push(path);
         } else {
-            assert_eq!(reply.refusal_in_any_form(401), "Missing Authentication header", "{path}");
+            assert_eq!(reply.expect_error_in_any_format(401), "Missing Authentication header", "{path}");
             assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
         }
     }
@@ -57,17 +57,17 @@ async fn authentication_precedes_method_and_body_checks() {
             ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].into_iter().filter(|wrong| !taken.contains(wrong))
         {
             if !open {
-                gateway.send(wrong, path, &[], b"").await.refusal_in_any_form(401);
+                gateway.send(wrong, path, &[], b"").await.expect_error_in_any_format(401);
             }
             let reply = gateway.send(wrong, path, &[("Authorization", &bearer)], b"").await;
-            assert_eq!(reply.refusal_in_any_form(405), "Method not allowed", "{wrong} {path}");
+            assert_eq!(reply.expect_error_in_any_format(405), "Method not allowed", "{wrong} {path}");
             assert_eq!(reply.header("allow"), Some(allow.as_str()), "{path}");
         }
     }
     // The server must answer without waiting for the body, which is never sent.
     let headers = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100";
     let reply = gateway.raw(format!("POST {BASE}/api/alpha/decisions HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await;
-    reply.refusal(401);
+    reply.expect_error(401);
 }
 
 #[tokio::test]
@@ -82,11 +82,11 @@ async fn malformed_key_header_returns_same_401() {
     bad.extend(keys.iter().map(String::as_str));
     for header in bad {
         let reply = gateway.send("GET", &path, &[("Authorization", header)], b"").await;
-        assert_eq!(reply.refusal(401), "Invalid API key", "{header:.80}");
+        assert_eq!(reply.expect_error(401), "Invalid API key", "{header:.80}");
         assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
     }
     let twice = [("Authorization", good.as_str()), ("Authorization", good.as_str())];
-    assert_eq!(gateway.send("GET", &path, &twice, b"").await.refusal(401), "Invalid API key");
+    assert_eq!(gateway.send("GET", &path, &twice, b"").await.expect_error(401), "Invalid API key");
     for header in [good.clone(), good.replace("Bearer ", "bEARER   ")] {
         assert_eq!(gateway.send("GET", &path, &[("Authorization", &header)], b"").await.status, 200);
     }
@@ -98,7 +98,7 @@ async fn unavailable_store_returns_503_not_401() {
     grants.expect_find().returning(|_| Err(StoreError::unavailable("disk on db-7 is gone")));
     let gateway = Setup { grants: Arc::new(grants), ..Setup::new().await }.start();
     let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
-    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.expect_error(503), "Service temporarily unavailable");
     assert_eq!(reply.header("retry-after"), Some("1"));
     assert!(!String::from_utf8_lossy(&reply.body).contains("db-7"));
 }
@@ -107,7 +107,7 @@ async fn unavailable_store_returns_503_not_401() {
 async fn suspended_workspace_returns_403_with_owner() {
     let gateway = Setup::new().await.start();
     let reply = gateway.get(Caller::OfSuspendedWorkspace, "/models/count", &[]).await;
-    assert_eq!(reply.refusal(403), "This workspace is suspended");
+    assert_eq!(reply.expect_error(403), "This workspace is suspended");
     assert_eq!(reply.json()["user_id"], "owner-3");
 }
 
@@ -117,7 +117,7 @@ async fn key_above_rate_limit_gets_429_with_reset() {
     let gateway = setup.start();
     assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 200);
     let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
-    assert_eq!(reply.refusal(429), "Rate limit exceeded");
+    assert_eq!(reply.expect_error(429), "Rate limit exceeded");
     assert_eq!(reply.header("retry-after"), Some("1"));
     assert_eq!(reply.header("x-ratelimit-limit"), Some("1"));
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("0"));
@@ -136,7 +136,7 @@ async fn full_gateway_returns_503_and_serves_open_routes() {
     setup.settings.admission.max_in_flight = 0;
     let gateway = setup.start();
     let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
-    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.expect_error(503), "Service temporarily unavailable");
     assert_eq!(reply.header("retry-after"), Some("1"));
     assert_eq!(gateway.raw(&request("GET", "/health/live", &[], b"")).await.status, 200);
 }
@@ -148,9 +148,9 @@ async fn each_key_kind_is_limited_to_its_operations() {
     let management_only = format!("/guardrails/{}/assignments/keys", super::gateway::guardrail());
     for path in ["/api/alpha/decisions", promote] {
         let reply = gateway.post(Caller::Management, path, &[], b"not even read").await;
-        assert_eq!(reply.refusal(403), "Management keys cannot perform this operation");
+        assert_eq!(reply.expect_error(403), "Management keys cannot perform this operation");
     }
     let reply = gateway.post(Caller::Inference, &management_only, &[], b"not even read").await;
-    assert_eq!(reply.refusal(403), "Only management keys can perform this operation");
+    assert_eq!(reply.expect_error(403), "Only management keys can perform this operation");
     assert_eq!(reply.json()["user_id"], "owner-1");
 }

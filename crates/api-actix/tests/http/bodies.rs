@@ -6,7 +6,7 @@ const PATH: &str = "/api/alpha/decisions";
 
 async fn refused(gateway: &Gateway, body: impl AsRef<[u8]>) -> String {
     let reply = gateway.post(Caller::Inference, PATH, &[("Content-Type", "application/json")], body.as_ref()).await;
-    reply.refusal(400)
+    reply.expect_error(400)
 }
 
 #[tokio::test]
@@ -78,11 +78,11 @@ async fn other_content_types_are_rejected() {
         [&[][..], &[("Content-Type", "text/plain")], &[("Content-Type", "application/x-www-form-urlencoded")]]
     {
         let reply = gateway.post(Caller::Inference, PATH, headers, b"{}").await;
-        assert!(reply.refusal(400).starts_with("Content-"), "{headers:?}");
+        assert!(reply.expect_error(400).starts_with("Content-"), "{headers:?}");
     }
     for good in ["application/json; charset=utf-8", "application/problem+json", "APPLICATION/JSON"] {
         let reply = gateway.post(Caller::Inference, PATH, &[("Content-Type", good)], b"{}").await;
-        assert_eq!(reply.refusal(400), "model: is required");
+        assert_eq!(reply.expect_error(400), "model: is required");
     }
 }
 
@@ -93,14 +93,14 @@ async fn body_of_nine_mebibytes_returns_413_with_and_without_content_length() {
     let json = [("Content-Type", "application/json"), ("Authorization", bearer.as_str())];
     let body = vec![b' '; 9 << 20];
     let reply = gateway.send("POST", &format!("{BASE}{PATH}"), &json, &body).await;
-    assert_eq!(reply.refusal(413), "Request payload too large");
+    assert_eq!(reply.expect_error(413), "Request payload too large");
 
     let chunked = [&json[..], &[("Transfer-Encoding", "chunked")]].concat();
     let mut chunks = format!("{:x}\r\n", body.len()).into_bytes();
     chunks.extend_from_slice(&body);
     chunks.extend_from_slice(b"\r\n0\r\n\r\n");
     let reply = gateway.send("POST", &format!("{BASE}{PATH}"), &chunked, &chunks).await;
-    assert_eq!(reply.refusal(413), "Request payload too large");
+    assert_eq!(reply.expect_error(413), "Request payload too large");
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn body_in_pieces_is_reassembled() {
         [("Content-Type", "application/json"), ("Authorization", bearer.as_str()), ("Transfer-Encoding", "chunked")];
     let path = format!("{BASE}{PATH}");
     let reply = gateway.send("POST", &path, &headers, b"3\r\n{\"m\r\n8\r\nodel\":1}\r\n0\r\n\r\n").await;
-    assert_eq!(reply.refusal(400), "model: must be a non-empty string");
+    assert_eq!(reply.expect_error(400), "model: must be a non-empty string");
     let reply = gateway.send("POST", &path, &headers, b"zz\r\n{}\r\n0\r\n\r\n").await;
-    reply.refusal(400);
+    reply.expect_error(400);
 }

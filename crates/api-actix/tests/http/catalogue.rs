@@ -32,7 +32,7 @@ async fn model_names_are_decoded_once_and_case_insensitive() {
         "/model/acme/%ff",
         "/model/acme/judge:free",
     ] {
-        assert_eq!(gateway.get(Caller::Inference, path, &[]).await.refusal(404), "Resource not found", "{path}");
+        assert_eq!(gateway.get(Caller::Inference, path, &[]).await.expect_error(404), "Resource not found", "{path}");
     }
 }
 
@@ -91,10 +91,10 @@ async fn invalid_modality_filter_returns_400() {
     for query in ["output_modalities=file", "output_modalities=", "output_modalities", "output_modalities=text,,image"]
     {
         let reply = gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await;
-        assert!(reply.refusal(400).contains("Valid values are: text, image"), "{query}");
+        assert!(reply.expect_error(400).contains("Valid values are: text, image"), "{query}");
     }
     for query in ["output_modalities=text&output_modalities=text", "output_modalities=%ff"] {
-        gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await.refusal(400);
+        gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await.expect_error(400);
     }
 }
 
@@ -107,5 +107,5 @@ async fn base_path_follows_configuration() {
     let bearer = Caller::Inference.bearer();
     let reply = gateway.send("GET", "/gateway/model/acme/judge", &[("Authorization", &bearer)], b"").await;
     assert_eq!(reply.json()["data"]["links"]["details"], "/gateway/models/acme/judge/endpoints");
-    gateway.get(Caller::Inference, "/models/count", &[]).await.refusal(404);
+    gateway.get(Caller::Inference, "/models/count", &[]).await.expect_error(404);
 }

@@ -26,7 +26,7 @@ impl Reply {
 
     /// Checks that this is an error of that status in any wire's format, and returns its message.
     #[track_caller]
-    pub fn refusal_in_any_form(&self, status: u16) -> String {
+    pub fn expect_error_in_any_format(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         assert_eq!(self.header("content-type"), Some("application/json"));
         let json = self.json();
@@ -36,7 +36,7 @@ impl Reply {
 
     /// Checks that this is an error envelope of that status, and returns its message.
     #[track_caller]
-    pub fn refusal(&self, status: u16) -> String {
+    pub fn expect_error(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         let json = self.json();
         assert_eq!(json["error"]["code"], status);

@@ -70,15 +70,15 @@ async fn labels_are_recorded_and_body_session_overrides_header() {
     let own = r#"{"model":"acme/judge","questions":"?","session_id":"from-body"}"#;
     let reply = post(&[json, ("x-session-id", &long), ("x-session-id", "again")], own).await;
     assert_eq!(session_of(reply.header("x-generation-id")).await.as_deref(), Some("from-body"));
-    assert!(post(&[json, ("x-session-id", &long)], plain).await.refusal(400).contains("256"));
+    assert!(post(&[json, ("x-session-id", &long)], plain).await.expect_error(400).contains("256"));
     assert!(
         post(&[json, ("x-session-id", "a"), ("x-session-id", "b")], plain)
             .await
-            .refusal(400)
+            .expect_error(400)
             .contains("more than once")
     );
     let long = format!(r#"{{"model":"acme/judge","questions":"?","session_id":"{}"}}"#, "é".repeat(257));
-    assert!(post(&[json], &long).await.refusal(400).starts_with("session_id: "));
+    assert!(post(&[json], &long).await.expect_error(400).starts_with("session_id: "));
 }
 
 #[tokio::test]
@@ -86,13 +86,13 @@ async fn model_name_errors_are_distinct() {
     let gateway = Setup::new().await.start();
     let ask = async |model: &str| gateway.decide(&format!(r#"{{"model":"{model}","questions":"?"}}"#)).await;
     let reply = ask("acme/jugde").await;
-    assert_eq!(reply.refusal(404), "There is no model of that name");
+    assert_eq!(reply.expect_error(404), "There is no model of that name");
     assert_eq!(reply.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     assert_eq!(reply.json()["user_id"], "owner-1");
-    assert!(ask("acme/writer").await.refusal(400).contains("does not answer Decisions"));
-    assert!(ask("acme/varies").await.refusal(400).contains("variable price"));
+    assert!(ask("acme/writer").await.expect_error(400).contains("does not answer Decisions"));
+    assert!(ask("acme/varies").await.expect_error(400).contains("variable price"));
     let reply = ask("acme/idle").await;
-    assert!(reply.refusal(404).contains("no endpoint is configured"));
+    assert!(reply.expect_error(404).contains("no endpoint is configured"));
     assert_eq!(reply.json()["error"]["metadata"]["routing_funnel"][0]["endpoint_count"], 0);
 }
 
@@ -110,7 +110,7 @@ async fn failed_attempts_return_status_and_history() {
     for (script, status, message) in cases {
         let gateway = Setup::answering(script).await.start();
         let reply = gateway.decide(BODY).await;
-        assert_eq!(reply.refusal(status), message);
+        assert_eq!(reply.expect_error(status), message);
         let metadata = reply.json()["error"]["metadata"].clone();
         assert_eq!(metadata["provider_name"], "The second");
         assert_eq!(metadata["attempts"].as_array().unwrap().len(), 2);
@@ -138,7 +138,7 @@ async fn simulated_failures_are_returned_unchanged() {
     ] {
         let failure = AttemptFailure::new(AttemptFailureKind::Simulated(failure), "simulated");
         let reply = Setup::answering([Err(failure)]).await.start().decide(BODY).await;
-        reply.refusal(status);
+        reply.expect_error(status);
         assert_eq!(reply.json()["error"]["metadata"]["simulated"], true);
         assert_eq!(reply.header("retry-after").is_some(), [429, 503].contains(&status), "{status}");
         assert_eq!(reply.header("x-ratelimit-limit").is_some(), status == 429);
@@ -169,16 +169,16 @@ async fn answer_is_withheld_when_record_fails() {
     ledger.expect_reserve().returning(granted);
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
     let gateway = Setup { ledger: Arc::new(ledger), ..Setup::answering([answer(ANSWERS)]).await }.start();
-    gateway.decide(BODY).await.refusal(503);
+    gateway.decide(BODY).await.expect_error(503);
 }
 
 /// A provider that waits until the client disconnects.
-struct Patient {
+struct DisconnectProvider {
     asked: Arc<Notify>,
 }
 
 #[async_trait]
-impl DecisionProvider for Patient {
+impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
         call.caller.disconnected().await;
@@ -189,7 +189,8 @@ impl DecisionProvider for Patient {
 #[tokio::test]
 async fn client_disconnect_cancels_call_and_keeps_record() {
     let asked = Arc::new(Notify::new());
-    let gateway = Setup { provider: Arc::new(Patient { asked: Arc::clone(&asked) }), ..Setup::new().await }.start();
+    let gateway =
+        Setup { provider: Arc::new(DisconnectProvider { asked: Arc::clone(&asked) }), ..Setup::new().await }.start();
     let bearer = Caller::Inference.bearer();
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
@@ -208,9 +209,9 @@ async fn client_disconnect_cancels_call_and_keeps_record() {
 
 #[tokio::test]
 async fn graceful_stop_finishes_in_flight_requests() {
-    struct Slow(Arc<Notify>, Arc<Notify>, ScriptedProvider);
+    struct SlowProvider(Arc<Notify>, Arc<Notify>, ScriptedProvider);
     #[async_trait]
-    impl DecisionProvider for Slow {
+    impl DecisionProvider for SlowProvider {
         async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
             self.0.notify_one();
             self.1.notified().await;
@@ -218,7 +219,7 @@ async fn graceful_stop_finishes_in_flight_requests() {
         }
     }
     let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let slow = Slow(Arc::clone(&asked), Arc::clone(&go_on), ScriptedProvider::new([answer(ANSWERS)]));
+    let slow = SlowProvider(Arc::clone(&asked), Arc::clone(&go_on), ScriptedProvider::new([answer(ANSWERS)]));
     let mut gateway = Setup { provider: Arc::new(slow), ..Setup::new().await }.start();
     let stopper = gateway.stopper.take().unwrap();
     let stop = async {

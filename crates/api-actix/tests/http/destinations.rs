@@ -14,13 +14,13 @@ const PATH: &str = "/observability/destinations";
 const SECRET: &str = "a secret of sufficient length";
 
 /// A gateway with one destination, and the calls to it.
-struct Stage {
+struct DestinationFixture {
     gateway: Gateway,
     called: Arc<Mutex<Vec<Destination>>>,
     path: String,
 }
 
-impl Stage {
+impl DestinationFixture {
     async fn new(config: Value) -> Self {
         let called: Arc<Mutex<Vec<Destination>>> = Arc::default();
         let mut sender = MockMessageSender::new();
@@ -63,8 +63,8 @@ fn config() -> Value {
 
 #[tokio::test]
 async fn stored_secret_is_not_sent_to_another_origin() {
-    let stage = Stage::new(config()).await;
-    let (before, entries) = (stage.record().await, stage.entries().await);
+    let fixture = DestinationFixture::new(config()).await;
+    let (before, entries) = (fixture.record().await, fixture.entries().await);
     let elsewhere = "https://attacker.example/";
     for (config, missing) in [
         (json!({"url": elsewhere}), "config.headers.authorization, config.headers.x-key, config.secret"),
@@ -86,34 +86,34 @@ async fn stored_secret_is_not_sent_to_another_origin() {
             "the query of config.url",
         ),
     ] {
-        let told = stage.change(&json!({"config": config})).await.refusal(400);
+        let told = fixture.change(&json!({"config": config})).await.expect_error(400);
         let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
         assert_eq!(told, format!("{expected}{missing}"));
     }
-    assert_eq!(stage.called(), [""; 0]);
-    assert_eq!((stage.record().await, stage.entries().await), (before, entries));
+    assert_eq!(fixture.called(), [""; 0]);
+    assert_eq!((fixture.record().await, fixture.entries().await), (before, entries));
 }
 
 #[tokio::test]
 async fn new_path_keeps_stored_secrets_and_new_origin_needs_new_ones() {
-    let stage = Stage::new(config()).await;
-    let reply = stage.change(&json!({"config": {"url": "HTTPS://Example.org:443/other?********"}})).await;
+    let fixture = DestinationFixture::new(config()).await;
+    let reply = fixture.change(&json!({"config": {"url": "HTTPS://Example.org:443/other?********"}})).await;
     assert_eq!(reply.status, 200);
-    let called = stage.called.lock().unwrap().remove(0);
+    let called = fixture.called.lock().unwrap().remove(0);
     assert_eq!(called.url, "HTTPS://Example.org:443/other?t=t0ken");
     assert_eq!(called.headers[0].1.expose(), "Bearer t0psecret");
     let new = json!({"config": {"url": "https://new.example/", "secret": "another secret, long enough", "headers": {"x-key": "n3w"}}});
-    let reply = stage.change(&new).await;
+    let reply = fixture.change(&new).await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["data"]["config"]["headers"], json!({"x-key": "********"}));
-    let called = stage.called.lock().unwrap().remove(0);
+    let called = fixture.called.lock().unwrap().remove(0);
     let sent: Vec<(&str, &str)> = called.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!((called.url.as_str(), sent), ("https://new.example/", vec![("x-key", "n3w")]));
 }
 
 #[tokio::test]
 async fn mask_refers_only_to_stored_value() {
-    let stage = Stage::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
+    let fixture = DestinationFixture::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
     for (config, expected) in [
         (json!({"url": "https://example.org/in?********"}), "config.url has a masked query, and none is stored"),
         (
@@ -122,46 +122,46 @@ async fn mask_refers_only_to_stored_value() {
         ),
         (json!({"headers": {"x-a": "********"}}), "config.headers, member 1, has a masked value, and none is stored"),
     ] {
-        assert_eq!(stage.change(&json!({"config": config})).await.refusal(400), expected);
+        assert_eq!(fixture.change(&json!({"config": config})).await.expect_error(400), expected);
     }
-    assert_eq!(stage.called(), [""; 0]);
-    assert!(stage.record().await["updated_at"].is_null());
+    assert_eq!(fixture.called(), [""; 0]);
+    assert!(fixture.record().await["updated_at"].is_null());
 }
 
 #[tokio::test]
 async fn unchanged_update_writes_no_audit_entry() {
-    let stage = Stage::new(config()).await;
-    let (before, entries) = (stage.record().await, stage.entries().await);
+    let fixture = DestinationFixture::new(config()).await;
+    let (before, entries) = (fixture.record().await, fixture.entries().await);
     for body in [json!({"name": "hook"}), json!({"config": before["config"]}), before.clone()] {
-        let reply = stage.change(&body).await;
+        let reply = fixture.change(&body).await;
         assert_eq!((reply.status, &reply.json()["data"]), (200, &before));
     }
-    assert_eq!((stage.entries().await, stage.called().len()), (entries, 0));
-    assert_eq!(stage.change(&json!({"name": "other"})).await.status, 200);
-    assert_eq!(stage.entries().await, entries + 1);
-    assert!(stage.record().await["updated_at"].is_string());
+    assert_eq!((fixture.entries().await, fixture.called().len()), (entries, 0));
+    assert_eq!(fixture.change(&json!({"name": "other"})).await.status, 200);
+    assert_eq!(fixture.entries().await, entries + 1);
+    assert!(fixture.record().await["updated_at"].is_string());
 }
 
 #[tokio::test]
 async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
-    let stage = Stage::new(config()).await;
+    let fixture = DestinationFixture::new(config()).await;
     let (key, other) = (Caller::Inference, Caller::Disabled);
     let given = json!({"api_key_hashes": [key.id(), key.hash(), other.hash()]});
     let hashes = [key.hash(), other.hash()];
-    assert_eq!(stage.change(&given).await.json()["data"]["api_key_hashes"], json!(hashes), "each once");
+    assert_eq!(fixture.change(&given).await.json()["data"]["api_key_hashes"], json!(hashes), "each once");
     for name in [Caller::OfOtherWorkspace.id(), Caller::Management.id(), Caller::Unknown.id()] {
-        let told = stage.change(&json!({"api_key_hashes": [name]})).await.refusal(400);
+        let told = fixture.change(&json!({"api_key_hashes": [name]})).await.expect_error(400);
         assert_eq!(told, format!("api_key_hashes has {name}, which is no live inference key of the workspace"));
     }
     let rotated = format!("/keys/{}/rotate", key.hash());
-    let new = stage.gateway.post(Caller::Management, &rotated, &[], b"").await.json()["data"]["hash"].clone();
+    let new = fixture.gateway.post(Caller::Management, &rotated, &[], b"").await.json()["data"]["hash"].clone();
     let shown = json!([new, other.hash()]);
-    assert_eq!(stage.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
+    assert_eq!(fixture.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
     let deleted = other.id().parse().unwrap();
-    assert!(stage.gateway.store.delete(deleted, &super::gateway::noted()).await.unwrap());
-    let entries = stage.entries().await;
-    let same = stage.change(&json!({"api_key_hashes": shown})).await;
-    assert_eq!((same.status, stage.entries().await), (200, entries), "a deleted key may stay");
-    let list = stage.gateway.get(Caller::Management, PATH, &[]).await.json();
+    assert!(fixture.gateway.store.delete(deleted, &super::gateway::audit_draft()).await.unwrap());
+    let entries = fixture.entries().await;
+    let same = fixture.change(&json!({"api_key_hashes": shown})).await;
+    assert_eq!((same.status, fixture.entries().await), (200, entries), "a deleted key may stay");
+    let list = fixture.gateway.get(Caller::Management, PATH, &[]).await.json();
     assert_eq!(list["data"][0]["api_key_hashes"], shown);
 }

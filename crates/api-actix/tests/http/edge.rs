@@ -23,7 +23,7 @@ async fn unknown_paths_return_404_with_and_without_key() {
         for headers in [&[][..], &[("Authorization", bearer.as_str())]] {
             for method in ["GET", "POST"] {
                 let reply = gateway.send(method, path, headers, if method == "POST" { b"{" } else { b"" }).await;
-                let message = reply.refusal(404);
+                let message = reply.expect_error(404);
                 let hint = message.strip_prefix("Resource not found").unwrap();
                 assert!(hint.is_empty() || hint.starts_with("; check the base URL"), "{path}: {message}");
             }
@@ -37,7 +37,7 @@ async fn well_formed_request_id_is_adopted() {
     let path = format!("{BASE}/models/count");
     let id_of = async |given: &[(&str, &str)]| {
         let reply = gateway.send("GET", &path, given, b"").await;
-        reply.refusal(401);
+        reply.expect_error(401);
         reply.header("x-request-id").unwrap().to_owned()
     };
     assert_eq!(id_of(&[("X-Request-Id", "req.1_A-z")]).await, "req.1_A-z");
@@ -65,10 +65,10 @@ async fn panic_returns_500_and_server_continues() {
     let json = [("Content-Type", "application/json")];
     for _ in 0..2 {
         let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
-        assert_eq!(reply.refusal(500), "Internal Server Error");
+        assert_eq!(reply.expect_error(500), "Internal Server Error");
         assert!(!String::from_utf8_lossy(&reply.body).contains("secret"));
         let body = br#"{"model":"a/b","questions":"?"}"#;
-        gateway.post(Caller::Inference, "/api/alpha/decisions", &json, body).await.refusal(500);
+        gateway.post(Caller::Inference, "/api/alpha/decisions", &json, body).await.expect_error(500);
     }
     assert_eq!(gateway.raw(&request("GET", "/health/live", &[], b"")).await.status, 200);
 }
@@ -77,7 +77,7 @@ async fn panic_returns_500_and_server_continues() {
 async fn service_metadata_is_sent_on_request() {
     let gateway = Setup::new().await.start();
     let reply = gateway.get(Caller::Inference, "/model/acme/nobody", &[("x-tollgate-metadata", "enabled")]).await;
-    reply.refusal(404);
+    reply.expect_error(404);
     assert_eq!(reply.json()["service_metadata"]["route"], "/model/{author}/{slug}");
     let reply = gateway.get(Caller::Inference, "/model/acme/nobody", &[]).await;
     assert_eq!(reply.json().get("service_metadata"), None);

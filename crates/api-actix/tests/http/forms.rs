@@ -75,7 +75,7 @@ async fn images_are_sent_to_supporting_endpoint() {
 async fn images_are_rejected_when_no_endpoint_supports_them() {
     let gateway = Setup::answering([answer(ANSWERS)]).await.start();
     let reply = post(&gateway, "/v1/systemone", &[], &whole()).await;
-    let message = reply.refusal_in_any_form(400);
+    let message = reply.expect_error_in_any_format(400);
     assert!(message.starts_with("no endpoint of acme/judge takes "), "{message}");
 }
 
@@ -96,9 +96,9 @@ async fn malformed_forms_are_rejected() {
         (form(&[("name=request", "application/json", b"{"), asset]), "not valid JSON"),
     ] {
         let reply = post(&gateway, "/api/alpha/decisions", &[], &body).await;
-        let message = reply.refusal(400);
+        let message = reply.expect_error(400);
         assert!(message.contains(fault), "{fault}: {message}");
-        assert_eq!(post(&gateway, "/v1/systemone", &[], &body).await.refusal_in_any_form(422), message);
+        assert_eq!(post(&gateway, "/v1/systemone", &[], &body).await.expect_error_in_any_format(422), message);
     }
 }
 
@@ -109,9 +109,9 @@ async fn form_is_limited_as_a_whole_and_accepted_only_on_system_one_paths() {
     let gateway = setup.start();
     let large =
         form(&[("name=request", "application/json", REQUEST.as_bytes()), ("name=asset-0", "image/png", &[7; 900])]);
-    post(&gateway, "/api/alpha/decisions", &[], &large).await.refusal(413);
+    post(&gateway, "/api/alpha/decisions", &[], &large).await.expect_error(413);
     for path in ["/v1/decisions", "/api/v1/decisions", "/v1beta/decisions"] {
-        let message = post(&gateway, path, &[], &whole()).await.refusal_in_any_form(400);
+        let message = post(&gateway, path, &[], &whole()).await.expect_error_in_any_format(400);
         assert_eq!(message, "Content-Type must be application/json");
     }
 }

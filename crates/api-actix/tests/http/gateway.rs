@@ -101,7 +101,7 @@ pub struct Setup {
     pub provider: Arc<dyn DecisionProvider>,
     pub probes: Vec<Arc<dyn HealthProbe>>,
     pub rate_limiter: Arc<dyn RateLimiter>,
-    pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
+    pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
     /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
@@ -126,7 +126,7 @@ impl Setup {
             provider: Arc::new(ScriptedProvider::new([])),
             probes: Vec::new(),
             rate_limiter: Arc::new(MemoryRateLimiter::new(u32::MAX)),
-            refusals: None,
+            denied_changes: None,
             sender: Arc::new(MockMessageSender::new()),
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             endpoints: vec![endpoint("first"), endpoint("second")],
@@ -241,7 +241,7 @@ impl Setup {
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),
-            refusals: self.refusals,
+            denied_changes: self.denied_changes,
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
@@ -362,7 +362,7 @@ pub fn endpoint(provider: &str) -> Endpoint {
     }
 }
 
-pub fn noted() -> AuditDraft {
+pub fn audit_draft() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test.fill", "everything", Json::object([]))
 }
 
@@ -381,7 +381,7 @@ async fn fill(store: &MemoryStore) {
             storage_used_bytes: 0,
             created_at: now(),
         };
-        WorkspaceRepository::insert(store, &workspace, &noted()).await.unwrap();
+        WorkspaceRepository::insert(store, &workspace, &audit_draft()).await.unwrap();
     }
     let keys = [
         (Caller::Inference, ApiKeyScope::Inference(workspace(1))),
@@ -406,7 +406,7 @@ async fn fill(store: &MemoryStore) {
             guardrail_id: None,
             created_at: now(),
         };
-        assert!(ApiKeyRepository::insert(store, &key, &noted()).await.unwrap());
+        assert!(ApiKeyRepository::insert(store, &key, &audit_draft()).await.unwrap());
     }
     let name = GuardrailName::try_new("g").unwrap();
     let guardrail = Guardrail {
@@ -419,7 +419,7 @@ async fn fill(store: &MemoryStore) {
         created_at: now(),
         updated_at: None,
     };
-    assert!(GuardrailRepository::insert(store, &guardrail, &noted()).await.unwrap());
+    assert!(GuardrailRepository::insert(store, &guardrail, &audit_draft()).await.unwrap());
 }
 
 /// Returns the hold of a ledger that grants every request.

@@ -128,7 +128,7 @@ async fn failed_request_has_record() {
     let broken = || Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "it broke"));
     let gateway = Setup::answering([broken(), broken()]).await.start();
     let refused = gateway.decide(BODY).await;
-    refused.refusal(502);
+    refused.expect_error(502);
     let id = refused.header("x-generation-id").unwrap();
     let json = gateway.get(Caller::Inference, &format!("/generation?id={id}"), &[]).await.json();
     assert_eq!((&json["data"]["outcome"], &json["data"]["finish_reason"]), (&"failed".into(), &"error".into()));
@@ -142,9 +142,9 @@ async fn record_is_readable_by_its_workspace_and_management_keys_only() {
     assert_eq!(gateway.get(Caller::Management, &path, &[]).await.status, 200);
     let foreign = gateway.get(Caller::OfOtherWorkspace, &path, &[]).await;
     let unknown = gateway.get(Caller::OfOtherWorkspace, "/generation?id=gen-dec-0", &[]).await;
-    assert_eq!(foreign.refusal(404), unknown.refusal(404));
-    gateway.get(Caller::OfSuspendedWorkspace, &path, &[]).await.refusal(403);
-    gateway.get(Caller::Unknown, &path, &[]).await.refusal(401);
+    assert_eq!(foreign.expect_error(404), unknown.expect_error(404));
+    gateway.get(Caller::OfSuspendedWorkspace, &path, &[]).await.expect_error(403);
+    gateway.get(Caller::Unknown, &path, &[]).await.expect_error(401);
 }
 
 #[tokio::test]
@@ -152,12 +152,12 @@ async fn malformed_generation_id_is_rejected() {
     let gateway = Setup::new().await.start();
     for query in ["", "?id=", "?id", "?id=gen-1", "?id=gen-dec-", "?id=gen-dec-a%2Fb", "?ids=gen-dec-1"] {
         let reply = gateway.get(Caller::Inference, &format!("/generation{query}"), &[]).await;
-        assert!(reply.refusal(400).starts_with("id must be"), "{query}");
+        assert!(reply.expect_error(400).starts_with("id must be"), "{query}");
     }
     for query in ["?id=gen-dec-1&id=gen-dec-1", "?id=%ff"] {
-        gateway.get(Caller::Inference, &format!("/generation{query}"), &[]).await.refusal(400);
+        gateway.get(Caller::Inference, &format!("/generation{query}"), &[]).await.expect_error(400);
     }
-    gateway.post(Caller::Inference, "/generation?id=gen-dec-1", &[], b"").await.refusal(405);
+    gateway.post(Caller::Inference, "/generation?id=gen-dec-1", &[], b"").await.expect_error(405);
 }
 
 #[tokio::test]
@@ -167,6 +167,6 @@ async fn unavailable_store_returns_503() {
     let mut setup = Setup::new().await;
     setup.usage = Arc::new(usage) as Arc<dyn UsageRepository>;
     let reply = setup.start().get(Caller::Inference, "/generation?id=gen-dec-1", &[]).await;
-    reply.refusal(503);
+    reply.expect_error(503);
     assert_eq!(reply.header("retry-after"), Some("1"));
 }

@@ -35,7 +35,7 @@ async fn assign_keys_rejects_other_shapes_with_path() {
         (r#"{"key_hashes":["a","b","c",{"x":1}]}"#, "key_hashes[3] must be a string"),
         (r#"{"key_hashes":["a"],"key_hashes":[]}"#, "key_hashes stands in the body more than once"),
     ] {
-        assert_eq!(gateway.post_json(Caller::Management, &path, body).await.refusal(400), fault);
+        assert_eq!(gateway.post_json(Caller::Management, &path, body).await.expect_error(400), fault);
     }
 }
 
@@ -45,7 +45,7 @@ async fn unknown_guardrail_id_returns_404() {
     for id in ["01990000-0000-7000-8000-00000000ffff", "nonsense", "%ff", "..%2F.."] {
         let path = format!("/guardrails/{id}/assignments/keys");
         let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
-        assert_eq!(reply.refusal(404), "Resource not found", "{id}");
+        assert_eq!(reply.expect_error(404), "Resource not found", "{id}");
     }
 }
 
@@ -56,6 +56,6 @@ async fn unavailable_store_returns_503_without_details() {
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
-    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.expect_error(503), "Service temporarily unavailable");
     assert!(!String::from_utf8_lossy(&reply.body).contains("SQLITE"));
 }

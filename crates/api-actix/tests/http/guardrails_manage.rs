@@ -146,9 +146,9 @@ async fn update_replaces_lists_clears_nulls_and_keeps_the_rest() {
     assert_eq!((&data["version"], &data["updated_at"]), (&json!(2), &json!("2026-01-01T00:00:00.000Z")));
     let default = change(&gateway, &id, r#"{"workspace_default":true}"#).await;
     assert_eq!(default.json()["data"]["workspace_default"], true);
-    assert_eq!(change(&gateway, &id, "{}").await.refusal(400), "No update fields provided");
-    assert_eq!(change(&gateway, &id, r#"{"version":1}"#).await.refusal(400), "No update fields provided");
-    let message = change(&gateway, &id, r#"{"allowed_model":["acme/judge"]}"#).await.refusal(400);
+    assert_eq!(change(&gateway, &id, "{}").await.expect_error(400), "No update fields provided");
+    assert_eq!(change(&gateway, &id, r#"{"version":1}"#).await.expect_error(400), "No update fields provided");
+    let message = change(&gateway, &id, r#"{"allowed_model":["acme/judge"]}"#).await.expect_error(400);
     assert_eq!(message, r#"unknown member "allowed_model"; the nearest known member is "allowed_models""#);
 }
 
@@ -201,20 +201,20 @@ async fn invalid_record_error_names_path() {
         ),
         ("allowed_data_regions", "[\"us\"]", "allowed_data_regions: cannot be kept"),
     ] {
-        let refused = create(&gateway, &with(member, value)).await.refusal(400);
+        let refused = create(&gateway, &with(member, value)).await.expect_error(400);
         assert!(
             refused.starts_with(message) || (member == "limit_usd" && refused.contains(message)),
             "{member} {value}: {refused}"
         );
     }
-    assert_eq!(create(&gateway, "{}").await.refusal(400), "name: is required");
+    assert_eq!(create(&gateway, "{}").await.expect_error(400), "name: is required");
     let unknown = create(&gateway, &with("ignored_models", r#"["acme/jugde"]"#)).await;
-    assert!(unknown.refusal(400).starts_with("ignored_models[0]: "), "{unknown:?}");
+    assert!(unknown.expect_error(400).starts_with("ignored_models[0]: "), "{unknown:?}");
     assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
-    let unknown = create(&gateway, &with("allowed_providers", r#"["nobody"]"#)).await.refusal(400);
+    let unknown = create(&gateway, &with("allowed_providers", r#"["nobody"]"#)).await.expect_error(400);
     assert!(unknown.starts_with("allowed_providers[0]: "), "{unknown}");
     let nowhere = create(&gateway, r#"{"name":"g","workspace_id":"01990000-0000-7000-8000-00000000ffff"}"#).await;
-    assert_eq!(nowhere.refusal(404), "workspace_id: there is no such workspace");
+    assert_eq!(nowhere.expect_error(404), "workspace_id: there is no such workspace");
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn duplicate_member_is_rejected() {
         r#"{"allowed_models":null,"allowed_m\u006fdels":["acme/judge"]}"#,
         r#"{"content_filters":[{"pattern":"a","pattern":"b","action":"block"}]}"#,
     ] {
-        let refused = change(&gateway, &id, body).await.refusal(400);
+        let refused = change(&gateway, &id, body).await.expect_error(400);
         assert!(refused.ends_with("stands more than once"), "{refused}");
     }
     assert_eq!(read(&gateway, &id).await.json()["data"]["version"], 1, "nothing was changed");
@@ -251,12 +251,12 @@ async fn guardrail_bodies_follow_common_body_rules() {
     ];
     for (method, path) in &routes {
         for body in ["", "{", "[]", "null", "7", "\u{feff}{}", r#"{"name":"\ud800"}"#] {
-            send(method, path, "application/json", body.as_bytes()).await.refusal(400);
+            send(method, path, "application/json", body.as_bytes()).await.expect_error(400);
         }
-        send(method, path, "application/json", b"{\"\xff\":1}").await.refusal(400);
-        send(method, path, "application/json", "[".repeat(200).as_bytes()).await.refusal(400);
-        send(method, path, "text/plain", b"{}").await.refusal(400);
-        send(method, path, "application/json", &vec![b' '; 1_001]).await.refusal(413);
+        send(method, path, "application/json", b"{\"\xff\":1}").await.expect_error(400);
+        send(method, path, "application/json", "[".repeat(200).as_bytes()).await.expect_error(400);
+        send(method, path, "text/plain", b"{}").await.expect_error(400);
+        send(method, path, "application/json", &vec![b' '; 1_001]).await.expect_error(413);
     }
 }
 
@@ -289,10 +289,10 @@ async fn list_is_paged_per_workspace() {
         ("offset=1&offset=2", "offset stands in the query more than once"),
         ("workspace_id=%27%20OR%201", "workspace_id must be a UUID"),
     ] {
-        assert_eq!(list(query).await.refusal(400), message, "{query}");
+        assert_eq!(list(query).await.expect_error(400), message, "{query}");
     }
     let nowhere = list("workspace_id=01990000-0000-7000-8000-00000000ffff").await;
-    assert_eq!(nowhere.refusal(404), "workspace_id: there is no such workspace");
+    assert_eq!(nowhere.expect_error(404), "workspace_id: there is no such workspace");
 }
 
 #[tokio::test]
@@ -304,8 +304,8 @@ async fn deleted_guardrail_is_not_found_and_unassigned() {
     gateway.post_json(Caller::Management, &format!("{path}/assignments/keys"), &body).await;
     let reply = gateway.json(Caller::Management, "DELETE", &path, "").await;
     assert_eq!((reply.status, reply.json()), (200, json!({"deleted": true})));
-    assert_eq!(gateway.json(Caller::Management, "DELETE", &path, "").await.refusal(404), "Resource not found");
-    assert_eq!(read(&gateway, &guardrail().to_string()).await.refusal(404), "Resource not found");
+    assert_eq!(gateway.json(Caller::Management, "DELETE", &path, "").await.expect_error(404), "Resource not found");
+    assert_eq!(read(&gateway, &guardrail().to_string()).await.expect_error(404), "Resource not found");
     let key = ApiKeyRepository::find(&gateway.store, &hash.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(key.guardrail_id, None);
 }
@@ -335,7 +335,7 @@ async fn assignments_are_listed_and_removed() {
             && !whole.to_string().contains(&Caller::Inference.bearer()[7..])
     );
     assert_eq!(list("?offset=2&limit=1").await.json()["data"][0]["key_hash"], json!(sorted[2]));
-    assert_eq!(list("?limit=101").await.refusal(400), "limit must be 1 to 100");
+    assert_eq!(list("?limit=101").await.expect_error(400), "limit must be 1 to 100");
     let body = json!({"key_hashes": [hashes[0], hashes[0], Caller::Inference.id(), hashes[1], Caller::OfOtherWorkspace.hash(), "nonsense"]})
         .to_string();
     let removed = gateway.post_json(Caller::Management, &format!("{path}/remove"), &body).await;
@@ -349,7 +349,10 @@ async fn assignments_are_listed_and_removed() {
         (r#"{"key_hashes":["a",""]}"#, "key_hashes[1] must not be empty"),
         (r#"{"key_hashes":["a",1]}"#, "key_hashes[1] must be a string"),
     ] {
-        assert_eq!(gateway.post_json(Caller::Management, &format!("{path}/remove"), body).await.refusal(400), fault);
+        assert_eq!(
+            gateway.post_json(Caller::Management, &format!("{path}/remove"), body).await.expect_error(400),
+            fault
+        );
     }
 }
 
@@ -377,12 +380,12 @@ async fn guardrail_routes_require_management_key() {
     for (method, path, body) in routes(&guardrail().to_string()) {
         let path = format!("/guardrails{path}");
         let reply = gateway.json(Caller::Inference, method, &path, body).await;
-        assert_eq!(reply.refusal(403), "Only management keys can perform this operation", "{method} {path}");
+        assert_eq!(reply.expect_error(403), "Only management keys can perform this operation", "{method} {path}");
         let whole = format!("{}{path}", super::gateway::BASE);
         let reply = gateway.send(method, &whole, &[("Content-Type", "application/json")], body.as_bytes()).await;
-        assert_eq!(reply.refusal(401), "Missing Authentication header", "{method} {path}");
-        gateway.json(Caller::Unknown, method, &path, body).await.refusal(401);
-        gateway.json(Caller::OfSuspendedWorkspace, method, &path, body).await.refusal(403);
+        assert_eq!(reply.expect_error(401), "Missing Authentication header", "{method} {path}");
+        gateway.json(Caller::Unknown, method, &path, body).await.expect_error(401);
+        gateway.json(Caller::OfSuspendedWorkspace, method, &path, body).await.expect_error(403);
     }
     assert_eq!(read(&gateway, &guardrail().to_string()).await.json()["data"]["version"], 1, "nothing was changed");
 }
@@ -395,7 +398,7 @@ async fn unknown_guardrail_id_returns_404() {
     {
         for (method, path, body) in routes(id).into_iter().skip(2) {
             let reply = gateway.json(Caller::Management, method, &format!("/guardrails{path}"), body).await;
-            assert_eq!(reply.refusal(404), "Resource not found", "{method} {path:.80}");
+            assert_eq!(reply.expect_error(404), "Resource not found", "{method} {path:.80}");
         }
     }
     let path = format!("{}/guardrails/{}", super::gateway::BASE, guardrail());
@@ -405,7 +408,7 @@ async fn unknown_guardrail_id_returns_404() {
     assert_eq!((reply.status, reply.body.len()), (200, 0));
     let reply = gateway.send("PUT", &path, &headers, b"").await;
     assert_eq!(
-        (reply.refusal(405).as_str(), reply.header("allow")),
+        (reply.expect_error(405).as_str(), reply.header("allow")),
         ("Method not allowed", Some("GET, HEAD, PATCH, DELETE"))
     );
 }
@@ -433,7 +436,7 @@ async fn unavailable_store_returns_503_without_details() {
             _ => (path, body.to_owned()),
         };
         let reply = gateway.json(Caller::Management, method, &format!("/guardrails{path}"), &body).await;
-        assert_eq!(reply.refusal(503), "Service temporarily unavailable", "{method} {path}");
+        assert_eq!(reply.expect_error(503), "Service temporarily unavailable", "{method} {path}");
         assert_eq!(reply.header("retry-after"), Some("1"));
         assert!(!String::from_utf8_lossy(&reply.body).contains("SQLITE"));
     }
@@ -447,6 +450,6 @@ async fn repeated_concurrent_changes_return_409() {
     guardrails.expect_find().returning(move |_| Ok(found.clone()));
     guardrails.expect_update().returning(|_, _| Ok(false));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
-    let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.refusal(409);
+    let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.expect_error(409);
     assert_eq!(refused, "The resource was changed at the same time. Read it again and repeat the change.");
 }

@@ -30,7 +30,7 @@ async fn every_version_is_readable() {
     let one = gateway.get(Caller::Management, &format!("{path}/versions/2"), &[]).await.json();
     assert_eq!(one["data"]["guardrail"]["name"], "second");
     assert_eq!(
-        gateway.get(Caller::Management, &format!("{path}/versions?limit=0"), &[]).await.refusal(400),
+        gateway.get(Caller::Management, &format!("{path}/versions?limit=0"), &[]).await.expect_error(400),
         "limit must be 1 to 100"
     );
 }
@@ -52,8 +52,8 @@ async fn unknown_version_returns_404() {
     let (gateway, path) = renamed().await;
     for version in ["4", "0", "-1", "+1", "1.0", "one", "%31x", "4294967296", "99999999999999999999999"] {
         let reply = gateway.get(Caller::Management, &format!("{path}/versions/{version}"), &[]).await;
-        assert_eq!(reply.refusal(404), "Resource not found", "{version}");
+        assert_eq!(reply.expect_error(404), "Resource not found", "{version}");
         let restore = format!("{path}/versions/{version}/restore");
-        gateway.json(Caller::Management, "POST", &restore, "").await.refusal(404);
+        gateway.json(Caller::Management, "POST", &restore, "").await.expect_error(404);
     }
 }

@@ -26,7 +26,7 @@ use super::gateway::{Caller, Gateway, Setup, answer, guardrail, now, workspace};
 const BODY: &str = r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
 const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.5}}"#;
 
-fn noted() -> AuditDraft {
+fn audit_draft() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
 }
 
@@ -37,7 +37,7 @@ async fn limited(limit: i64) -> Gateway {
     let before = ApiKeyRepository::find(&setup.store, &hash.into()).await.unwrap().unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: Some(ResetInterval::Weekly) });
     let after = ApiKey { limit, ..before.clone() };
-    assert!(ApiKeyRepository::update(&setup.store, &before, &after, &noted()).await.unwrap());
+    assert!(ApiKeyRepository::update(&setup.store, &before, &after, &audit_draft()).await.unwrap());
     setup.start()
 }
 
@@ -54,7 +54,7 @@ async fn key_cannot_exceed_its_limit() {
     let gateway = limited(19_000_000).await;
     assert_eq!(gateway.decide(BODY).await.status, 200);
     let refused = gateway.decide(BODY).await;
-    let message = refused.refusal(402);
+    let message = refused.expect_error(402);
     assert!(message.starts_with("Insufficient credits: of the key's weekly limit of 0.000019 USD"), "{message}");
     assert!(message.contains("tollgate key update"), "{message}");
     let text = String::from_utf8(refused.body.clone()).unwrap();
@@ -68,10 +68,10 @@ async fn key_cannot_exceed_its_limit() {
 #[tokio::test]
 async fn exhausted_credit_error_names_operator() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(5), &noted()).await.unwrap();
+    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(5), &audit_draft()).await.unwrap();
     let gateway = setup.start();
     let refused = gateway.decide(BODY).await;
-    assert!(refused.refusal(402).contains("tollgate workspace credit"));
+    assert!(refused.expect_error(402).contains("tollgate workspace credit"));
     let text = String::from_utf8(refused.body.clone()).unwrap();
     assert!(text.contains(r#""limit_usd":0.000000000005,"#), "no digit passes through a float: {text}");
     let metadata = metadata(&refused);
@@ -83,7 +83,7 @@ async fn every_wire_reports_exceeded_limit() {
     let gateway = limited(1).await;
     for (path, body) in wires() {
         let reply = ask(&gateway, path, body).await;
-        assert!(reply.refusal_in_any_form(402).starts_with("Insufficient credits"), "{path}");
+        assert!(reply.expect_error_in_any_format(402).starts_with("Insufficient credits"), "{path}");
         let text = String::from_utf8(reply.body).unwrap();
         assert!(text.contains("limit_usd") && text.contains("0.000000000001"), "{path}: {text}");
     }
@@ -153,10 +153,10 @@ fn policies(guardrail: Guardrail) -> Arc<dyn GuardrailPolicies> {
 
 /// A provider that answers yes to each question, selects the first option, and stores its calls.
 #[derive(Clone, Default)]
-struct First(Arc<Mutex<Vec<ProviderCall>>>);
+struct FirstOptionProvider(Arc<Mutex<Vec<ProviderCall>>>);
 
 #[async_trait]
-impl DecisionProvider for First {
+impl DecisionProvider for FirstOptionProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let typed = call.provider_input.questions.typed.iter().flatten();
         let answers: Vec<(String, String)> = typed
@@ -179,7 +179,7 @@ impl DecisionProvider for First {
 
 #[tokio::test]
 async fn every_wire_restores_names_redacted_for_provider() {
-    let provider = First::default();
+    let provider = FirstOptionProvider::default();
     let gateway = Setup {
         provider: Arc::new(provider.clone()),
         policies: policies(ruled(emails(FilterAction::Redact))),
@@ -217,12 +217,12 @@ async fn blocked_content_returns_403_with_path_and_no_text() {
     let reply = gateway
         .decide(r#"{"model":"acme/judge","state":{"from":"eve@example.com"},"questions":{"q":{"type":"noul","instructions":"?"}}}"#)
         .await;
-    assert_eq!(reply.refusal(403), "Request blocked by content filter: [EMAIL]");
+    assert_eq!(reply.expect_error(403), "Request blocked by content filter: [EMAIL]");
     let guardrail_id = guardrail().to_string();
     assert_eq!(metadata(&reply), json!({"guardrail_id": guardrail_id, "label": "EMAIL", "path": "state.from"}));
     for (path, body) in wires() {
         let reply = ask(&gateway, path, body).await;
-        assert!(reply.refusal_in_any_form(403).contains("[EMAIL]"), "{path}");
+        assert!(reply.expect_error_in_any_format(403).contains("[EMAIL]"), "{path}");
         assert!(!String::from_utf8(reply.body).unwrap().contains("example.com"), "{path}");
     }
     assert_eq!(gateway.decide(BODY).await.status, 502, "what holds no address goes on its way");
@@ -233,7 +233,7 @@ async fn forbidden_provider_returns_403_with_rule() {
     let rules = GuardrailRules { allowed_providers: Some(vec!["third".to_owned()]), ..GuardrailRules::default() };
     let gateway = Setup { policies: policies(ruled(rules)), ..Setup::answering([]).await }.start();
     let reply = gateway.decide(BODY).await;
-    assert!(reply.refusal(403).starts_with("acme/judge may not be used with this key"));
+    assert!(reply.expect_error(403).starts_with("acme/judge may not be used with this key"));
     let guardrail_id = guardrail().to_string();
     assert_eq!(
         metadata(&reply),
@@ -248,10 +248,10 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
     let setup = Setup::answering([]).await;
     let stored = domain::guardrail::GuardrailRepository::find(&setup.store, guardrail.id).await.unwrap().unwrap();
     let changed = Guardrail { budget, version: stored.version + 1, ..stored };
-    assert!(domain::guardrail::GuardrailRepository::update(&setup.store, &changed, &noted()).await.unwrap());
+    assert!(domain::guardrail::GuardrailRepository::update(&setup.store, &changed, &audit_draft()).await.unwrap());
     let gateway = Setup { policies: policies(guardrail), ..setup }.start();
     let reply = gateway.decide(BODY).await;
-    assert!(reply.refusal(402).contains("the daily budget of the guardrail"));
+    assert!(reply.expect_error(402).contains("the daily budget of the guardrail"));
     let metadata = metadata(&reply);
     assert_eq!(metadata["guardrail_id"], super::gateway::guardrail().to_string());
     assert_eq!((&metadata["scope"], &metadata["resets_at"]), (&json!("guardrail"), &json!("2026-01-02T00:00:00Z")));
@@ -260,11 +260,11 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
 #[tokio::test]
 async fn unpriced_model_returns_403_for_limited_key_with_correction() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(1 << 40), &noted()).await.unwrap();
+    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(1 << 40), &audit_draft()).await.unwrap();
     let row = Model::minimal("acme/judge".parse().unwrap(), Pricing::unknown());
     let gateway = Setup { catalogue: Arc::new(MemoryCatalogue::new(vec![row])), ..setup }.start();
     let reply = gateway.decide(BODY).await;
-    let message = reply.refusal(403);
+    let message = reply.expect_error(403);
     assert!(message.contains("prompt_price") && message.contains("money.unpriced_models"), "{message}");
     assert_eq!(metadata(&reply), json!({"model": "acme/judge"}));
     let unlimited = gateway.post_json(Caller::OfOtherWorkspace, "/api/alpha/decisions", BODY).await;
@@ -275,9 +275,9 @@ async fn unpriced_model_returns_403_for_limited_key_with_correction() {
 async fn unavailable_guardrails_return_503_and_send_nothing() {
     let mut policies = MockGuardrailPolicies::new();
     policies.expect_find().returning(|_| Err(StoreError::unavailable("db-7")));
-    let provider = First::default();
+    let provider = FirstOptionProvider::default();
     let setup = Setup { policies: Arc::new(policies), provider: Arc::new(provider.clone()), ..Setup::new().await };
     let reply = setup.start().decide(BODY).await;
-    reply.refusal(503);
+    reply.expect_error(503);
     assert!(reply.header("retry-after").is_some() && provider.0.lock().unwrap().is_empty());
 }

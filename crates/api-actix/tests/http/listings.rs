@@ -68,7 +68,7 @@ async fn list_length_equals_count() {
         }
     }
     for query in ["output_modalities=file", "output_modalities=", "output_modalities=text&output_modalities=text"] {
-        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.refusal(400);
+        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.expect_error(400);
     }
 }
 
@@ -96,7 +96,7 @@ async fn next_links_visit_all_pages() {
     assert_eq!(ids(&outside(&gateway, "/v1/models").await).len(), 1_203);
     assert_eq!(ids(&outside(&gateway, "/v1/models?limit=2&offset=1202").await), ["acme/m-1202"]);
     for query in ["limit=0", "limit=1001", "limit=-1", "offset=x", "limit=1&limit=1", "offset="] {
-        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.refusal(400);
+        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.expect_error(400);
     }
 }
 
@@ -111,8 +111,8 @@ async fn lists_have_etags_and_need_a_key() {
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
         let head = gateway.send("HEAD", path, &[("Authorization", &bearer)], b"").await;
         assert_eq!((head.status, head.header("etag")), (200, Some(etag)), "{path}");
-        gateway.send("GET", path, &[], b"").await.refusal(401);
-        gateway.send("POST", path, &[("Authorization", &bearer)], b"").await.refusal(405);
+        gateway.send("GET", path, &[], b"").await.expect_error(401);
+        gateway.send("POST", path, &[("Authorization", &bearer)], b"").await.expect_error(405);
     }
 }
 
@@ -129,7 +129,7 @@ async fn model_lists_accept_vendor_key_headers() {
             "{path}"
         );
     }
-    gateway.send("GET", "/api/v1/providers", &[key], b"").await.refusal(401);
+    gateway.send("GET", "/api/v1/providers", &[key], b"").await.expect_error(401);
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn model_endpoints_include_health() {
     let idle = gateway.get(Caller::Inference, "/models/acme/idle/endpoints", &[]).await.json();
     assert_eq!(idle["data"]["endpoints"], json!([]));
     for path in ["acme/unknown", "acme/%ff", "acme%2Fjudge/x"] {
-        gateway.get(Caller::Inference, &format!("/models/{path}/endpoints"), &[]).await.refusal(404);
+        gateway.get(Caller::Inference, &format!("/models/{path}/endpoints"), &[]).await.expect_error(404);
     }
     let providers = outside(&gateway, &format!("{BASE}/providers")).await.json();
     let provider = |slug: &str, healthy: usize, throttled: usize| {

@@ -17,7 +17,7 @@ async fn readiness_names_unavailable_store() {
     assert_eq!((reply.status, reply.json()), (200, serde_json::json!({"status": "ok"})));
     database.set_healthy(false);
     let reply = gateway.send("GET", "/health/ready", &[], b"").await;
-    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.expect_error(503), "Service temporarily unavailable");
     assert_eq!(reply.json()["error"]["metadata"]["unavailable"], serde_json::json!(["database"]));
     database.set_bridged(true);
     let reply = gateway.send("GET", "/health/ready", &[], b"").await;
@@ -53,7 +53,7 @@ async fn root_names_service_and_unknown_paths_get_hints() {
         ("POST", "/v1/v1/decisions", "Resource not found; check the base URL: this operation is at /v1/decisions"),
         ("GET", "/index.html", "Resource not found"),
     ] {
-        let message = gateway.send(method, path, &[], b"").await.refusal(404);
+        let message = gateway.send(method, path, &[], b"").await.expect_error(404);
         assert!(message.starts_with(expected), "{path}: {message}");
     }
 }

@@ -73,11 +73,11 @@ async fn invalid_ids_are_rejected_with_reason() {
         "cfile_YQ%252e",
     ] {
         let reply = gateway.post(Caller::Inference, &path(CONTAINER, file_id), &[], b"").await;
-        assert!(reply.refusal(400).starts_with("file_id "), "{file_id}");
+        assert!(reply.expect_error(400).starts_with("file_id "), "{file_id}");
     }
     for container in ["%2e%2e", "a%2Fb", "a.b", "%ff", "a%20b"] {
         let reply = gateway.post(Caller::Inference, &path(container, "cfile_YQ"), &[], b"").await;
-        assert!(reply.refusal(400).starts_with("container_id "), "{container}");
+        assert!(reply.expect_error(400).starts_with("container_id "), "{container}");
     }
 }
 
@@ -91,7 +91,10 @@ async fn containers_of_other_workspaces_return_404() {
         (Caller::Inference, "sess_one-r1", &file),
         (Caller::Inference, CONTAINER, "cfile_Yg"),
     ] {
-        assert_eq!(gateway.post(caller, &path(container, file), &[], b"").await.refusal(404), "Resource not found");
+        assert_eq!(
+            gateway.post(caller, &path(container, file), &[], b"").await.expect_error(404),
+            "Resource not found"
+        );
     }
 }
 
@@ -102,13 +105,13 @@ async fn size_limits_are_reported_in_bytes() {
     let gateway = setup.start();
     let promote = async |file: &str| gateway.post(Caller::Inference, &path(CONTAINER, file), &[], b"").await;
     let reply = promote(&over).await;
-    assert_eq!(reply.refusal(413), "Request payload too large");
+    assert_eq!(reply.expect_error(413), "Request payload too large");
     assert_eq!(reply.json()["error"]["metadata"]["file_bytes"], 101);
     assert_eq!(reply.json()["error"]["metadata"]["max_file_bytes"], 100);
     assert_eq!(reply.json()["user_id"], "owner-1");
     assert_eq!(promote(&at).await.status, 200);
     let reply = promote(&small).await;
-    reply.refusal(403);
+    reply.expect_error(403);
     let metadata = &reply.json()["error"]["metadata"];
     assert_eq!(
         (&metadata["quota_bytes"], &metadata["used_bytes"], &metadata["file_bytes"]),
@@ -133,6 +136,6 @@ async fn retry_with_idempotency_key_returns_first_document() {
         (&file, &[("Idempotency-Key", "")]),
     ] {
         let reply = gateway.post(Caller::Inference, &path(CONTAINER, file), headers, b"").await;
-        assert!(reply.refusal(400).contains("Idempotency-Key"));
+        assert!(reply.expect_error(400).contains("Idempotency-Key"));
     }
 }

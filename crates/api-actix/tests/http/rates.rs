@@ -43,10 +43,10 @@ async fn token_estimate_is_corrected_to_actual_usage() {
 async fn rejection_before_routing_takes_no_tokens() {
     let limiter = MemoryRateLimiter::new(u32::MAX);
     let gateway = measured(&limiter, Vec::new()).await.start();
-    gateway.decide("{").await.refusal(400);
+    gateway.decide("{").await.expect_error(400);
     assert!(limiter.corrections().is_empty(), "nothing was taken");
     let unknown = BODY.replace("acme/judge", "acme/gone");
-    gateway.decide(&unknown).await.refusal(404);
+    gateway.decide(&unknown).await.expect_error(404);
     assert_eq!(limiter.corrections(), [(u64::try_from(unknown.len() / 4).unwrap(), 0)]);
 }
 
@@ -58,7 +58,7 @@ async fn token_estimate_stays_when_usage_is_unknown() {
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
     let setup = measured(&limiter, vec![answer(ANSWERS)]).await;
     let gateway = Setup { ledger: Arc::new(ledger), ..setup }.start();
-    gateway.decide(BODY).await.refusal(503);
+    gateway.decide(BODY).await.expect_error(503);
     assert_eq!(limiter.corrections(), [(taken(), taken())]);
 }
 
@@ -69,7 +69,7 @@ async fn token_limit_returns_429_and_does_not_count_request() {
     assert_eq!(gateway.decide(BODY).await.status, 200);
     for _ in 0..5 {
         let reply = gateway.decide(BODY).await;
-        assert_eq!(reply.refusal(429), "Rate limit exceeded");
+        assert_eq!(reply.expect_error(429), "Rate limit exceeded");
         let metadata = &reply.json()["error"]["metadata"];
         assert_eq!((&metadata["scope"], &metadata["unit"]), (&"key".into(), &"tokens".into()));
         assert_eq!(
@@ -84,10 +84,10 @@ async fn token_limit_returns_429_and_does_not_count_request() {
 }
 
 /// A provider that waits until the client disconnects.
-struct Patient(Arc<Notify>);
+struct DisconnectProvider(Arc<Notify>);
 
 #[async_trait]
-impl DecisionProvider for Patient {
+impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.0.notify_one();
         call.caller.disconnected().await;
@@ -99,7 +99,7 @@ impl DecisionProvider for Patient {
 async fn token_estimate_is_corrected_after_disconnect() {
     let (limiter, asked) = (MemoryRateLimiter::new(u32::MAX), Arc::new(Notify::new()));
     let setup = measured(&limiter, Vec::new()).await;
-    let gateway = Setup { provider: Arc::new(Patient(Arc::clone(&asked))), ..setup }.start();
+    let gateway = Setup { provider: Arc::new(DisconnectProvider(Arc::clone(&asked))), ..setup }.start();
     let bearer = Caller::Inference.bearer();
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();

@@ -45,7 +45,7 @@ async fn rotation_returns_new_secret_of_same_key() {
         });
         assert_eq!(answer, json!({"data": expected, "key": new.expose()}));
         assert_eq!((status_of(&gateway, &secret).await, status_of(&gateway, new.expose()).await), (401, 200));
-        assert_eq!(rotate(&gateway, Caller::Management, &hash).await.refusal(404), "Resource not found");
+        assert_eq!(rotate(&gateway, Caller::Management, &hash).await.expect_error(404), "Resource not found");
         (hash, secret) = (new.hash().to_string(), new.expose().to_owned());
     }
     let entry = gateway.store.newest(1).await.unwrap().remove(0);
@@ -58,16 +58,16 @@ async fn rotation_returns_new_secret_of_same_key() {
 async fn rotation_needs_management_key_and_active_key() {
     let gateway = Setup::new().await.start();
     let own = Caller::Inference.hash();
-    let forbidden = rotate(&gateway, Caller::Inference, &own).await.refusal(403);
+    let forbidden = rotate(&gateway, Caller::Inference, &own).await.expect_error(403);
     assert_eq!(forbidden, "Only management keys can perform this operation");
-    rotate(&gateway, Caller::Unknown, &own).await.refusal(401);
+    rotate(&gateway, Caller::Unknown, &own).await.expect_error(401);
     let deleted = Caller::OfOtherWorkspace.id().parse().unwrap();
-    assert!(gateway.store.delete(deleted, &super::gateway::noted()).await.unwrap());
+    assert!(gateway.store.delete(deleted, &super::gateway::audit_draft()).await.unwrap());
     let secret = Caller::Inference.bearer()[7..].to_owned();
     for name in ["nonsense", "%ff", &deleted.to_string(), &Caller::Unknown.hash(), &secret, &own.to_uppercase()] {
         let refused = rotate(&gateway, Caller::Management, name).await;
         assert!(!String::from_utf8_lossy(&refused.body).contains(&secret));
-        assert_eq!(refused.refusal(404), "Resource not found", "{name}");
+        assert_eq!(refused.expect_error(404), "Resource not found", "{name}");
     }
     assert_eq!(status_of(&gateway, &secret).await, 200, "nothing was rotated");
     let disabled = rotate(&gateway, Caller::Management, &Caller::Disabled.id()).await.json();
@@ -80,6 +80,6 @@ async fn management_key_rotates_itself() {
     let gateway = Setup::new().await.start();
     let answer = rotate(&gateway, Caller::Management, &Caller::Management.id()).await.json();
     assert_eq!(answer["data"]["workspace_id"], json!(null));
-    rotate(&gateway, Caller::Management, &Caller::Inference.id()).await.refusal(401);
+    rotate(&gateway, Caller::Management, &Caller::Inference.id()).await.expect_error(401);
     assert_eq!(status_of(&gateway, answer["key"].as_str().unwrap()).await, 200);
 }

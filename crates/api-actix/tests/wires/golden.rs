@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use api_actix::wires::Answered;
-use api_actix::wires::dispatch::{Asked, Entry, read_bytes, write};
+use api_actix::wires::DecisionResponse;
+use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes, write};
 use domain::decision::{
     Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, ProviderInput, QuestionKind, Questions,
 };
@@ -42,13 +42,14 @@ fn told(fixture: &Json) -> String {
             let answers = member(fixture, "answers").unwrap();
             format!("{}\nanswer {}\n", canonical(&asked, &request), body(&asked, &request, &answers))
         }
-        Err(fault) => format!("{:?}: {fault}\n", asked.manner.shape()),
+        Err(fault) => format!("{:?}: {fault}\n", asked.response_format.shape()),
     }
 }
 
-fn canonical(asked: &Asked, request: &DecisionRequest) -> String {
+fn canonical(asked: &ParsedRequest, request: &DecisionRequest) -> String {
     let provider_input = &request.provider_input;
-    let mut text = format!("{:?}\nmodel {} {:?}\n", asked.manner.shape(), request.model, request.fallback_models);
+    let mut text =
+        format!("{:?}\nmodel {} {:?}\n", asked.response_format.shape(), request.model, request.fallback_models);
     writeln!(
         text,
         "state {:?} {}",
@@ -115,7 +116,10 @@ fn unanswered_question_has_error_on_every_wire() {
             let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
             let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);
             let decision = Decision { answers, ..part };
-            write(&asked.manner, &Answered { decision: &decision, questions: &questions, told: None })
+            write(
+                &asked.response_format,
+                &DecisionResponse { decision: &decision, questions: &questions, service_metadata: None },
+            )
         })
         .collect();
     insta::assert_snapshot!("unanswered", told.join("\n"));

@@ -1,6 +1,6 @@
 //! Properties that hold for every body.
 
-use api_actix::wires::BodyFault;
+use api_actix::wires::BodyError;
 use api_actix::wires::dispatch::{Entry, Shape, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -188,11 +188,11 @@ proptest! {
             Ok(asked) => asked,
             Err((found, fault)) => {
                 prop_assert_eq!(found, Some(shape));
-                prop_assert!(matches!(fault, BodyFault::Invalid(_)));
+                prop_assert!(matches!(fault, BodyError::Invalid(_)));
                 return Ok(());
             }
         };
-        prop_assert_eq!(asked.manner.shape(), shape);
+        prop_assert_eq!(asked.response_format.shape(), shape);
         let Ok(checked) = asked.draft.clone().check() else { return Ok(()) };
         let questions = checked.provider_input.questions.typed.as_deref().unwrap();
         let body = body(&asked, &checked, &answers_to(questions, seed));

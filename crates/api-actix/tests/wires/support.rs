@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use api_actix::wires::Answered;
-use api_actix::wires::dispatch::{Asked, write};
+use api_actix::wires::DecisionResponse;
+use api_actix::wires::dispatch::{ParsedRequest, write};
 use domain::decision::{AnswerRules, Answers, Decision, DecisionRequest, Question, QuestionKind};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
@@ -29,10 +29,10 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
 }
 
 /// Returns the response body of the request.
-pub fn body(asked: &Asked, request: &DecisionRequest, answers: &Json) -> String {
+pub fn body(asked: &ParsedRequest, request: &DecisionRequest, answers: &Json) -> String {
     let decision = decision(request, answers);
     let questions = request.provider_input.questions.typed.as_deref().unwrap_or_default();
-    write(&asked.manner, &Answered { decision: &decision, questions, told: None })
+    write(&asked.response_format, &DecisionResponse { decision: &decision, questions, service_metadata: None })
 }
 
 /// Returns an answer to each question, in canonical form; `seed` selects the option or level.

@@ -379,23 +379,23 @@ fn millionths(share: f64) -> u64 {
 struct HttpRecorder(Arc<PrometheusMetrics>);
 
 impl Recorder for HttpRecorder {
-    fn entered(&self) {
+    fn record_start(&self) {
         self.0.edge().entered();
     }
 
-    fn left(&self) {
+    fn record_end(&self) {
         self.0.edge().left();
     }
 
-    fn answered(&self, answer: &Answer) {
+    fn record_answer(&self, answer: &Answer) {
         self.0.edge().answered(answer.route, answer.method, answer.status, answer.took);
     }
 
-    fn rate_limited(&self, limited: &RateLimited) {
+    fn record_rate_limit(&self, limited: &RateLimited) {
         self.0.edge().rate_limited(limited.scope, limited.unit);
     }
 
-    fn rejected(&self, bound: AdmissionBound) {
+    fn record_rejection(&self, bound: AdmissionBound) {
         self.0.edge().rejected(bound.as_str());
     }
 }

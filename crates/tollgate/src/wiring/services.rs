@@ -153,7 +153,7 @@ pub async fn services(
         count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
         meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
         recorder: measures.recorder(),
-        refusals,
+        denied_changes: refusals,
         ids: Arc::clone(&stores.ids),
         clock: clock(),
         workers,

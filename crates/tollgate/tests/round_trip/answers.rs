@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adapters_provider::canonical::{self, Extras};
-use api_actix::wires::Answered;
+use api_actix::wires::DecisionResponse;
 use api_actix::wires::dispatch::write;
 use domain::decision::{
     Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, choice_confidence,
@@ -131,7 +131,10 @@ pub fn answer_round_trip(form: Form, provider_input: &ProviderInput, given: &[Gi
         funnel: Vec::new(),
         findings: Vec::new(),
     };
-    let body = write(&form.manner(), &Answered { decision: &decision, questions: &questions, told: None });
+    let body = write(
+        &form.response_format(),
+        &DecisionResponse { decision: &decision, questions: &questions, service_metadata: None },
+    );
     let read = form.codec().read(&provider_input.questions, body.as_bytes());
     let read = read.map_err(|bad| TestCaseError::fail(format!("{bad}: {body}")))?;
     let usage = read.usage.unwrap();

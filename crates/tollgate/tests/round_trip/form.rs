@@ -6,8 +6,8 @@ use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::SystemOne;
 use adapters_provider::wire::WireCodec;
 use adapters_provider::{ModelLocation, ResponseWrapper};
-use api_actix::wires::dispatch::{Entry, Manner};
-use api_actix::wires::openai::request::MadeUp;
+use api_actix::wires::dispatch::{Entry, ResponseFormat};
+use api_actix::wires::openai::request::GeneratedNames;
 
 /// The formats that exist on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Form {
         }
     }
 
-    pub fn manner(self) -> Manner {
+    pub fn response_format(self) -> ResponseFormat {
         match self {
-            Self::SystemOne => Manner::Contract,
-            Self::OpenAi => Manner::OpenAi(MadeUp::default()),
-            Self::Gemini => Manner::Gemini,
-            Self::Sglang => Manner::Sglang,
+            Self::SystemOne => ResponseFormat::Contract,
+            Self::OpenAi => ResponseFormat::OpenAi(GeneratedNames::default()),
+            Self::Gemini => ResponseFormat::Gemini,
+            Self::Sglang => ResponseFormat::Sglang,
         }
     }
 }

@@ -125,7 +125,7 @@ pub fn request_round_trip(form: Form, provider_input: &ProviderInput) -> Result<
     let body = std::str::from_utf8(&body).unwrap();
     let asked = read_bytes(form.entry(), body.as_bytes())
         .map_err(|(_, fault)| TestCaseError::fail(format!("{fault}: {body}")))?;
-    prop_assert_eq!(asked.manner.shape(), form.manner().shape(), "{}", body);
+    prop_assert_eq!(asked.response_format.shape(), form.response_format().shape(), "{}", body);
     let request = asked.draft.check().map_err(|fault| TestCaseError::fail(format!("{fault}: {body}")))?;
     let expected = normalized(form, provider_input);
     prop_assert_eq!(&request.model, "acme/judge");

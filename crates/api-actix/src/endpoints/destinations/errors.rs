@@ -3,11 +3,11 @@
 use domain::observability::{DestinationError, InvalidDestination};
 
 use crate::http::error::ApiError;
-use crate::wires::Place;
+use crate::wires::ErrorLocation;
 
 impl From<InvalidDestination> for ApiError {
     fn from(invalid: InvalidDestination) -> Self {
-        Self::invalid(invalid.to_string()).place(Place::Member(invalid.path))
+        Self::invalid(invalid.to_string()).location(ErrorLocation::Member(invalid.path))
     }
 }
 

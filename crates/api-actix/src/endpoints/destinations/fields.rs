@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::error::ApiError;
 use crate::http::json_members::{check_names, read_members};
-use crate::wires::Place;
+use crate::wires::ErrorLocation;
 
 /// Returns the fields and the named workspace.
 pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
@@ -93,7 +93,7 @@ fn of<T: DeserializeOwned>(path: &str, what: &str, value: Option<JsonText<'_>>) 
 }
 
 fn invalid(path: &str, fault: &str) -> ApiError {
-    ApiError::invalid(format!("{path} {fault}")).place(Place::Member(path.to_owned()))
+    ApiError::invalid(format!("{path} {fault}")).location(ErrorLocation::Member(path.to_owned()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use domain::api_key::ManagementKey;
 use domain::guardrail::KeyAssignment;
 use serde::Serialize;
 
-use super::page::Part;
+use super::page::PageRange;
 use super::record::time;
 use super::{Page, id};
 use crate::endpoints::assign_keys_to_guardrail::key_hashes;
@@ -46,8 +46,8 @@ impl<'a> AssignmentView<'a> {
 }
 
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let part = Part::of(call.request.query_string())?;
-    let (offset, limit) = (part.offset as u64, part.limit as u64);
+    let range = PageRange::of(call.request.query_string())?;
+    let (offset, limit) = (range.offset as u64, range.limit as u64);
     let page = call.gateway.services.guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::of).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total }))

@@ -5,13 +5,13 @@ use domain::decision::FilteringError;
 use domain::guardrail::{GuardrailError, InvalidGuardrail};
 
 use crate::http::error::ApiError;
-use crate::wires::Place;
+use crate::wires::ErrorLocation;
 
 impl From<InvalidGuardrail> for ApiError {
     fn from(invalid: InvalidGuardrail) -> Self {
         // An error of the record as a whole has no path.
         let message = if invalid.path.is_empty() { invalid.fault.clone() } else { invalid.to_string() };
-        let error = Self::invalid(message).place(Place::Member(invalid.path));
+        let error = Self::invalid(message).location(ErrorLocation::Member(invalid.path));
         if invalid.nearest.is_empty() { error } else { error.metadata("nearest", invalid.nearest) }
     }
 }

@@ -7,7 +7,7 @@ use domain::api_key::ManagementKey;
 use domain::ids::WorkspaceId;
 use serde::Serialize;
 
-use super::page::Part;
+use super::page::PageRange;
 use super::record::GuardrailView;
 use super::{Page, data, draft, id};
 use crate::http::edge::Call;
@@ -21,12 +21,12 @@ struct DeletedView {
 
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let query = call.request.query_string();
-    let part = Part::of(query)?;
+    let range = PageRange::of(query)?;
     let workspace_id = query::value(query, "workspace_id")?;
     let workspace_id: Option<WorkspaceId> = workspace_id
         .map(|text| text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID")))
         .transpose()?;
-    let page = call.gateway.services.guardrails.list.execute(workspace_id, part.offset, part.limit).await?;
+    let page = call.gateway.services.guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::of).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total as u64 }))
 }

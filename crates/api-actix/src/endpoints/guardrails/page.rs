@@ -4,26 +4,26 @@ use crate::http::error::ApiError;
 use crate::http::query;
 
 /// The default number of elements on a page.
-const USUAL: usize = 50;
+const DEFAULT_LIMIT: usize = 50;
 /// The maximum number of elements on a page.
-const MOST: usize = 100;
+const MAX_LIMIT: usize = 100;
 
 /// The requested range of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct PageRange {
     pub(super) offset: usize,
     pub(super) limit: usize,
 }
 
-impl Part {
+impl PageRange {
     /// Reads the parameters `offset` and `limit`.
     pub(super) fn of(query: &str) -> Result<Self, ApiError> {
         let offset = query::count(query, "offset")?.unwrap_or(0);
-        let limit = query::count(query, "limit")?.unwrap_or(USUAL);
-        if (1..=MOST).contains(&limit) {
+        let limit = query::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
+        if (1..=MAX_LIMIT).contains(&limit) {
             Ok(Self { offset, limit })
         } else {
-            Err(ApiError::invalid(format!("limit must be 1 to {MOST}")))
+            Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")))
         }
     }
 }
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn page_limit_is_1_to_100_and_defaults_to_50() {
-        assert_eq!(Part::of("").unwrap(), Part { offset: 0, limit: 50 });
-        assert_eq!(Part::of("limit=100&offset=7").unwrap(), Part { offset: 7, limit: 100 });
+        assert_eq!(PageRange::of("").unwrap(), PageRange { offset: 0, limit: 50 });
+        assert_eq!(PageRange::of("limit=100&offset=7").unwrap(), PageRange { offset: 7, limit: 100 });
         for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {
-            assert_eq!(Part::of(query).unwrap_err().status().as_u16(), 400, "{query}");
+            assert_eq!(PageRange::of(query).unwrap_err().status().as_u16(), 400, "{query}");
         }
     }
 }

@@ -39,12 +39,12 @@ pub struct GuardrailView<'a> {
     content_filters: Option<Vec<FilterView<'a>>>,
     content_filter_builtins: Option<Vec<BuiltinView>>,
     #[serde(flatten)]
-    unruled: Unruled,
+    unruled: UnusedMembers,
 }
 
 /// Members that clients require and that have no effect here.
 #[derive(Serialize, Default)]
-struct Unruled {
+struct UnusedMembers {
     enable_free_model_publication: Option<bool>,
     allow_safety_retention_google: Option<bool>,
     allow_safety_retention_other: Option<bool>,
@@ -112,7 +112,7 @@ impl<'a> GuardrailView<'a> {
             enable_paid_model_training,
             content_filters: some(content_filters, FilterView::of),
             content_filter_builtins: some(content_filter_builtins, |filter| BuiltinView::of(*filter)),
-            unruled: Unruled::default(),
+            unruled: UnusedMembers::default(),
         }
     }
 }

@@ -4,17 +4,17 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use domain::api_key::ManagementKey;
 
-use super::page::Part;
+use super::page::PageRange;
 use super::record::{GuardrailVersionView, GuardrailView};
 use super::{Page, data, id};
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let part = Part::of(call.request.query_string())?;
+    let range = PageRange::of(call.request.query_string())?;
     let versions = call.gateway.services.guardrails.list_versions.execute(&id(call)?).await?;
     let total_count = versions.len() as u64;
-    let data = versions.iter().skip(part.offset).take(part.limit).map(GuardrailVersionView::of).collect();
+    let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::of).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count }))
 }
 

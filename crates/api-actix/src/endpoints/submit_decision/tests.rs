@@ -59,9 +59,12 @@ fn decision() -> Decision {
     }
 }
 
-fn body(told: Option<(&'static str, &Value)>) -> String {
+fn body(service_metadata: Option<(&'static str, &Value)>) -> String {
     let decision = decision();
-    dispatch::write(&Manner::Contract, &Answered { decision: &decision, questions: &[], told })
+    dispatch::write(
+        &ResponseFormat::Contract,
+        &DecisionResponse { decision: &decision, questions: &[], service_metadata },
+    )
 }
 
 #[test]
@@ -86,8 +89,8 @@ fn response_headers_are_ascii() {
 #[test]
 fn response_includes_service_metadata_on_request() {
     let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
-    let told = Told::of(&key, "acme/judge").of_answer(&decision());
-    let body: Value = serde_json::from_str(&body(Some(("service_metadata", &told)))).unwrap();
+    let service_metadata = ResponseMetadata::new(&key, "acme/judge").describe_answer(&decision());
+    let body: Value = serde_json::from_str(&body(Some(("service_metadata", &service_metadata)))).unwrap();
     assert_eq!(body["service_metadata"]["attempt_count"], 2);
     assert_eq!(body["service_metadata"]["attempts"][1]["outcome"], "completed");
     assert_eq!(body["service_metadata"]["routing_funnel"][0]["endpoint_count"], 2);
@@ -104,17 +107,17 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 
 #[test]
 fn filter_failures_map_to_status_and_message() {
-    let told = [
+    let cases = [
         (FilteringError::TaskFailed(TaskError::Panicked), 500, "Internal Server Error"),
         (FilteringError::TaskFailed(TaskError::Stopped), 503, "Service temporarily unavailable"),
         (FilteringError::TimedOut, 524, "Request timed out. Please try again later."),
         (FilteringError::ClientDisconnected, 499, "The caller left before the answer"),
     ];
-    for (why, status, message) in told {
-        let error = refusal(SubmitDecisionError::Filtering(why), 0);
+    for (why, status, message) in cases {
+        let error = api_error(SubmitDecisionError::Filtering(why), 0);
         assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
     }
-    let full = refusal(SubmitDecisionError::Filtering(FilteringError::TaskFailed(TaskError::QueueFull)), 0);
+    let full = api_error(SubmitDecisionError::Filtering(FilteringError::TaskFailed(TaskError::QueueFull)), 0);
     let view = full.view();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
     assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));
@@ -129,7 +132,7 @@ fn full_usage_records_return_429_until_next_day() {
         resets_at: "2026-01-02T00:00:00Z".parse().unwrap(),
         resets_in: Duration::from_hours(2),
     };
-    let error = refusal(SubmitDecisionError::RecordQuotaExceeded(full), 0);
+    let error = api_error(SubmitDecisionError::RecordQuotaExceeded(full), 0);
     let view = error.view();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_hours(2))));
     assert!(view.message.contains("take 1234 of 1000 bytes today"), "{}", view.message);
@@ -163,7 +166,7 @@ fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duratio
     let findings = Vec::new();
     let provider_name = "Acme".into();
     let failed = FailedAttempts { id, kind, provider_name, attempts, retry_after, last, funnel, findings };
-    refusal(SubmitDecisionError::Attempts(Box::new(failed)), 1_000)
+    api_error(SubmitDecisionError::Attempts(Box::new(failed)), 1_000)
 }
 
 #[test]
@@ -234,8 +237,8 @@ fn limit_error_names_limit_usage_and_correction() {
         resets_at: Some("2026-11-22T00:00:00Z".parse().unwrap()),
         ..overspent
     };
-    let told = |overspent| refusal(SubmitDecisionError::LimitExceeded(overspent), 0);
-    let key = told(daily(overspent(BudgetScope::Key, 8, 0)));
+    let error = |overspent| api_error(SubmitDecisionError::LimitExceeded(overspent), 0);
+    let key = error(daily(overspent(BudgetScope::Key, 8, 0)));
     assert_eq!(
         key.view().message,
         "Insufficient credits: of the key's daily limit of 0.000000000008 USD, 0.000000000005 USD are spent and 0 USD \
@@ -248,19 +251,19 @@ fn limit_error_names_limit_usage_and_correction() {
     let amounts = [("limit_usd", 8), ("spent_usd", 5), ("reserved_usd", 0)].map(|(name, n)| (name, Usd::from_pico(n)));
     assert_eq!((view.amounts, view.retry_after), (&amounts[..], None));
 
-    let credit = told(LimitExceeded { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
+    let credit = error(LimitExceeded { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
     assert!(credit.view().message.contains("of the workspace's credit of"));
     assert!(credit.view().message.ends_with("can add more with `tollgate workspace credit`"));
     assert_eq!(credit.view().metadata["resets_at"], Value::Null);
-    let budget = told(overspent(BudgetScope::Workspace, 8, 0));
+    let budget = error(overspent(BudgetScope::Workspace, 8, 0));
     assert!(budget.view().message.contains("of the workspace's budget of"), "{}", budget.view().message);
     assert!(
         budget.view().message.ends_with(". The operator of this gateway can raise it with `tollgate workspace budget`")
     );
-    let guardrail = told(daily(LimitExceeded { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
+    let guardrail = error(daily(LimitExceeded { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
     assert!(guardrail.view().message.contains(&format!("the daily budget of the guardrail {id}")));
     assert_eq!(guardrail.view().metadata["guardrail_id"], id.to_string());
-    let busy = told(overspent(BudgetScope::Key, 10, 2));
+    let busy = error(overspent(BudgetScope::Key, 10, 2));
     assert_eq!(busy.view().retry_after, Some(Duration::from_secs(1)));
     assert!(busy.view().message.ends_with("Try again once requests in flight have ended"));
 }
@@ -269,7 +272,7 @@ fn limit_error_names_limit_usage_and_correction() {
 fn guardrail_error_names_guardrail_and_rule() {
     let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
     let blocked = Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned() };
-    let blocked = refusal(SubmitDecisionError::Blocked(blocked), 0);
+    let blocked = api_error(SubmitDecisionError::Blocked(blocked), 0);
     assert_eq!(
         (blocked.status().as_u16(), blocked.view().message),
         (403, "Request blocked by content filter: [EMAIL]")
@@ -280,13 +283,13 @@ fn guardrail_error_names_guardrail_and_rule() {
     );
     let model = || "acme/judge".parse().unwrap();
     let forbidden = Forbidden { guardrail_id, rule: "allowed_models" };
-    let forbidden = refusal(SubmitDecisionError::Forbidden { model: model(), forbidden, funnel: Vec::new() }, 0);
+    let forbidden = api_error(SubmitDecisionError::Forbidden { model: model(), forbidden, funnel: Vec::new() }, 0);
     assert!(forbidden.view().message.starts_with("acme/judge may not be used with this key"));
     assert_eq!(
         (forbidden.status().as_u16(), Value::Object(forbidden.view().metadata.clone())),
         (403, json!({"guardrail_id": guardrail_id.to_string(), "rule": "allowed_models", "model": "acme/judge"}))
     );
-    let unpriced = refusal(SubmitDecisionError::Unpriced(model()), 0);
+    let unpriced = api_error(SubmitDecisionError::Unpriced(model()), 0);
     assert_eq!(unpriced.status().as_u16(), 403);
     assert!(unpriced.view().message.contains("money.unpriced_models"), "{}", unpriced.view().message);
 }
@@ -297,9 +300,10 @@ fn filter_findings_appear_in_service_metadata() {
     let label = "EMAIL".to_owned();
     let finding = Finding { guardrail_id, label, action: FilterAction::Redact, path: "state".to_owned(), count: 2 };
     let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
-    let told = Told::of(&key, "acme/judge").of_answer(&Decision { findings: vec![finding], ..decision() });
+    let service_metadata =
+        ResponseMetadata::new(&key, "acme/judge").describe_answer(&Decision { findings: vec![finding], ..decision() });
     assert_eq!(
-        told["pipeline"],
+        service_metadata["pipeline"],
         json!([{"type": "guardrail", "guardrail_id": guardrail_id.to_string(), "label": "EMAIL", "action": "redact",
             "path": "state", "count": 2}])
     );
@@ -307,13 +311,14 @@ fn filter_findings_appear_in_service_metadata() {
 
 #[test]
 fn routing_errors_name_correction() {
-    let unknown = refusal(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
+    let unknown = api_error(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
     assert_eq!((unknown.status().as_u16(), unknown.view().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
     let model = || "acme/judge".parse().unwrap();
-    let none = refusal(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
+    let none = api_error(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
     assert_eq!(none.status().as_u16(), 404);
     assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
-    let unwanted = refusal(SubmitDecisionError::ExcludedByPreferences { model: model(), funnel: vec![("only", 0)] }, 0);
+    let unwanted =
+        api_error(SubmitDecisionError::ExcludedByPreferences { model: model(), funnel: vec![("only", 0)] }, 0);
     assert_eq!(
         (unwanted.status().as_u16(), unwanted.view().metadata["routing_funnel"][0]["step"].clone()),
         (404, "only".into())
@@ -323,14 +328,14 @@ fn routing_errors_name_correction() {
     let last_error = AttemptError { kind: error.kind, upstream_status: error.upstream_status };
     let endpoint = ThrottledEndpoint { provider: "typesafe".to_owned(), last_error: Some(last_error) };
     let endpoints = ThrottledEndpoints::new(endpoint, retry_in);
-    let throttled = refusal(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);
+    let throttled = api_error(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);
     assert_eq!((throttled.status().as_u16(), throttled.view().retry_after), (503, Some(retry_in)));
     assert_eq!(throttled.view().metadata["retry_after_seconds"], 2);
     assert_eq!(
         throttled.view().message,
         "no endpoint of acme/judge is available: typesafe throttled, last failed with 401; retry in 2 s"
     );
-    assert_eq!(refusal(SubmitDecisionError::Defect("x"), 0).view().message, "Internal Server Error");
-    assert_eq!(refusal(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
-    assert_eq!(refusal(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");
+    assert_eq!(api_error(SubmitDecisionError::Defect("x"), 0).view().message, "Internal Server Error");
+    assert_eq!(api_error(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
+    assert_eq!(api_error(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");
 }

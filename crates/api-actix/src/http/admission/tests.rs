@@ -12,15 +12,15 @@ use crate::http::recorder::Answer;
 struct Rejections(Mutex<Vec<AdmissionBound>>, AtomicUsize);
 
 impl Recorder for Rejections {
-    fn entered(&self) {
+    fn record_start(&self) {
         self.1.fetch_add(1, Ordering::Relaxed);
     }
-    fn left(&self) {
+    fn record_end(&self) {
         self.1.fetch_sub(1, Ordering::Relaxed);
     }
-    fn answered(&self, _: &Answer) {}
-    fn rate_limited(&self, _: &RateLimited) {}
-    fn rejected(&self, bound: AdmissionBound) {
+    fn record_answer(&self, _: &Answer) {}
+    fn record_rate_limit(&self, _: &RateLimited) {}
+    fn record_rejection(&self, bound: AdmissionBound) {
         self.0.lock().unwrap().push(bound);
     }
 }
@@ -42,14 +42,14 @@ fn admission(all: usize, per_key: usize, per_workspace: usize) -> (Arc<Admission
     (Arc::new(Admission::new(settings, Arc::clone(&recorder) as Arc<dyn Recorder>)), recorder)
 }
 
-fn status(entered: Result<Place, ApiError>) -> u16 {
+fn status(entered: Result<InFlightPermit, ApiError>) -> u16 {
     entered.err().map_or(200, |error| error.status().as_u16())
 }
 
 #[test]
 fn admission_rejects_only_key_above_its_share() {
     let (admission, recorder) = admission(8, 4, 6);
-    let mut places: Vec<Place> = (0..4).map(|_| admission.enter(owner(1, Some(1)), None).unwrap()).collect();
+    let mut permits: Vec<InFlightPermit> = (0..4).map(|_| admission.enter(owner(1, Some(1)), None).unwrap()).collect();
     assert_eq!(admission.counts(), InFlightCounts { largest_key: 4, largest_workspace: 4 });
     assert!(admission.check(owner(1, Some(1))).is_err());
     let error = admission.enter(owner(1, Some(1)), None).err().unwrap();
@@ -58,10 +58,10 @@ fn admission_rejects_only_key_above_its_share() {
     assert!(view.message.contains("this key has 4 requests in flight"), "{}", view.message);
     assert_eq!((&view.metadata["scope"], &view.metadata["limit"]), (&"key".into(), &4.into()));
     // Another key of the workspace gets the rest of the workspace's share.
-    places.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), None).unwrap()));
+    permits.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), None).unwrap()));
     assert_eq!(status(admission.enter(owner(2, Some(1)), None)), 429);
     // A key without a workspace and another workspace get the rest.
-    places.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
+    permits.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
     assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
     assert!(admission.check_all().is_err());
     assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
@@ -71,9 +71,9 @@ fn admission_rejects_only_key_above_its_share() {
 #[test]
 fn permit_is_released_when_last_clone_is_dropped() {
     let (admission, recorder) = admission(1, 1, 1);
-    let place = admission.enter(owner(1, Some(1)), None).unwrap();
-    let clone = place.clone();
-    drop(place);
+    let permit = admission.enter(owner(1, Some(1)), None).unwrap();
+    let clone = permit.clone();
+    drop(permit);
     assert_eq!(status(admission.enter(owner(2, Some(2)), None)), 503);
     drop(clone);
     assert!(admission.check(owner(1, Some(1))).is_ok() && admission.check_all().is_ok());

@@ -15,14 +15,14 @@ use actix_web::dev::{AppConfig, Server, Service, ServiceFactory, fn_factory, fn_
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::TcpStream;
 
-use super::fault::HeadFault;
 use super::gate::Gate;
+use super::head_error::HeadError;
 use super::registry::Connections;
 use super::serve::{Context, serve};
 use super::settings::ConnectionSettings;
 
 /// Builds and logs the response to a request whose head cannot be read.
-pub(crate) type RejectHead = Arc<dyn Fn(HeadFault, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
+pub(crate) type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
 
 /// The length of the accept queue; the system rejects more connections.
 const BACKLOG: i32 = 1_024;

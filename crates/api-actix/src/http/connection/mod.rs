@@ -2,8 +2,8 @@
 
 mod body;
 mod deadline;
-mod fault;
 mod gate;
+mod head_error;
 mod listener;
 mod log_limit;
 mod registry;
@@ -14,8 +14,8 @@ mod slots;
 mod socket;
 mod transport;
 
-pub(crate) use fault::HeadFault;
 pub(crate) use gate::Gate;
+pub(crate) use head_error::HeadError;
 pub(crate) use listener::{Listener, RejectHead};
 pub(crate) use log_limit::LogLimit;
 pub use registry::{ConnectionCounts, Connections};

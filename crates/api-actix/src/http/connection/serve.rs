@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::body::RequestBody;
-use super::fault::HeadFault;
+use super::head_error::HeadError;
 use super::listener::RejectHead;
 use super::registry::{Connections, OpenConnection};
 use super::response;
@@ -75,15 +75,15 @@ where
         let request = Incoming::new(request, peer, &transport);
         let Incoming { head_only, upgrade, .. } = request;
         let Some(mut response) = answer(request.request, &transport, &context.app).await else { return };
-        let ending = ending(&transport, connection, upgrade);
-        if ending != Ending::Client {
+        let close_reason = close_reason(&transport, connection, upgrade);
+        if close_reason != CloseReason::Client {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
         if response::write(&transport, response, head_only).await.is_err() {
             return;
         }
         if !transport.borrow().codec.keep_alive() {
-            return close(&transport, matches!(ending, Ending::Server | Ending::Unread)).await;
+            return close(&transport, matches!(close_reason, CloseReason::Server | CloseReason::Unread)).await;
         }
         transport.borrow_mut().await_next();
         connection.set(State::Idle);
@@ -114,7 +114,7 @@ impl Incoming {
 
 /// The reason to close or keep the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum CloseReason {
     /// The request of the client decides.
     Client,
     /// The server closes: it drains, or the client asked for another protocol.
@@ -125,18 +125,18 @@ enum Ending {
     Unread,
 }
 
-fn ending<IO: AsyncRead + AsyncWrite + Unpin>(
+fn close_reason<IO: AsyncRead + AsyncWrite + Unpin>(
     transport: &RefCell<Transport<IO>>,
     connection: &OpenConnection,
     upgrade: bool,
-) -> Ending {
+) -> CloseReason {
     let Transport { body, codec, read_buf, .. } = &mut *transport.borrow_mut();
     body.skip(codec, read_buf);
     match body.is_complete() {
-        false => Ending::Unread,
-        true if upgrade || connection.is_draining() => Ending::Server,
-        true if connection.is_crowded() => Ending::Crowded,
-        true => Ending::Client,
+        false => CloseReason::Unread,
+        true if upgrade || connection.is_draining() => CloseReason::Server,
+        true if connection.is_crowded() => CloseReason::Crowded,
+        true => CloseReason::Client,
     }
 }
 
@@ -162,14 +162,14 @@ where
 /// Answers a request whose head cannot be read, and closes the connection.
 async fn reject<IO, S>(
     transport: &Rc<RefCell<Transport<IO>>>,
-    fault: HeadFault,
+    fault: HeadError,
     peer: Option<SocketAddr>,
     context: &Context<S>,
 ) where
     IO: Socket,
 {
     let response = (context.reject)(fault, peer);
-    let written = if fault == HeadFault::Http2 {
+    let written = if fault == HeadError::Http2 {
         response::write_bytes(transport, HTTP_1_1_REQUIRED).await
     } else {
         // The codec keeps state of the previous request, which must not affect this response.

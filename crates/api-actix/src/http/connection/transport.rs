@@ -17,7 +17,7 @@ use tokio_util::io::poll_read_buf;
 
 use super::body::BodyProgress;
 use super::deadline::Deadline;
-use super::fault::HeadFault;
+use super::head_error::HeadError;
 use super::registry::{IdleAction, OpenConnection};
 use super::settings::ConnectionSettings;
 use super::slots::State;
@@ -46,14 +46,14 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2";
 #[derive(Debug)]
 pub(super) enum Head {
     Request(Request),
-    Fault(HeadFault),
+    Fault(HeadError),
     /// The client closed the connection, or it was idle for too long.
     Closed,
 }
 
 /// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Filled {
+pub(super) enum ReadOutcome {
     Bytes(usize),
     /// The client closed its side, or the connection broke.
     End,
@@ -132,20 +132,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         connection.set(State::ReadingHead);
     }
 
-    fn timed_out(&self) -> HeadFault {
-        HeadFault::TimedOut(u64::try_from(self.settings.header_timeout.as_millis()).unwrap_or(u64::MAX))
+    fn timed_out(&self) -> HeadError {
+        HeadError::TimedOut(u64::try_from(self.settings.header_timeout.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Parses the next head if it is complete. An incomplete head is parsed at its first piece, whenever it has
     /// doubled, and at its end. So invalid bytes are found early and the work stays linear.
-    fn decode_head(&mut self) -> Result<Option<Request>, HeadFault> {
+    fn decode_head(&mut self) -> Result<Option<Request>, HeadError> {
         self.skip_blank_lines()?;
         let len = self.read_buf.len();
         if len == 0 || HTTP2_PREFACE.starts_with(&self.read_buf) {
             return Ok(None);
         }
         if self.read_buf.starts_with(HTTP2_PREFACE) {
-            return Err(HeadFault::Http2);
+            return Err(HeadError::Http2);
         }
         if len < 2 * self.head.parsed && len < MAX_HEAD && !self.has_end() {
             return Ok(None);
@@ -154,18 +154,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         match self.codec.decode(&mut self.read_buf)? {
             Some(Message::Item(request)) => {
                 if len - self.read_buf.len() > MAX_HEAD {
-                    return Err(HeadFault::TooLarge);
+                    return Err(HeadError::TooLarge);
                 }
                 self.begin_body(&request);
                 Ok(Some(request))
             }
-            Some(Message::Chunk(_)) => Err(HeadFault::Malformed("a body where a head was expected")),
-            None if len >= MAX_HEAD => Err(HeadFault::TooLarge),
+            Some(Message::Chunk(_)) => Err(HeadError::Malformed("a body where a head was expected")),
+            None if len >= MAX_HEAD => Err(HeadError::TooLarge),
             None => Ok(None),
         }
     }
 
-    fn skip_blank_lines(&mut self) -> Result<(), HeadFault> {
+    fn skip_blank_lines(&mut self) -> Result<(), HeadError> {
         loop {
             let blank = match &self.read_buf[..] {
                 [b'\r', b'\n', ..] => 2,
@@ -175,7 +175,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
             self.read_buf.advance(blank);
             self.head.blank += blank;
             if self.head.blank > MAX_BLANK {
-                return Err(HeadFault::Malformed("too many empty lines before it"));
+                return Err(HeadError::Malformed("too many empty lines before it"));
             }
         }
     }
@@ -241,16 +241,16 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         if self.ended { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<Filled> {
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<ReadOutcome> {
         if self.read_buf.capacity() - self.read_buf.len() < MIN_ROOM {
             self.read_buf.reserve(room);
         }
         let read = ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read_buf));
         Poll::Ready(if let Ok(read @ 1..) = read {
-            Filled::Bytes(read)
+            ReadOutcome::Bytes(read)
         } else {
             self.ended = true;
-            Filled::End
+            ReadOutcome::End
         })
     }
 
@@ -292,8 +292,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
                 return Poll::Ready(());
             }
             match self.poll_fill(cx, READ_SIZE) {
-                Poll::Ready(Filled::Bytes(read)) => *left = left.saturating_sub(read as u64),
-                Poll::Ready(Filled::End) => return Poll::Ready(()),
+                Poll::Ready(ReadOutcome::Bytes(read)) => *left = left.saturating_sub(read as u64),
+                Poll::Ready(ReadOutcome::End) => return Poll::Ready(()),
                 Poll::Pending => return self.deadline.poll_until(cx, until),
             }
         }
@@ -314,7 +314,7 @@ impl<IO: Socket> Transport<IO> {
                 self.begin_head(connection);
             }
             if let Poll::Ready(filled) = self.poll_fill(cx, READ_SIZE) {
-                if filled != Filled::End && !self.head.begun {
+                if filled != ReadOutcome::End && !self.head.begun {
                     self.begin_head(connection);
                 }
                 continue;

@@ -18,10 +18,10 @@ fn each_error_kind_has_status_and_message() {
         (ErrorKind::ProviderOverloaded, 529, "Provider returned error"),
     ];
     for (kind, status, message) in table {
-        let error = ApiError::of(kind);
+        let error = ApiError::from_kind(kind);
         assert_eq!((error.status().as_u16(), error.view().message), (status, message));
     }
-    let credits = ApiError::of(ErrorKind::InsufficientCredits);
+    let credits = ApiError::from_kind(ErrorKind::InsufficientCredits);
     assert_eq!(credits.status().as_u16(), 402);
     assert!(credits.view().message.starts_with("Insufficient credits") && credits.view().message.contains("add more"));
 }

@@ -1,27 +1,27 @@
 //! Gemini errors.
 
-use crate::wires::Refusal;
+use crate::wires::ErrorResponse;
 use crate::wires::object::{Object, array};
 
 /// Writes the body of an error.
-pub fn write(refusal: &Refusal<'_>) -> String {
-    let status = status_name(refusal.status);
-    let mut details = vec![info(status, refusal)];
-    if let Some(path) = refusal.member() {
-        let violation = Object::new().text("field", path).text("description", refusal.fault()).end();
+pub fn write(error_response: &ErrorResponse<'_>) -> String {
+    let status = status_name(error_response.status);
+    let mut details = vec![info(status, error_response)];
+    if let Some(path) = error_response.member() {
+        let violation = Object::new().text("field", path).text("description", error_response.fault()).end();
         details.push(detail("BadRequest").json("fieldViolations", &array([violation])).end());
     }
-    if let Some(wait) = refusal.retry_after {
+    if let Some(wait) = error_response.retry_after {
         details.push(detail("RetryInfo").text("retryDelay", &format!("{}s", wait.as_secs_f64())).end());
     }
     let error = Object::new()
-        .count("code", refusal.status.into())
-        .text("message", refusal.message)
+        .count("code", error_response.status.into())
+        .text("message", error_response.message)
         .text("status", status)
         .json("details", &array(details));
     let body = Object::new().json("error", &error.end());
-    match refusal.told {
-        Some((name, told)) => body.json(name, &told.to_string()),
+    match error_response.service_metadata {
+        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,
     }
     .end()
@@ -32,8 +32,8 @@ fn detail(name: &str) -> Object {
 }
 
 /// Writes the metadata; its values are strings by definition of this format.
-fn info(reason: &str, refusal: &Refusal<'_>) -> String {
-    let members = refusal.metadata_members();
+fn info(reason: &str, error_response: &ErrorResponse<'_>) -> String {
+    let members = error_response.metadata_members();
     let metadata = members.iter().fold(Object::new(), |object, (name, json)| {
         if json.starts_with('"') { object.json(name, json) } else { object.text(name, json) }
     });

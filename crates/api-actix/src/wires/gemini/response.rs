@@ -3,8 +3,10 @@
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
-use crate::wires::Answered;
-use crate::wires::answered::{by_level, by_option, complement, confidence, riders, unanswered};
+use crate::wires::DecisionResponse;
+use crate::wires::decision_response::{
+    append_provider_members, by_level, by_option, complement, confidence, unanswered,
+};
 use crate::wires::object::{Object, string};
 
 /// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
@@ -12,26 +14,26 @@ use crate::wires::object::{Object, string};
 ///
 /// `confidence` of choices and scores is the service's own, not the largest probability. A `noul` has no confidence,
 /// but the client packages require one: they get the probability of the likelier side.
-pub fn write(answered: &Answered<'_>) -> String {
-    let decision = answered.decision;
+pub fn write(response: &DecisionResponse<'_>) -> String {
+    let decision = response.decision;
     let usage = Object::new()
         .count("total_input_tokens", decision.input_tokens)
         .count("total_output_tokens", decision.output_tokens)
-        .count("total_tokens", answered.total_tokens())
+        .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string())
         .end();
-    let refused = answered.pairs().all(|(_, answer)| answer.value == AnswerValue::Refusal);
+    let refused = response.pairs().all(|(_, answer)| answer.value == AnswerValue::Refusal);
     let body = if refused {
         let feedback = Object::new().text("block_reason", "other");
         let feedback = feedback.text("block_reason_message", "the model refused every question");
         Object::new().json("answers", "{}").json("prompt_feedback", &feedback.end())
     } else {
-        let answers = answered
+        let answers = response
             .pairs()
             .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
         Object::new().json("answers", &answers.end())
     };
-    answered.end(body.text("model", decision.model.as_str()).json("usage", &usage))
+    response.end(body.text("model", decision.model.as_str()).json("usage", &usage))
 }
 
 fn one(question: &Question, answer: &Answer) -> String {
@@ -63,7 +65,7 @@ fn one(question: &Question, answer: &Answer) -> String {
             return answer.json.text().to_owned();
         }
     };
-    riders(object, answer)
+    append_provider_members(object, answer)
 }
 
 /// Maps each level number, as a string, to its description.

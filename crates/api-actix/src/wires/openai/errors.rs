@@ -1,32 +1,32 @@
 //! OpenAI errors.
 
-use crate::wires::Refusal;
+use crate::wires::ErrorResponse;
 use crate::wires::object::{Object, string};
 
 /// Writes the body of an error.
-pub fn write(refusal: &Refusal<'_>) -> String {
-    let (kind, code) = words(refusal);
+pub fn write(error_response: &ErrorResponse<'_>) -> String {
+    let (kind, code) = words(error_response);
     let error = Object::new()
-        .text("message", refusal.message)
+        .text("message", error_response.message)
         .text("type", kind)
-        .json("param", &refusal.member().map_or("null".to_owned(), string))
+        .json("param", &error_response.member().map_or("null".to_owned(), string))
         .text("code", code)
-        .json("metadata", &refusal.metadata_json());
+        .json("metadata", &error_response.metadata_json());
     let body = Object::new().json("error", &error.end());
-    match refusal.told {
-        Some((name, told)) => body.json(name, &told.to_string()),
+    match error_response.service_metadata {
+        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,
     }
     .end()
 }
 
 /// Returns `type` and `code`.
-fn words(refusal: &Refusal<'_>) -> (&'static str, &'static str) {
-    match refusal.status {
+fn words(error_response: &ErrorResponse<'_>) -> (&'static str, &'static str) {
+    match error_response.status {
         401 => ("invalid_request_error", "invalid_api_key"),
         402 => ("insufficient_quota", "insufficient_quota"),
         403 => ("permission_error", "permission_denied"),
-        404 if refusal.member() == Some("model") => ("invalid_request_error", "model_not_found"),
+        404 if error_response.member() == Some("model") => ("invalid_request_error", "model_not_found"),
         404 => ("invalid_request_error", "not_found"),
         405 => ("invalid_request_error", "method_not_allowed"),
         413 => ("invalid_request_error", "request_too_large"),

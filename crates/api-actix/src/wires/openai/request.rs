@@ -16,9 +16,9 @@ const MAX_IDENTIFIER_CHARS: usize = 128;
 
 /// The names generated for unnamed questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MadeUp(HashSet<String>);
+pub struct GeneratedNames(HashSet<String>);
 
-impl MadeUp {
+impl GeneratedNames {
     /// Returns true if the name was generated, so the client does not know it.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
@@ -32,13 +32,13 @@ impl MadeUp {
 ///
 /// # Errors
 /// The first violation, with its path in the wire's own body.
-pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, MadeUp), InvalidDecision> {
+pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, GeneratedNames), InvalidDecision> {
     let mut draft = body.draft();
     let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
     draft.user = draft.user.or(identifier);
     let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
     let mut read = input::read(&input)?;
-    let (typed, made_up, has_media) = questions(body.questions.map(Json::from))?;
+    let (typed, generated_names, has_media) = questions(body.questions.map(Json::from))?;
     if has_media {
         read = input::as_items(&input);
     }
@@ -49,7 +49,7 @@ pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, MadeUp), InvalidDecision>
         media_in_state: read.has_media,
         ..draft
     };
-    Ok((draft, MadeUp(made_up)))
+    Ok((draft, GeneratedNames(generated_names)))
 }
 
 fn checked_identifier(json: &Json) -> Result<Json, InvalidDecision> {
@@ -77,12 +77,12 @@ fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool
         }
         read.push((fields, name));
     }
-    let mut made_up = HashSet::new();
+    let mut generated_names = HashSet::new();
     let mut has_media = false;
     let questions = read.iter().enumerate().map(|(index, (fields, name))| {
         let name = name.clone().unwrap_or_else(|| {
-            let name = unused(&format!("question_{index}"), &names);
-            made_up.insert(name.clone());
+            let name = unused_name(&format!("question_{index}"), &names);
+            generated_names.insert(name.clone());
             name
         });
         let (question, is_media) = question(fields, &name)?;
@@ -90,11 +90,11 @@ fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool
         Ok(question)
     });
     let questions = questions.collect::<Result<_, InvalidDecision>>()?;
-    Ok((questions, made_up, has_media))
+    Ok((questions, generated_names, has_media))
 }
 
 /// Returns the name, or a similar one that is not taken.
-fn unused(name: &str, taken: &HashSet<String>) -> String {
+fn unused_name(name: &str, taken: &HashSet<String>) -> String {
     let mut name = name.to_owned();
     while taken.contains(&name) {
         name.push('_');
@@ -158,7 +158,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         read.push((boolean, value.as_string(), choice.text_json("description")?));
     }
     let options = read.into_iter().map(|(boolean, text, meaning)| {
-        let name = text.or_else(|| boolean.map(|boolean| of_boolean(boolean, &names)));
+        let name = text.or_else(|| boolean.map(|boolean| boolean_name(boolean, &names)));
         ChoiceOption { name: name.unwrap_or_default(), boolean, meaning }
     });
     Ok(options.collect())
@@ -166,9 +166,9 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
 
 /// Returns the canonical name of a boolean. If a string has that name, the replacement still describes the value to a
 /// model.
-fn of_boolean(boolean: bool, taken: &HashSet<String>) -> String {
+fn boolean_name(boolean: bool, taken: &HashSet<String>) -> String {
     let name = boolean.to_string();
-    if taken.contains(&name) { unused(&format!("{name} (boolean)"), taken) } else { name }
+    if taken.contains(&name) { unused_name(&format!("{name} (boolean)"), taken) } else { name }
 }
 
 /// Reads the levels: each is a label, or an object with a label and a description.

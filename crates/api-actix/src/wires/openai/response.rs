@@ -3,30 +3,31 @@
 use domain::decision::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
-use super::request::MadeUp;
-use crate::wires::Answered;
-use crate::wires::answered::{confidence, riders, unanswered};
+use super::request::GeneratedNames;
+use crate::wires::DecisionResponse;
+use crate::wires::decision_response::{append_provider_members, confidence, unanswered};
 use crate::wires::object::{Object, array, string};
 
 /// Writes the body: an array in question order. Generated names are written as null.
 ///
 /// `confidence` is the service's own; without one it is computed from the distribution. A distribution that the
 /// provider did not return is left out.
-pub fn write(answered: &Answered<'_>, made_up: &MadeUp) -> String {
-    let decision = answered.decision;
-    let answers = answered.pairs().map(|(question, answer)| one(question, answer, made_up.contains(&question.name)));
+pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) -> String {
+    let decision = response.decision;
+    let answers =
+        response.pairs().map(|(question, answer)| one(question, answer, generated_names.contains(&question.name)));
     let usage = Object::new()
         .count("input_tokens", decision.input_tokens)
         .json("input_tokens_details", r#"{"cached_tokens":0,"cache_write_tokens":0}"#)
         .count("output_tokens", decision.output_tokens)
         .json("output_tokens_details", r#"{"reasoning_tokens":0}"#)
-        .count("total_tokens", answered.total_tokens())
+        .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
     let body = Object::new()
         .text("model", decision.model.as_str())
         .json("answers", &array(answers))
         .json("usage", &usage.end());
-    answered.end(body)
+    response.end(body)
 }
 
 fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
@@ -55,7 +56,7 @@ fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
             return answer.json.text().to_owned();
         }
     };
-    riders(object, answer)
+    append_provider_members(object, answer)
 }
 
 /// Writes the value of an option, as a boolean if it was sent as one.

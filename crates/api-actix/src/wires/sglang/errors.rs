@@ -1,19 +1,19 @@
 //! Errors of SGLang's own Decisions wire: flat.
 
-use crate::wires::Refusal;
+use crate::wires::ErrorResponse;
 use crate::wires::object::Object;
 
 /// Writes the body of an error.
-pub fn write(refusal: &Refusal<'_>) -> String {
+pub fn write(error_response: &ErrorResponse<'_>) -> String {
     let body = Object::new()
         .text("object", "error")
-        .text("message", refusal.message)
-        .text("type", kind(refusal.status))
+        .text("message", error_response.message)
+        .text("type", kind(error_response.status))
         .json("param", "null")
-        .count("code", refusal.status.into())
-        .json("metadata", &refusal.metadata_json());
-    match refusal.told {
-        Some((name, told)) => body.json(name, &told.to_string()),
+        .count("code", error_response.status.into())
+        .json("metadata", &error_response.metadata_json());
+    match error_response.service_metadata {
+        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,
     }
     .end()

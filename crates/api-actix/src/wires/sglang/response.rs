@@ -3,21 +3,21 @@
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
-use crate::wires::Answered;
-use crate::wires::answered::{by_level, by_option, complement, riders, unanswered};
+use crate::wires::DecisionResponse;
+use crate::wires::decision_response::{append_provider_members, by_level, by_option, complement, unanswered};
 use crate::wires::object::{Object, string};
 
 /// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider
 /// returned one.
-pub fn write(answered: &Answered<'_>) -> String {
-    let decision = answered.decision;
-    let answers = answered
+pub fn write(response: &DecisionResponse<'_>) -> String {
+    let decision = response.decision;
+    let answers = response
         .pairs()
         .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
     let usage = Object::new()
         .count("prompt_tokens", decision.input_tokens)
         .count("completion_tokens", decision.output_tokens)
-        .count("total_tokens", answered.total_tokens())
+        .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
     let body = Object::new()
         .text("object", "decisions")
@@ -25,7 +25,7 @@ pub fn write(answered: &Answered<'_>) -> String {
         .count("prompt_format_version", 1)
         .json("answers", &answers.end())
         .json("usage", &usage.end());
-    answered.end(body)
+    response.end(body)
 }
 
 fn one(question: &Question, answer: &Answer) -> String {
@@ -51,7 +51,7 @@ fn one(question: &Question, answer: &Answer) -> String {
         }
     };
     let mass = label_mass(answer);
-    riders(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
+    append_provider_members(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
 }
 
 /// Returns the provider's `label_mass`, from the answer or its details. Other wires may use the name differently, so
@@ -62,11 +62,11 @@ fn label_mass(answer: &Answer) -> Option<Json> {
     };
     let is_mass = |json: &Json| {
         let number = (json.kind() == JsonKind::Number).then(|| json.text().parse::<f64>().ok()).flatten();
-        number.is_some_and(|mass| (0.0..=MOST_MASS).contains(&mass))
+        number.is_some_and(|mass| (0.0..=MAX_LABEL_MASS).contains(&mass))
     };
     let beside = member(&answer.json, "label_mass").filter(is_mass);
     beside.or_else(|| member(&member(&answer.json, "metadata")?, "label_mass").filter(is_mass))
 }
 
 /// The maximum sum of probabilities, with a tolerance for floating-point error.
-const MOST_MASS: f64 = 1.0 + 1e-3;
+const MAX_LABEL_MASS: f64 = 1.0 + 1e-3;

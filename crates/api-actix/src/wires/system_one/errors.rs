@@ -2,42 +2,42 @@
 
 use crate::wires::object::{Object, array, string};
 use crate::wires::path::{Segment, segments};
-use crate::wires::{Place, Refusal};
+use crate::wires::{ErrorLocation, ErrorResponse};
 
 /// Writes the body of an error. Request errors become a list of locations, others a type and a message.
-pub fn write(refusal: &Refusal<'_>) -> String {
-    let detail = match refusal.place {
-        Some(place) if matches!(refusal.status, 400 | 422) => array([validation(refusal, place)]),
-        _ => Object::of_type(name_of(refusal.status)).text("message", refusal.message).end(),
+pub fn write(error_response: &ErrorResponse<'_>) -> String {
+    let detail = match error_response.location {
+        Some(location) if matches!(error_response.status, 400 | 422) => array([validation(error_response, location)]),
+        _ => Object::of_type(name_of(error_response.status)).text("message", error_response.message).end(),
     };
     let error = Object::new()
-        .count("code", refusal.status.into())
-        .text("message", refusal.message)
-        .json("metadata", &refusal.metadata_json());
+        .count("code", error_response.status.into())
+        .text("message", error_response.message)
+        .json("metadata", &error_response.metadata_json());
     let body = Object::new().json("detail", &detail).json("error", &error.end());
-    let user = refusal.user_id.map(string);
+    let user = error_response.user_id.map(string);
     let body = body.maybe("user_id", user.as_deref());
-    match refusal.told {
-        Some((name, told)) => body.json(name, &told.to_string()),
+    match error_response.service_metadata {
+        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,
     }
     .end()
 }
 
 /// Writes one request error without quoting the caller's value.
-fn validation(refusal: &Refusal<'_>, place: &Place) -> String {
-    let loc = match place {
-        Place::Body => vec![string("body")],
-        Place::Header(name) => vec![string("header"), string(name)],
-        Place::Member(path) => std::iter::once(string("body"))
+fn validation(error_response: &ErrorResponse<'_>, location: &ErrorLocation) -> String {
+    let loc = match location {
+        ErrorLocation::Body => vec![string("body")],
+        ErrorLocation::Header(name) => vec![string("header"), string(name)],
+        ErrorLocation::Member(path) => std::iter::once(string("body"))
             .chain(segments(path).into_iter().map(|segment| match segment {
                 Segment::Member(name) => string(name),
                 Segment::Element(index) => index.to_string(),
             }))
             .collect(),
     };
-    let kind = if refusal.fault() == "is required" { "missing" } else { "value_error" };
-    Object::new().json("loc", &array(loc)).text("msg", refusal.fault()).text("type", kind).end()
+    let kind = if error_response.fault() == "is required" { "missing" } else { "value_error" };
+    Object::new().json("loc", &array(loc)).text("msg", error_response.fault()).text("type", kind).end()
 }
 
 /// Returns the machine-readable error type.

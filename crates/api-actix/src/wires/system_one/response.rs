@@ -3,32 +3,32 @@
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
-use crate::wires::Answered;
-use crate::wires::answered::confidence;
+use crate::wires::DecisionResponse;
+use crate::wires::decision_response::confidence;
 use crate::wires::object::Object;
 
 /// Writes the contract's body: answers byte for byte, the cost as a plain decimal.
-pub fn write(answered: &Answered<'_>) -> String {
-    with(answered, answered.decision.answers.json().text())
+pub fn write(response: &DecisionResponse<'_>) -> String {
+    with(response, response.decision.answers.json().text())
 }
 
 /// Writes the same body with the members that client packages require: the legend, and the confidence computed from the
 /// distribution. Both are added only if the provider left them out. Null members are removed, because the packages
 /// cannot decode them.
-pub fn write_complete(answered: &Answered<'_>) -> String {
+pub fn write_complete(response: &DecisionResponse<'_>) -> String {
     let completed: Vec<Option<String>> =
-        answered.pairs().map(|(question, answer)| complete(question, answer)).collect();
+        response.pairs().map(|(question, answer)| complete(question, answer)).collect();
     if completed.iter().all(Option::is_none) {
-        return write(answered);
+        return write(response);
     }
-    let answers = answered.pairs().zip(&completed).fold(Object::new(), |object, ((_, answer), completed)| {
+    let answers = response.pairs().zip(&completed).fold(Object::new(), |object, ((_, answer), completed)| {
         object.json(&answer.name, completed.as_deref().unwrap_or(answer.json.text()))
     });
-    with(answered, &answers.end())
+    with(response, &answers.end())
 }
 
-fn with(answered: &Answered<'_>, answers: &str) -> String {
-    let decision = answered.decision;
+fn with(response: &DecisionResponse<'_>, answers: &str) -> String {
+    let decision = response.decision;
     let usage = Object::with_capacity(96)
         .count("input_tokens", decision.input_tokens)
         .count("output_tokens", decision.output_tokens)
@@ -38,7 +38,7 @@ fn with(answered: &Answered<'_>, answers: &str) -> String {
         .json("answers", answers)
         .text("model", decision.model.as_str())
         .json("usage", &usage);
-    answered.end(body)
+    response.end(body)
 }
 
 /// Returns the answer with its missing members; `None` if it is complete.

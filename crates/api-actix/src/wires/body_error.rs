@@ -4,7 +4,7 @@ use domain::decision::InvalidDecision;
 
 /// The reason why a body is not a valid request. Messages quote nothing from the body except member names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BodyFault {
+pub enum BodyError {
     /// The body is not UTF-8.
     #[error("The body is not UTF-8")]
     NotText,
@@ -27,7 +27,7 @@ pub enum BodyFault {
     NotAnObject,
     /// A duplicate member, which is ambiguous.
     #[error("{0} stands in the body more than once")]
-    Twice(&'static str),
+    Duplicate(&'static str),
     /// The body matches none of the known wires.
     #[error(
         "The body is of no form that is known here. Expected one of: state and questions, an object of noul, choice \
@@ -41,7 +41,7 @@ pub enum BodyFault {
     Invalid(#[from] InvalidDecision),
 }
 
-impl From<&serde_json::Error> for BodyFault {
+impl From<&serde_json::Error> for BodyError {
     /// Keeps the position of the error and drops the quoted content.
     fn from(error: &serde_json::Error) -> Self {
         Self::NotJson { line: error.line(), column: error.column() }

@@ -10,7 +10,7 @@ use super::object::Object;
 
 /// The location of an error in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ErrorLocation {
     /// The body as a whole.
     Body,
     /// A path in the body, such as `questions.tone.criteria`.
@@ -21,13 +21,13 @@ pub enum Place {
 
 /// The content of an error response, from which each wire writes its body.
 #[derive(Debug, Clone)]
-pub struct Refusal<'a> {
+pub struct ErrorResponse<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The public message.
     pub message: &'a str,
     /// The location of the error, if it lies in the request.
-    pub place: Option<&'a Place>,
+    pub location: Option<&'a ErrorLocation>,
     /// Machine-readable details.
     pub metadata: &'a Map<String, Value>,
     /// The USD amounts of the metadata, written without a float.
@@ -35,16 +35,16 @@ pub struct Refusal<'a> {
     /// The owner of the caller's workspace, if set.
     pub user_id: Option<&'a str>,
     /// The name and value of the service metadata member, if the client asked for it.
-    pub told: Option<(&'static str, &'a Value)>,
+    pub service_metadata: Option<(&'static str, &'a Value)>,
     /// The delay before a retry.
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal<'_> {
+impl ErrorResponse<'_> {
     /// Returns the message without its leading path, for formats with a separate path member.
     pub(super) fn fault(&self) -> &str {
-        match self.place {
-            Some(Place::Member(path)) => self
+        match self.location {
+            Some(ErrorLocation::Member(path)) => self
                 .message
                 .strip_prefix(path.as_str())
                 .and_then(|rest| rest.strip_prefix(": "))
@@ -55,8 +55,8 @@ impl Refusal<'_> {
 
     /// Returns the path of the error in the body, if it has one.
     pub(super) fn member(&self) -> Option<&str> {
-        match self.place {
-            Some(Place::Member(path)) => Some(path),
+        match self.location {
+            Some(ErrorLocation::Member(path)) => Some(path),
             _ => None,
         }
     }

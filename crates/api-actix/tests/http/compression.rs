@@ -66,12 +66,12 @@ async fn decompression_bombs_return_413() {
     for (encoding, packed) in [("gzip", gzip(&huge)), ("zstd", zstd(&huge))] {
         assert!(packed.len() < 1 << 20, "{encoding}");
         let reply = post(&gateway, "/api/alpha/decisions", encoding, &packed).await;
-        assert_eq!(reply.refusal(413), "Request payload too large", "{encoding}");
+        assert_eq!(reply.expect_error(413), "Request payload too large", "{encoding}");
     }
     // The limit itself is accepted, and one byte more is rejected.
     for (bytes, status) in [(1 << 20, 400), ((1 << 20) + 1, 413)] {
         let reply = post(&gateway, "/api/alpha/decisions", "zstd", &zstd(&vec![b' '; bytes])).await;
-        reply.refusal(status);
+        reply.expect_error(status);
     }
     // A window of 128 MiB for a body of two bytes.
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
@@ -80,7 +80,7 @@ async fn decompression_bombs_return_413() {
     encoder.write_all(b"{}").unwrap();
     encoder.flush().unwrap();
     let reply = post(&gateway, "/api/alpha/decisions", "zstd", &encoder.finish().unwrap()).await;
-    assert!(reply.refusal(400).starts_with("The body is sent as zstd and "));
+    assert!(reply.expect_error(400).starts_with("The body is sent as zstd and "));
 }
 
 #[tokio::test]
@@ -88,16 +88,16 @@ async fn malformed_or_unknown_encodings_are_rejected() {
     let gateway = Setup::new().await.start();
     for (encoding, packed) in [("gzip", gzip(BODY.as_bytes())), ("zstd", zstd(BODY.as_bytes()))] {
         let cut = post(&gateway, "/api/alpha/decisions", encoding, &packed[..packed.len() / 2]).await;
-        assert_eq!(cut.refusal(400), format!("The body is sent as {encoding} and is cut short"));
+        assert_eq!(cut.expect_error(400), format!("The body is sent as {encoding} and is cut short"));
         let mut corrupt = packed.clone();
         corrupt[0] ^= 0xff;
         let corrupt = post(&gateway, "/api/alpha/decisions", encoding, &corrupt).await;
-        assert_eq!(corrupt.refusal(400), format!("The body is sent as {encoding} and cannot be unpacked"));
-        assert!(post(&gateway, "/api/alpha/decisions", encoding, b"").await.refusal(400).contains("empty"));
+        assert_eq!(corrupt.expect_error(400), format!("The body is sent as {encoding} and cannot be unpacked"));
+        assert!(post(&gateway, "/api/alpha/decisions", encoding, b"").await.expect_error(400).contains("empty"));
     }
     for encoding in ["br", "deflate", "gzip, zstd", "compress"] {
         let reply = post(&gateway, &format!("{BASE}/api/alpha/decisions"), encoding, BODY.as_bytes()).await;
-        reply.refusal(415);
+        reply.expect_error(415);
         assert_eq!(reply.header("accept-encoding"), Some("zstd, gzip"));
     }
 }

@@ -10,17 +10,17 @@ use super::routes::{Operation, Target};
 
 /// Records a denied management change. Server errors are not recorded.
 pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
-    let Some(refusals) = &call.gateway.services.refusals else { return };
+    let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
     let status = error.view().status;
-    let Some(method) = method_of_change(call.request.method()) else { return };
+    let Some(method) = change_method(call.request.method()) else { return };
     if status.is_client_error() && call.route.target.is_managed() {
         let route = format!("{method} {}", call.route.pattern);
-        refusals.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
+        denied_changes.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
     }
 }
 
 /// Returns the name of a method that changes data. Unknown methods are text of the caller and are not recorded.
-fn method_of_change(method: &Method) -> Option<&'static str> {
+fn change_method(method: &Method) -> Option<&'static str> {
     match *method {
         Method::GET | Method::HEAD | Method::OPTIONS => None,
         Method::POST => Some("POST"),

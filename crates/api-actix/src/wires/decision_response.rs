@@ -8,16 +8,16 @@ use super::object::{Object, number};
 
 /// The content of a successful response, from which each wire writes its body.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered<'a> {
+pub struct DecisionResponse<'a> {
     /// The decision.
     pub decision: &'a Decision,
     /// The questions in request order, with the names, options and levels of the client.
     pub questions: &'a [Question],
     /// The name and value of the service metadata member, if the client asked for it.
-    pub told: Option<(&'static str, &'a Value)>,
+    pub service_metadata: Option<(&'static str, &'a Value)>,
 }
 
-impl<'a> Answered<'a> {
+impl<'a> DecisionResponse<'a> {
     /// Pairs each question with its answer.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a Question, &'a Answer)> + use<'a> {
         self.questions.iter().zip(self.decision.answers.typed().unwrap_or_default())
@@ -31,8 +31,8 @@ impl<'a> Answered<'a> {
     /// Completes a body with the answer id and the service metadata.
     pub(super) fn end(&self, body: Object) -> String {
         let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
-        let told = self.told.map(|(name, value)| (name, value.to_string()));
-        match &told {
+        let service_metadata = self.service_metadata.map(|(name, value)| (name, value.to_string()));
+        match &service_metadata {
             Some((name, value)) => body.json(name, value),
             None => body,
         }
@@ -41,10 +41,10 @@ impl<'a> Answered<'a> {
 }
 
 /// Appends the members that every wire passes through unchanged: the provider's own confidence and details.
-pub(super) fn riders(object: Object, answer: &Answer) -> String {
+pub(super) fn append_provider_members(object: Object, answer: &Answer) -> String {
     let members = answer.json.members().unwrap_or_default();
-    let riding = members.iter().filter(|(name, _)| matches!(name.as_str(), "native_confidence" | "metadata"));
-    riding.fold(object, |object, (name, json)| object.json(name, json.text())).end()
+    let passed_through = members.iter().filter(|(name, _)| matches!(name.as_str(), "native_confidence" | "metadata"));
+    passed_through.fold(object, |object, (name, json)| object.json(name, json.text())).end()
 }
 
 /// Writes the error of an unanswered question in a partial response.

@@ -98,7 +98,7 @@ async fn post(gateway: &Gateway, client: Client, headers: &[(&str, &str)], body:
 /// Checks the status, the format and the ids of an error, and returns its message.
 #[track_caller]
 fn refused(reply: &Reply, client: Client, status: u16) -> String {
-    let message = reply.refusal_in_any_form(status);
+    let message = reply.expect_error_in_any_format(status);
     (client.check)(reply);
     assert_eq!(reply.header("x-request-id"), reply.header("x-typesafe-request-id"));
     let asks_again = reply.header("retry-after").is_some();

@@ -16,23 +16,23 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument, Span};
 
-use super::admission::Place;
+use super::admission::InFlightPermit;
 use super::error::ApiError;
 
 /// A timer that fires later than this indicates a paused process.
-const PAUSED: Duration = Duration::from_millis(250);
+const PAUSE_THRESHOLD: Duration = Duration::from_millis(250);
 /// The extra time for work whose deadline passed during a pause.
-const AFTER_PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_GRACE: Duration = Duration::from_millis(500);
 
 /// The error message of work that exceeds its deadline.
-const LATE: &str = "The gateway's database did not answer in time. A call to a provider that was made for this request \
-                    is charged all the same; see Retry-After before you repeat it";
+const DEADLINE_MESSAGE: &str = "The gateway's database did not answer in time. A call to a provider that was made \
+                                for this request is charged all the same; see Retry-After before you repeat it";
 
 /// Work that may outlive its client connection.
 pub(crate) type Work<T> = BoxFuture<'static, Result<T, ApiError>>;
 
 /// Boxes a future without an intermediate copy. A future that holds a whole request has many kilobytes.
-pub(crate) fn in_place<T, F>(make: impl FnOnce() -> F) -> Work<T>
+pub(crate) fn box_in_place<T, F>(make: impl FnOnce() -> F) -> Work<T>
 where
     F: Future<Output = Result<T, ApiError>> + Send + 'static,
 {
@@ -43,63 +43,63 @@ where
 /// Continues work after its client disconnects. The runtime outlives every connection, and the shutdown waits for the
 /// tracker.
 #[derive(Debug, Clone)]
-pub(crate) struct Afterlife {
+pub(crate) struct DetachOnDisconnect {
     tasks: TaskTracker,
     runtime: Handle,
 }
 
-impl Afterlife {
+impl DetachOnDisconnect {
     pub(crate) fn new(tasks: TaskTracker, runtime: Handle) -> Self {
         Self { tasks, runtime }
     }
 
     /// Runs `work` inline, without a task, while the client stays connected. On a disconnect the server drops the
-    /// handler. Then `left` is cancelled, and `work` continues to its end in a tracked task within `span`. `place` is
-    /// held until that end.
+    /// handler. Then `disconnected` is cancelled, and `work` continues to its end in a tracked task within `span`.
+    /// `permit` is held until that end.
     ///
     /// Logs a failure of detached work, because the edge no longer can.
-    pub(crate) fn outlive<'a, T: Send + 'static>(
+    pub(crate) fn run_detachable<'a, T: Send + 'static>(
         &'a self,
         work: Work<T>,
-        left: CancellationToken,
-        place: Option<Place>,
+        disconnected: CancellationToken,
+        permit: Option<InFlightPermit>,
         span: &'a Span,
-    ) -> Outlive<'a, T> {
+    ) -> DetachableWork<'a, T> {
         // The tracker counts the work from now on, not only once it is detached.
-        Outlive { work: Some(work), left, place, span, afterlife: self, _counted: self.tasks.token() }
+        DetachableWork { work: Some(work), disconnected, permit, span, detach: self, _counted: self.tasks.token() }
     }
 }
 
-/// The future of [`Afterlife::outlive`].
-pub(crate) struct Outlive<'a, T: Send + 'static> {
+/// The future of [`DetachOnDisconnect::run_detachable`].
+pub(crate) struct DetachableWork<'a, T: Send + 'static> {
     work: Option<Work<T>>,
-    left: CancellationToken,
-    place: Option<Place>,
+    disconnected: CancellationToken,
+    permit: Option<InFlightPermit>,
     span: &'a Span,
-    afterlife: &'a Afterlife,
+    detach: &'a DetachOnDisconnect,
     _counted: TaskTrackerToken,
 }
 
-impl<T: Send + 'static> Outlive<'_, T> {
+impl<T: Send + 'static> DetachableWork<'_, T> {
     /// Waits for the work, or returns 503 after `limit`. The work then continues as after a disconnect.
-    pub(crate) async fn within(self, limit: Duration) -> Result<T, ApiError> {
+    pub(crate) async fn with_deadline(self, limit: Duration) -> Result<T, ApiError> {
         let deadline = Instant::now() + limit;
         let mut work = pin!(self);
         if let Ok(end) = timeout_at(deadline, work.as_mut()).await {
             return end;
         }
         // A process that was paused first reads the data that arrived during the pause.
-        if deadline.elapsed() > PAUSED
-            && let Ok(end) = timeout(AFTER_PAUSE, work.as_mut()).await
+        if deadline.elapsed() > PAUSE_THRESHOLD
+            && let Ok(end) = timeout(PAUSE_GRACE, work.as_mut()).await
         {
             return end;
         }
         let cause = "limits.request_timeout_ms passed while the store was waited for; the work goes on";
-        Err(ApiError::of(ErrorKind::Unavailable).message(LATE).caused_by(cause))
+        Err(ApiError::from_kind(ErrorKind::Unavailable).message(DEADLINE_MESSAGE).caused_by(cause))
     }
 }
 
-impl<T: Send + 'static> Future for Outlive<'_, T> {
+impl<T: Send + 'static> Future for DetachableWork<'_, T> {
     type Output = Result<T, ApiError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -113,20 +113,21 @@ impl<T: Send + 'static> Future for Outlive<'_, T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Outlive<'_, T> {
+impl<T: Send + 'static> Drop for DetachableWork<'_, T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
-        self.left.cancel();
-        let place = self.place.take();
-        let to_the_end = AssertUnwindSafe(work).catch_unwind().map(|end| {
-            drop(place);
-            let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("work whose caller had left panicked"));
+        self.disconnected.cancel();
+        let permit = self.permit.take();
+        let detached = AssertUnwindSafe(work).catch_unwind().map(|end| {
+            drop(permit);
+            let panicked =
+                |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("work whose caller had left panicked"));
             if let Err(error) = end.unwrap_or_else(panicked) {
                 error.log();
             }
         });
         // The task handle is not needed: the tracker owns the task.
-        drop(self.afterlife.tasks.spawn_on(to_the_end.instrument(self.span.clone()), &self.afterlife.runtime));
+        drop(self.detach.tasks.spawn_on(detached.instrument(self.span.clone()), &self.detach.runtime));
     }
 }
 
@@ -138,56 +139,59 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::sync::Notify;
 
-    fn afterlife() -> Afterlife {
-        Afterlife::new(TaskTracker::new(), Handle::current())
+    fn detach() -> DetachOnDisconnect {
+        DetachOnDisconnect::new(TaskTracker::new(), Handle::current())
     }
 
-    async fn all_done(afterlife: &Afterlife) {
-        afterlife.tasks.close();
-        tokio::time::timeout(Duration::from_secs(10), afterlife.tasks.wait()).await.unwrap();
+    async fn all_done(detach: &DetachOnDisconnect) {
+        detach.tasks.close();
+        tokio::time::timeout(Duration::from_secs(10), detach.tasks.wait()).await.unwrap();
     }
 
     #[tokio::test]
     async fn awaited_work_spawns_no_task() {
-        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let (detach, disconnected) = (detach(), CancellationToken::new());
         assert_eq!(
-            afterlife.outlive(in_place(|| async { Ok(7) }), left.clone(), None, &Span::none()).await.unwrap(),
+            detach
+                .run_detachable(box_in_place(|| async { Ok(7) }), disconnected.clone(), None, &Span::none())
+                .await
+                .unwrap(),
             7
         );
-        assert!(!left.is_cancelled() && afterlife.tasks.is_empty());
+        assert!(!disconnected.is_cancelled() && detach.tasks.is_empty());
     }
 
     #[tokio::test]
     async fn work_continues_after_disconnect_with_cancelled_token() {
-        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let (detach, disconnected) = (detach(), CancellationToken::new());
         let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let work = {
-            let (go_on, done, left) = (Arc::clone(&go_on), Arc::clone(&done), left.clone());
-            in_place(|| async move {
-                left.cancelled().await;
+            let (go_on, done, disconnected) = (Arc::clone(&go_on), Arc::clone(&done), disconnected.clone());
+            box_in_place(|| async move {
+                disconnected.cancelled().await;
                 go_on.notified().await;
                 done.store(true, Ordering::SeqCst);
                 Ok(())
             })
         };
         let nowhere = Span::none();
-        let mut outlive = afterlife.outlive(work, left.clone(), None, &nowhere);
-        assert!(futures_util::poll!(&mut outlive).is_pending());
-        assert_eq!(afterlife.tasks.len(), 1);
-        drop(outlive);
-        assert!(left.is_cancelled() && !done.load(Ordering::SeqCst));
+        let mut running = detach.run_detachable(work, disconnected.clone(), None, &nowhere);
+        assert!(futures_util::poll!(&mut running).is_pending());
+        assert_eq!(detach.tasks.len(), 1);
+        drop(running);
+        assert!(disconnected.is_cancelled() && !done.load(Ordering::SeqCst));
         go_on.notify_one();
-        all_done(&afterlife).await;
+        all_done(&detach).await;
         assert!(done.load(Ordering::SeqCst));
     }
 
     #[tokio::test(start_paused = true)]
     async fn with_deadline_returns_503_and_work_continues_when_limit_passes() {
-        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let (detach, disconnected) = (detach(), CancellationToken::new());
         let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let work = {
             let (go_on, done) = (Arc::clone(&go_on), Arc::clone(&done));
-            in_place(|| async move {
+            box_in_place(|| async move {
                 go_on.notified().await;
                 done.store(true, Ordering::SeqCst);
                 Ok(())
@@ -196,23 +200,27 @@ mod tests {
         let limit = Duration::from_secs(3);
         let began = Instant::now();
         let nowhere = Span::none();
-        let error = afterlife.outlive(work, left.clone(), None, &nowhere).within(limit).await.unwrap_err();
+        let error =
+            detach.run_detachable(work, disconnected.clone(), None, &nowhere).with_deadline(limit).await.unwrap_err();
         assert_eq!((error.status(), began.elapsed().as_secs()), (StatusCode::SERVICE_UNAVAILABLE, 3));
-        assert!(left.is_cancelled() && !done.load(Ordering::SeqCst));
+        assert!(disconnected.is_cancelled() && !done.load(Ordering::SeqCst));
         go_on.notify_one();
-        all_done(&afterlife).await;
+        all_done(&detach).await;
         assert!(done.load(Ordering::SeqCst));
-        let prompt = afterlife.outlive(in_place(|| async { Ok(7) }), left, None, &nowhere).within(limit).await;
+        let prompt = detach
+            .run_detachable(box_in_place(|| async { Ok(7) }), disconnected, None, &nowhere)
+            .with_deadline(limit)
+            .await;
         assert_eq!(prompt.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn panicked_work_is_not_resumed() {
-        let (afterlife, left) = (afterlife(), CancellationToken::new());
-        let (work, nowhere) = (in_place::<(), _>(|| async { panic!("broken") }), Span::none());
-        let outlive = afterlife.outlive(work, left.clone(), None, &nowhere);
-        assert!(AssertUnwindSafe(outlive).catch_unwind().await.is_err());
-        assert!(!left.is_cancelled());
-        all_done(&afterlife).await;
+        let (detach, disconnected) = (detach(), CancellationToken::new());
+        let (work, nowhere) = (box_in_place::<(), _>(|| async { panic!("broken") }), Span::none());
+        let running = detach.run_detachable(work, disconnected.clone(), None, &nowhere);
+        assert!(AssertUnwindSafe(running).catch_unwind().await.is_err());
+        assert!(!disconnected.is_cancelled());
+        all_done(&detach).await;
     }
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// The reason why a request head cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum HeadFault {
+pub(crate) enum HeadError {
     /// The head is not HTTP/1.0 or HTTP/1.1, or its framing is ambiguous.
     #[error("The request head is malformed: {0}")]
     Malformed(&'static str),
@@ -21,7 +21,7 @@ pub(crate) enum HeadFault {
     Http2,
 }
 
-impl HeadFault {
+impl HeadError {
     /// Returns the status of the error response.
     pub(crate) fn status(self) -> StatusCode {
         match self {
@@ -33,7 +33,7 @@ impl HeadFault {
     }
 }
 
-impl From<ParseError> for HeadFault {
+impl From<ParseError> for HeadError {
     fn from(error: ParseError) -> Self {
         Self::Malformed(match error {
             ParseError::TooLarge => return Self::TooLarge,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use api_actix::wires::{Place, Refusal, gemini, openai, sglang, system_one};
+use api_actix::wires::{ErrorLocation, ErrorResponse, gemini, openai, sglang, system_one};
 use domain::money::Usd;
 use serde_json::{Map, Value, json};
 
@@ -15,61 +15,70 @@ fn metadata(extra: &Value) -> Map<String, Value> {
 
 #[test]
 fn errors_match_snapshots() {
-    let member = Place::Member("questions[0].choices[\"a b\"].value".to_owned());
-    let model = Place::Member("model".to_owned());
+    let member = ErrorLocation::Member("questions[0].choices[\"a b\"].value".to_owned());
+    let model = ErrorLocation::Member("model".to_owned());
     let plain = metadata(&json!({}));
     let attempts = metadata(&json!({"provider_name": "Acme", "attempts": [{"provider": "acme"}], "n": 7}));
-    let told = json!({"route": "/v1/systemone"});
-    let base = Refusal {
+    let service_metadata = json!({"route": "/v1/systemone"});
+    let base = ErrorResponse {
         status: 400,
         message: "The body is not UTF-8",
-        place: Some(&Place::Body),
+        location: Some(&ErrorLocation::Body),
         metadata: &plain,
         amounts: &[],
         user_id: None,
-        told: None,
+        service_metadata: None,
         retry_after: None,
     };
     let cases = [
         ("a body that is none", base.clone()),
         (
             "a member at fault",
-            Refusal {
+            ErrorResponse {
                 message: "questions[0].choices[\"a b\"].value: is required",
-                place: Some(&member),
+                location: Some(&member),
                 status: 422,
                 ..base.clone()
             },
         ),
         (
             "a header at fault",
-            Refusal { message: "x-session-id is odd", place: Some(&Place::Header("x-session-id")), ..base.clone() },
+            ErrorResponse {
+                message: "x-session-id is odd",
+                location: Some(&ErrorLocation::Header("x-session-id")),
+                ..base.clone()
+            },
         ),
-        ("no key", Refusal { status: 401, message: "Invalid API key", place: None, ..base.clone() }),
+        ("no key", ErrorResponse { status: 401, message: "Invalid API key", location: None, ..base.clone() }),
         (
             "no such model",
-            Refusal { status: 404, message: "There is no model of that name", place: Some(&model), ..base.clone() },
+            ErrorResponse {
+                status: 404,
+                message: "There is no model of that name",
+                location: Some(&model),
+                ..base.clone()
+            },
         ),
         (
             "a limit",
-            Refusal {
+            ErrorResponse {
                 status: 402,
                 message: "Insufficient credits",
-                place: None,
+                location: None,
                 amounts: &[("limit_usd", Usd::from_pico(9_007_199_254_740_993)), ("reserved_usd", Usd::ZERO)],
                 ..base.clone()
             },
         ),
         (
             "all overloaded",
-            Refusal {
+            ErrorResponse {
                 status: 529,
                 message: "Provider \"returned\" error",
-                place: None,
+                location: None,
                 metadata: &attempts,
                 amounts: &[],
                 user_id: Some("owner-1"),
-                told: Some(("service_metadata", &told)),
+                service_metadata: Some(("service_metadata", &service_metadata)),
                 retry_after: Some(Duration::from_millis(2_500)),
             },
         ),
@@ -94,14 +103,14 @@ fn errors_match_snapshots() {
 fn every_status_has_message_on_every_wire() {
     let plain = metadata(&json!({}));
     let words = |status: u16| {
-        let refusal = Refusal {
+        let refusal = ErrorResponse {
             status,
             message: "m",
-            place: None,
+            location: None,
             metadata: &plain,
             amounts: &[],
             user_id: None,
-            told: None,
+            service_metadata: None,
             retry_after: None,
         };
         let bodies = [

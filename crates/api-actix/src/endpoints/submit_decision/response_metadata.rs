@@ -4,22 +4,22 @@ use domain::api_key::InferenceKey;
 use domain::decision::Decision;
 use serde_json::{Value, json};
 
-use super::refused::{attempt_view, funnel_view, pipeline_view};
+use super::errors::{attempt_view, funnel_view, pipeline_view};
 use crate::http::error::ApiError;
 
 /// The service metadata of a Decisions request, sent on request.
-pub(super) struct Told {
+pub(super) struct ResponseMetadata {
     guardrail: Value,
     routing: Value,
 }
 
-impl Told {
-    pub(super) fn of(key: &InferenceKey, model: &str) -> Self {
+impl ResponseMetadata {
+    pub(super) fn new(key: &InferenceKey, model: &str) -> Self {
         let guardrail = key.guardrail_id().map_or(Value::Null, |id| json!({"id": id.to_string()}));
         Self { guardrail, routing: json!({"requested_model": model}) }
     }
 
-    pub(super) fn of_answer(mut self, decision: &Decision) -> Value {
+    pub(super) fn describe_answer(mut self, decision: &Decision) -> Value {
         self.routing["model"] = Value::from(decision.model.as_str());
         self.routing["provider"] = Value::from(decision.provider.as_str());
         json!({
@@ -32,7 +32,7 @@ impl Told {
             "usage_source": decision.usage_source.as_str(),
         })
     }
-    pub(super) fn of_refusal(self, error: ApiError) -> ApiError {
+    pub(super) fn add_to_error(self, error: ApiError) -> ApiError {
         error.service_metadata("guardrail", self.guardrail).service_metadata("routing", self.routing)
     }
 }

@@ -111,15 +111,15 @@ async fn contract_paths_accept_one_wire_and_one_header() {
         let reply = ask(&gateway, path, r#"{"model":"acme/judge","questions":["Refund?","Upset?"]}"#).await;
         assert!(String::from_utf8_lossy(&reply.body).starts_with(&format!(r#"{{"answers":{ANSWERS},"model":"#)));
         assert_eq!(reply.header("x-tollgate-questions"), Some("opaque"));
-        let message = ask(&gateway, path, OPENAI).await.refusal(400);
+        let message = ask(&gateway, path, OPENAI).await.expect_error(400);
         assert!(message.ends_with("POST /v1/decisions takes an array of questions"), "{message}");
         let bearer = Caller::Inference.bearer();
         let key = bearer.strip_prefix("Bearer ").unwrap();
-        post(&gateway, path, &[("x-api-key", key)], SYSTEM_ONE).await.refusal(401);
+        post(&gateway, path, &[("x-api-key", key)], SYSTEM_ONE).await.expect_error(401);
         // A key in another header is not read.
         let both = [("Authorization", bearer.as_str()), ("x-api-key", "other")];
         let reply = post(&gateway, path, &both, "{}").await;
-        assert_eq!(reply.refusal(400), "model: is required");
+        assert_eq!(reply.expect_error(400), "model: is required");
         assert_eq!(reply.header("x-typesafe-request-id"), None);
     }
 }
@@ -135,7 +135,7 @@ async fn vendor_headers_authenticate() {
             assert_eq!(post(&gateway, path, &[(name, key)], body).await.status, 200, "{path} {name}");
             for wrong in [[(name, key), ("Authorization", "Bearer other")], [(name, key), (name, "other")]] {
                 let reply = post(&gateway, path, &wrong, body).await;
-                assert_eq!(reply.refusal_in_any_form(401), "Invalid API key");
+                assert_eq!(reply.expect_error_in_any_format(401), "Invalid API key");
                 assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
             }
         }
@@ -211,7 +211,10 @@ async fn shared_member_errors_use_wire_format() {
         ("/v1beta/decisions", GEMINI, 400),
         ("/v1/decisions", SGLANG, 400),
     ] {
-        assert_eq!(ask(&gateway, path, &with(body)).await.refusal_in_any_form(status), "trace: must be an object");
+        assert_eq!(
+            ask(&gateway, path, &with(body)).await.expect_error_in_any_format(status),
+            "trace: must be an object"
+        );
     }
     let headers = [("Authorization", &*Caller::Inference.bearer()), ("x-session-id", "a"), ("x-session-id", "b")];
     let reply = post(&gateway, "/v1/systemone", &headers, SYSTEM_ONE).await;

@@ -14,13 +14,13 @@ use domain::usage::AttemptRecord;
 use serde_json::{Value, json};
 
 use crate::http::error::{ApiError, whole_seconds};
-use crate::wires::Place;
+use crate::wires::ErrorLocation;
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
 /// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds.
-pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
-    let plain = ApiError::of(error.kind());
+pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
+    let plain = ApiError::from_kind(error.kind());
     match error {
         SubmitDecisionError::Blocked(ref blocked) => plain
             .message(error.to_string())
@@ -34,10 +34,10 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .metadata("model", model.as_str())
             .service_metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::Unpriced(ref model) => plain.metadata("model", model.as_str()).message(error.to_string()),
-        SubmitDecisionError::LimitExceeded(overspent) => beyond_a_limit(plain, &overspent),
+        SubmitDecisionError::LimitExceeded(exceeded) => limit_exceeded(plain, &exceeded),
         SubmitDecisionError::UnknownModel { nearest } => {
-            let place = Place::Member("model".to_owned());
-            plain.message("There is no model of that name").metadata("nearest", nearest).place(place)
+            let location = ErrorLocation::Member("model".to_owned());
+            plain.message("There is no model of that name").metadata("nearest", nearest).location(location)
         }
         SubmitDecisionError::NotADecisionModel(_) | SubmitDecisionError::VariablePrice(_) => {
             plain.message(error.to_string())
@@ -70,35 +70,35 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
 }
 
 /// Adds the exceeded limit, its current usage and the correction.
-fn beyond_a_limit(plain: ApiError, overspent: &LimitExceeded) -> ApiError {
-    let resets_at = overspent.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+fn limit_exceeded(plain: ApiError, exceeded: &LimitExceeded) -> ApiError {
+    let resets_at = exceeded.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
     let mut error = plain
-        .message(insufficient(overspent))
-        .metadata("scope", overspent.scope.as_str())
-        .amount("limit_usd", overspent.limit)
-        .amount("spent_usd", overspent.spent)
-        .amount("reserved_usd", overspent.reserved)
+        .message(limit_message(exceeded))
+        .metadata("scope", exceeded.scope.as_str())
+        .amount("limit_usd", exceeded.limit)
+        .amount("spent_usd", exceeded.spent)
+        .amount("reserved_usd", exceeded.reserved)
         .metadata("resets_at", resets_at);
-    if let Some(id) = overspent.guardrail_id {
+    if let Some(id) = exceeded.guardrail_id {
         error = error.metadata("guardrail_id", id.to_string());
     }
     // Most of the funds held by other requests will be released soon.
-    if overspent.waits_for_others() { error.retry_after(Duration::from_secs(1)) } else { error }
+    if exceeded.waits_for_others() { error.retry_after(Duration::from_secs(1)) } else { error }
 }
 
-fn insufficient(overspent: &LimitExceeded) -> String {
-    let LimitExceeded { limit, spent, reserved, wanted, .. } = overspent;
-    let period = overspent.reset.map_or(String::new(), |reset| format!("{} ", reset.as_str()));
-    let whose = match (overspent.scope, overspent.guardrail_id) {
-        _ if overspent.is_credit => "the workspace's credit".to_owned(),
+fn limit_message(exceeded: &LimitExceeded) -> String {
+    let LimitExceeded { limit, spent, reserved, wanted, .. } = exceeded;
+    let period = exceeded.reset.map_or(String::new(), |reset| format!("{} ", reset.as_str()));
+    let whose = match (exceeded.scope, exceeded.guardrail_id) {
+        _ if exceeded.is_credit => "the workspace's credit".to_owned(),
         (BudgetScope::Workspace, _) => format!("the workspace's {period}budget"),
         (BudgetScope::Key, _) => format!("the key's {period}limit"),
         (BudgetScope::Guardrail, Some(id)) => format!("the {period}budget of the guardrail {id}"),
         (BudgetScope::Guardrail, None) => format!("the {period}budget of a guardrail"),
     };
-    let helps = match (overspent.scope, overspent.resets_at) {
-        _ if overspent.waits_for_others() => "Try again once requests in flight have ended".to_owned(),
-        _ if overspent.is_credit => {
+    let helps = match (exceeded.scope, exceeded.resets_at) {
+        _ if exceeded.waits_for_others() => "Try again once requests in flight have ended".to_owned(),
+        _ if exceeded.is_credit => {
             "The operator of this gateway can add more with `tollgate workspace credit`".to_owned()
         }
         (scope, resets_at) => {
