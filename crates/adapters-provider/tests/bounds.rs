@@ -120,7 +120,7 @@ fn outbound_bytes_is_zero_for_unsupported_input() {
     for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.supports_opaque_questions()) {
         let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
         assert_eq!((measured.bound, measured.sent), (0, 0), "{wire:?}");
-        assert_eq!(measured.ended.unwrap_err().kind, AttemptFailureKind::Refused);
+        assert_eq!(measured.ended.unwrap_err().kind, AttemptFailureKind::RejectedByProvider);
     }
 }
 

@@ -221,7 +221,7 @@ async fn unsupported_input_is_not_sent() {
     let asked = support::provider_input(r#"{"model":"m","questions":"private?"}"#);
     for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
         let failure = decide(wire, settings_of(wire, &upstream), Arc::clone(&asked)).await.unwrap_err();
-        assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
+        assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::RejectedByProvider, 0));
         assert_eq!(failure.detail, "the provider was not asked: its wire takes no questions of this form");
     }
     assert_eq!(upstream.seen(), 0);
@@ -318,7 +318,7 @@ const DELAY: &str =
 #[case(Wire::OpenAiDecisions, error("429 Slow", QUOTA), AttemptFailureKind::Overloaded, Some(3_600_000))]
 #[case(Wire::OpenAiDecisions, error("429 Slow", RATE), AttemptFailureKind::Overloaded, None)]
 #[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::HttpError, None)]
-#[case(Wire::GeminiDecisions, error("400 No", KEY), AttemptFailureKind::Unauthorised, None)]
+#[case(Wire::GeminiDecisions, error("400 No", KEY), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case(Wire::GeminiDecisions, error("429 Slow", DELAY), AttemptFailureKind::Overloaded, Some(1_500))]
 #[case(Wire::SystemOne, error("429 Slow", NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
 #[case(

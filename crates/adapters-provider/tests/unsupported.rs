@@ -229,6 +229,6 @@ fn write_rejects_media_in_another_form(#[case] wire: &str, #[case] taken: [bool;
 #[test]
 fn unsupported_input_is_failure_without_sent_bytes() {
     let failure = AttemptFailure::from(UnsupportedByWire::Options(26));
-    assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
+    assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::RejectedByProvider, 0));
     assert_eq!(failure.detail, "the provider was not asked: its wire takes 2 to 26 options");
 }

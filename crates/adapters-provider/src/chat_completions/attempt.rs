@@ -132,7 +132,7 @@ impl Attempt<'_> {
         let reading = logprobs::read(tokens, &labels);
         let least = f64::from(self.settings().min_label_probability_milli) / 1000.0;
         if reading.mass + EPSILON < least {
-            let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unusable_answer(NOT_ANSWERING) };
+            let failure = AttemptFailure { kind: AttemptFailureKind::NoUsableAnswer, ..unusable_answer(NOT_ANSWERING) };
             // A reasoning model that cannot be switched off never begins with a label.
             let thinks = reply.reasoned || opens_tag(tokens);
             let unknown = self.reports_logprobs().is_none();

@@ -71,7 +71,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
         403 | 501 => objection(body).filter(|objection| *objection == Objection::Logprobs)?,
         _ => return None,
     };
-    Some(ErrorMeaning { kind: AttemptFailureKind::Refused, retry_after: None, detail: objection.detail() })
+    Some(ErrorMeaning { kind: AttemptFailureKind::RejectedByProvider, retry_after: None, detail: objection.detail() })
 }
 
 /// Reads an error in a response with status 200: `{"error": {"code": 503, ..}}`.

@@ -157,7 +157,7 @@ mod tests {
     async fn decide_rejects_boxes_and_attachments() {
         let boxed = r#"{"a":{"type":"noul","instructions":"?"},"b":{"type":"box","instructions":"?"}}"#;
         let failure = call("decider", boxed, "\"s\"").await.unwrap_err();
-        assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
+        assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::RejectedByProvider, 0));
         assert_eq!(failure.detail, "the provider was not asked: its wire has no box questions");
     }
 

@@ -46,6 +46,6 @@ pub enum UnsupportedByWire {
 
 impl From<UnsupportedByWire> for AttemptFailure {
     fn from(unsupported: UnsupportedByWire) -> Self {
-        Self::new(AttemptFailureKind::Refused, format!("the provider was not asked: {unsupported}"))
+        Self::new(AttemptFailureKind::RejectedByProvider, format!("the provider was not asked: {unsupported}"))
     }
 }

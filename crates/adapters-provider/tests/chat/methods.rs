@@ -155,7 +155,7 @@ async fn logprobs_fails_below_min_label_probability() {
     .await;
     let provider_input = choice_of(2);
     let failure = server.decide(&provider_input, by(ChatMethod::Logprobs)).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::NotAnswered);
+    assert_eq!(failure.kind, AttemptFailureKind::NoUsableAnswer);
     assert_eq!(failure.detail, "the model was not answering the question");
     assert_eq!(failure.usage.unwrap().input_tokens, 100);
     let enough = ChatSettings { min_label_probability_milli: 350, ..by(ChatMethod::Logprobs) };
@@ -243,14 +243,14 @@ async fn auto_does_not_remember_unrelated_error() {
     .await;
     let provider_input = support::provider_input(QUESTIONS);
     let failure = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Refused);
+    assert_eq!(failure.kind, AttemptFailureKind::RejectedByProvider);
     assert_eq!(server.requests().len(), 2);
     let answer = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer_to(&answer, "queue")["metadata"]["method"], "logprobs");
 }
 
 #[rstest]
-#[case::objecting(400, error("logprobs: no"), AttemptFailureKind::Refused)]
+#[case::objecting(400, error("logprobs: no"), AttemptFailureKind::RejectedByProvider)]
 #[case::silent(200, saying("A"), AttemptFailureKind::InvalidResponse)]
 #[tokio::test]
 async fn logprobs_method_does_not_fall_back(
@@ -305,7 +305,7 @@ async fn label_request_always_has_token_limit() {
     })
     .await;
     let failure = server.decide(&choice_of(2), by(ChatMethod::Logprobs)).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Refused);
+    assert_eq!(failure.kind, AttemptFailureKind::RejectedByProvider);
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -345,7 +345,7 @@ async fn structured_refusal_applies_to_every_question() {
 async fn decide_rejects_unsupported_input_before_call(#[case] body: &str) {
     let mut server = Server::of_model(likely).await;
     let failure = server.decide(&support::provider_input(body), by(ChatMethod::Auto)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Refused, 0, None));
+    assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::RejectedByProvider, 0, None));
     assert!(server.requests().is_empty());
 }
 

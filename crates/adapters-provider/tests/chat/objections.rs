@@ -33,7 +33,7 @@ fn member(member: Member) -> Objection {
 #[case("chat_template_kwargs: unknown field", member(Member::ChatTemplateKwargs))]
 fn an_objection_names_what_is_not_taken(#[case] body: &str, #[case] expected: Objection) {
     assert_eq!(objection(body.as_bytes()), Some(expected));
-    assert_eq!(read(400, body.as_bytes()).unwrap().kind, AttemptFailureKind::Refused);
+    assert_eq!(read(400, body.as_bytes()).unwrap().kind, AttemptFailureKind::RejectedByProvider);
 }
 
 #[rstest]

@@ -17,16 +17,16 @@ pub enum AttemptFailureKind {
     /// A response that is incomplete, too large, not HTTP, not JSON, or does not match the questions.
     InvalidResponse,
     /// 401 or 403: the provider rejected our credentials.
-    Unauthorised,
+    ProviderAuthFailed,
     /// 429, 503 or 529.
     Overloaded,
     /// The attempt's deadline passed.
     TimedOut,
     /// 400, 413 or 422: this provider rejected the request; another one may accept it.
-    Refused,
+    RejectedByProvider,
     /// The provider responded, but the model did not answer the question. The input causes this, so it does not count
     /// against the endpoint.
-    NotAnswered,
+    NoUsableAnswer,
     /// The client disconnected, so the attempt was cancelled.
     ClientDisconnected,
     /// A failure that a sandbox model simulates. It is returned to the client without a fallback.
@@ -40,11 +40,11 @@ impl AttemptFailureKind {
             Self::ConnectFailed | Self::ConnectionLost => "connect_error",
             Self::HttpError => "http_error",
             Self::InvalidResponse => "invalid_response",
-            Self::Unauthorised => "provider_auth_failed",
+            Self::ProviderAuthFailed => "provider_auth_failed",
             Self::Overloaded => "overloaded",
             Self::TimedOut => "timed_out",
-            Self::Refused => "rejected_by_provider",
-            Self::NotAnswered => "no_usable_answer",
+            Self::RejectedByProvider => "rejected_by_provider",
+            Self::NoUsableAnswer => "no_usable_answer",
             Self::ClientDisconnected => "client_disconnected",
             Self::Simulated(_) => "simulated",
         }
@@ -113,8 +113,8 @@ impl AttemptFailure {
     /// Classifies an error status of a provider. `retry_after` is the value of its `Retry-After` header.
     pub fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
         let kind = match status {
-            400 | 413 | 422 => AttemptFailureKind::Refused,
-            401 | 403 => AttemptFailureKind::Unauthorised,
+            400 | 413 | 422 => AttemptFailureKind::RejectedByProvider,
+            401 | 403 => AttemptFailureKind::ProviderAuthFailed,
             429 | 503 | 529 => AttemptFailureKind::Overloaded,
             200..=299 => AttemptFailureKind::InvalidResponse,
             _ => AttemptFailureKind::HttpError,
@@ -135,7 +135,7 @@ impl AttemptFailure {
 pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
     use AttemptFailureKind as Kind;
     let last_other = |not: &[Kind]| failures.iter().rev().find(|kind| !not.contains(kind)).copied();
-    match last_other(&[Kind::Overloaded, Kind::Refused]) {
+    match last_other(&[Kind::Overloaded, Kind::RejectedByProvider]) {
         Some(Kind::TimedOut) => ErrorKind::TimedOut,
         Some(Kind::ClientDisconnected) => ErrorKind::ClientDisconnected,
         Some(Kind::Simulated(simulated)) => simulated.kind(),
@@ -149,12 +149,14 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AttemptFailureKind::{HttpError, InvalidResponse, Overloaded, Refused, TimedOut, Unauthorised};
+    use AttemptFailureKind::{
+        HttpError, InvalidResponse, Overloaded, ProviderAuthFailed, RejectedByProvider, TimedOut,
+    };
     use rstest::rstest;
 
     #[rstest]
     #[case(&[HttpError], ErrorKind::ProviderFailure)]
-    #[case(&[Unauthorised], ErrorKind::ProviderFailure)]
+    #[case(&[ProviderAuthFailed], ErrorKind::ProviderFailure)]
     #[case(&[Overloaded], ErrorKind::ProviderOverloaded)]
     #[case(&[Overloaded, Overloaded], ErrorKind::ProviderOverloaded)]
     #[case(&[TimedOut, Overloaded], ErrorKind::TimedOut)]
@@ -162,12 +164,12 @@ mod tests {
     #[case(&[TimedOut], ErrorKind::TimedOut)]
     #[case(&[HttpError, TimedOut], ErrorKind::TimedOut)]
     #[case(&[TimedOut, HttpError], ErrorKind::ProviderFailure)]
-    #[case(&[AttemptFailureKind::NotAnswered], ErrorKind::ProviderFailure)]
-    #[case(&[Refused], ErrorKind::InvalidRequest)]
-    #[case(&[Refused, Refused], ErrorKind::InvalidRequest)]
-    #[case(&[Refused, Overloaded], ErrorKind::InvalidRequest)]
-    #[case(&[Refused, HttpError], ErrorKind::ProviderFailure)]
-    #[case(&[HttpError, Refused], ErrorKind::ProviderFailure)]
+    #[case(&[AttemptFailureKind::NoUsableAnswer], ErrorKind::ProviderFailure)]
+    #[case(&[RejectedByProvider], ErrorKind::InvalidRequest)]
+    #[case(&[RejectedByProvider, RejectedByProvider], ErrorKind::InvalidRequest)]
+    #[case(&[RejectedByProvider, Overloaded], ErrorKind::InvalidRequest)]
+    #[case(&[RejectedByProvider, HttpError], ErrorKind::ProviderFailure)]
+    #[case(&[HttpError, RejectedByProvider], ErrorKind::ProviderFailure)]
     fn verdict_combines_failures_of_attempts(#[case] failures: &[AttemptFailureKind], #[case] expected: ErrorKind) {
         assert_eq!(verdict(failures), expected);
     }
@@ -175,9 +177,9 @@ mod tests {
     #[rstest]
     #[case(&[301, 302, 307, 402, 404, 405, 408, 418, 500, 501, 502, 504, 520], HttpError)]
     #[case(&[201, 204], InvalidResponse)]
-    #[case(&[401, 403], Unauthorised)]
+    #[case(&[401, 403], ProviderAuthFailed)]
     #[case(&[429, 503, 529], Overloaded)]
-    #[case(&[400, 413, 422], Refused)]
+    #[case(&[400, 413, 422], RejectedByProvider)]
     fn from_status_classifies_status(#[case] statuses: &[u16], #[case] expected: AttemptFailureKind) {
         for &status in statuses {
             assert_eq!(AttemptFailure::from_status(status, None).kind, expected, "{status}");

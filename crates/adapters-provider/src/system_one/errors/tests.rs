@@ -11,7 +11,7 @@ fn kind(status: u16, body: &str) -> Option<AttemptFailureKind> {
 }
 
 #[rstest]
-#[case(401, "10000", Some(AttemptFailureKind::Unauthorised))]
+#[case(401, "10000", Some(AttemptFailureKind::ProviderAuthFailed))]
 #[case(400, "7000", Some(AttemptFailureKind::HttpError))]
 #[case(429, "3040", Some(AttemptFailureKind::Overloaded))]
 #[case(429, "4006", Some(AttemptFailureKind::Overloaded))]
@@ -19,7 +19,7 @@ fn kind(status: u16, body: &str) -> Option<AttemptFailureKind> {
 #[case::told_by_the_status(413, "5021", None)]
 #[case::told_by_the_status(422, "5012", None)]
 #[case::told_by_the_status(529, "5012", None)]
-#[case::as_a_200(200, "5006", Some(AttemptFailureKind::Refused))]
+#[case::as_a_200(200, "5006", Some(AttemptFailureKind::RejectedByProvider))]
 #[case::as_a_200(200, "5012", Some(AttemptFailureKind::InvalidResponse))]
 #[case::as_a_200(200, "\"odd\"", Some(AttemptFailureKind::InvalidResponse))]
 fn workers_ai_maps_error_codes(#[case] status: u16, #[case] code: &str, #[case] expected: Option<AttemptFailureKind>) {

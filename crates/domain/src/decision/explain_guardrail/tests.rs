@@ -22,10 +22,10 @@ use crate::system::{InlineExecutor, MockTimer, MockWorkers, TaskError, TimeSourc
 use crate::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, ScriptedRandomness, SequentialIds};
 use crate::workspace::WorkspaceRepository;
 
-/// A thousand bytes go out for whatever is asked, whoever is asked.
+/// The outbound bytes of every attempt.
 const OUTBOUND: u64 = 1_000;
 
-struct Stage {
+struct ExplainFixture {
     store: MemoryStore,
     endpoints: Vec<Endpoint>,
     settings: RouterSettings,
@@ -34,8 +34,8 @@ struct Stage {
     rows: Vec<Model>,
 }
 
-impl Stage {
-    /// A token of Acme's judge costs a millionth of a dollar at the first provider and two at the second.
+impl ExplainFixture {
+    /// A token of `acme/judge` costs 0.000001 USD at the first provider and twice as much at the second.
     async fn new() -> Self {
         let priced = |endpoint: Endpoint, prompt: &str| {
             let prices = TokenPrices { prompt: prompt.parse().unwrap(), completion: Price::ZERO };
@@ -47,7 +47,7 @@ impl Stage {
         let settings = RouterSettings::new(std::time::Duration::from_secs(5));
         let health = Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default()));
         let mut rows = rows();
-        // Nobody has named a price for the oracle.
+        // The oracle has no price.
         rows[3].pricing = Pricing::unknown();
         Self { store: store().await, endpoints, settings, health, workers: Arc::new(InlineExecutor), rows }
     }
@@ -71,7 +71,7 @@ impl Stage {
             guardrail_id: None,
             created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
         });
-        assert!(ApiKeyRepository::insert(&self.store, &key, &noted()).await.unwrap());
+        assert!(ApiKeyRepository::insert(&self.store, &key, &audit_draft()).await.unwrap());
         key.hash.to_string()
     }
 
@@ -96,7 +96,7 @@ impl Stage {
         }
     }
 
-    /// A provider who is never asked.
+    /// A use case whose provider is never called.
     fn decisions(&self) -> SubmitDecision {
         let mut provider = MockDecisionProvider::new();
         provider.expect_outbound_bytes().return_const(OUTBOUND);
@@ -125,18 +125,18 @@ impl Stage {
 
     async fn explain(&self, of: &PlacedGuardrail, key: Option<&str>, request: &DecisionRequest) -> Explanation {
         let before = AuditLog::newest(&self.store, 1).await.unwrap();
-        let told = self.try_explain(&of.guardrail.id.to_string(), key, request).await.unwrap();
-        assert_eq!(told.allowed, told.decided_by.is_none());
+        let explanation = self.try_explain(&of.guardrail.id.to_string(), key, request).await.unwrap();
+        assert_eq!(explanation.allowed, explanation.decided_by.is_none());
         assert_eq!(AuditLog::newest(&self.store, 1).await.unwrap(), before, "nothing was changed");
-        told
+        explanation
     }
 }
 
-fn noted() -> AuditDraft {
+fn audit_draft() -> AuditDraft {
     AuditDraft::done(&actor(), "test", "s", Json::object([]))
 }
 
-/// A request about `state` with further members.
+/// A request with this state and provider preferences.
 fn asking(model: &str, state: &str, provider: Option<&str>) -> DecisionRequest {
     let json = |text: &str| Some(Json::parse(text).unwrap());
     let draft = DecisionDraft {
@@ -157,92 +157,96 @@ fn usd(text: &str) -> Usd {
     text.parse().unwrap()
 }
 
-fn verdicts(told: &Explanation) -> Vec<(&str, &str)> {
-    told.endpoints.iter().map(|told| (told.endpoint.provider.as_str(), told.verdict.as_str())).collect()
+fn verdicts(explanation: &Explanation) -> Vec<(&str, &str)> {
+    explanation
+        .endpoints
+        .iter()
+        .map(|endpoint| (endpoint.endpoint.provider.as_str(), endpoint.verdict.as_str()))
+        .collect()
 }
 
-fn rule(told: &Explanation) -> Option<(&'static str, Option<GuardrailId>)> {
-    told.decided_by.as_ref().map(|decider| (decider.rule(), decider.guardrail_id()))
+fn rule(explanation: &Explanation) -> Option<(&'static str, Option<GuardrailId>)> {
+    explanation.decided_by.as_ref().map(|decider| (decider.rule(), decider.guardrail_id()))
 }
 
 #[tokio::test]
 async fn explain_allows_request_without_rules() {
-    let stage = Stage::new().await;
-    let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g"}"#).await;
     let request = judge();
-    let told = stage.explain(&guardrail, None, &request).await;
-    assert!(told.allowed);
-    assert_eq!(told.guardrails, [guardrail.guardrail.id]);
-    assert_eq!(told.model.as_ref().unwrap().as_str(), "acme/judge");
-    assert_eq!(verdicts(&told), [("typesafe", "allowed"), ("mirror", "allowed")]);
-    assert!(Arc::ptr_eq(told.provider_input.as_ref().unwrap(), &request.provider_input));
-    assert_eq!(told.bound, Some(usd("0.001024")), "of the cheaper one, which is asked first, overhead included");
-    assert_eq!((told.limits, told.bound_fits), (Vec::new(), None), "no key, no limits");
+    let explanation = fixture.explain(&guardrail, None, &request).await;
+    assert!(explanation.allowed);
+    assert_eq!(explanation.guardrails, [guardrail.guardrail.id]);
+    assert_eq!(explanation.model.as_ref().unwrap().as_str(), "acme/judge");
+    assert_eq!(verdicts(&explanation), [("typesafe", "allowed"), ("mirror", "allowed")]);
+    assert!(Arc::ptr_eq(explanation.provider_input.as_ref().unwrap(), &request.provider_input));
+    assert_eq!(explanation.bound, Some(usd("0.001024")), "of the cheaper one, which is asked first, overhead included");
+    assert_eq!((explanation.limits, explanation.bound_fits), (Vec::new(), None), "no key, no limits");
 }
 
 #[tokio::test]
 async fn explain_names_rule_that_forbids_every_endpoint() {
-    let stage = Stage::new().await;
-    let guardrail = stage.guardrail(r#"{"name":"g","ignored_providers":["mirror"]}"#).await;
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g","ignored_providers":["mirror"]}"#).await;
     let id = guardrail.guardrail.id;
-    let told = stage.explain(&guardrail, None, &judge()).await;
-    assert!(told.allowed, "one is left");
+    let explanation = fixture.explain(&guardrail, None, &judge()).await;
+    assert!(explanation.allowed, "one is left");
     let forbidden = Forbidden { guardrail_id: id, rule: "ignored_providers" };
-    assert_eq!(told.endpoints[1].verdict, Verdict::Forbidden(forbidden));
-    let other = stage.guardrail(r#"{"name":"o","ignored_providers":["typesafe"]}"#).await;
-    let told = stage.explain(&other, None, &judge()).await;
-    assert_eq!(told.bound, Some(usd("0.002048")), "of those that may be tried");
+    assert_eq!(explanation.endpoints[1].verdict, Verdict::Forbidden(forbidden));
+    let other = fixture.guardrail(r#"{"name":"o","ignored_providers":["typesafe"]}"#).await;
+    let explanation = fixture.explain(&other, None, &judge()).await;
+    assert_eq!(explanation.bound, Some(usd("0.002048")), "of those that may be tried");
 
-    let told = stage.explain(&guardrail, None, &asking("oracle", "\"s\"", None)).await;
-    assert_eq!(told.decided_by, Some(Decider::Rule(forbidden)));
-    assert_eq!((told.bound, told.bound_fits), (None, None));
-    assert!(told.decided_by.unwrap().to_string().contains("ignored_providers"));
+    let explanation = fixture.explain(&guardrail, None, &asking("oracle", "\"s\"", None)).await;
+    assert_eq!(explanation.decided_by, Some(Decider::Rule(forbidden)));
+    assert_eq!((explanation.bound, explanation.bound_fits), (None, None));
+    assert!(explanation.decided_by.unwrap().to_string().contains("ignored_providers"));
 }
 
 #[tokio::test]
 async fn explain_applies_default_guardrail_of_workspace_of_key() {
-    let stage = Stage::new().await;
-    let default = stage.guardrail(r#"{"name":"d","workspace_default":true,"allowed_models":["oracle"]}"#).await;
-    let own = stage.guardrail(r#"{"name":"g","ignored_models":["oracle"]}"#).await;
+    let fixture = ExplainFixture::new().await;
+    let default = fixture.guardrail(r#"{"name":"d","workspace_default":true,"allowed_models":["oracle"]}"#).await;
+    let own = fixture.guardrail(r#"{"name":"g","ignored_models":["oracle"]}"#).await;
     let ids = [default.guardrail.id, own.guardrail.id];
-    let told = stage.explain(&own, None, &judge()).await;
-    assert_eq!(told.guardrails, ids);
-    assert_eq!(rule(&told), Some(("allowed_models", Some(ids[0]))));
-    let told = stage.explain(&own, None, &asking("oracle", "\"s\"", None)).await;
-    assert_eq!(rule(&told), Some(("ignored_models", Some(ids[1]))));
-    let told = stage.explain(&default, None, &asking("oracle", "\"s\"", None)).await;
-    assert_eq!((told.allowed, told.guardrails), (true, vec![ids[0]]), "the default itself counts once");
+    let explanation = fixture.explain(&own, None, &judge()).await;
+    assert_eq!(explanation.guardrails, ids);
+    assert_eq!(rule(&explanation), Some(("allowed_models", Some(ids[0]))));
+    let explanation = fixture.explain(&own, None, &asking("oracle", "\"s\"", None)).await;
+    assert_eq!(rule(&explanation), Some(("ignored_models", Some(ids[1]))));
+    let explanation = fixture.explain(&default, None, &asking("oracle", "\"s\"", None)).await;
+    assert_eq!((explanation.allowed, explanation.guardrails), (true, vec![ids[0]]), "the default itself counts once");
 
-    // A key of another workspace is under that one's default, which is none.
+    // A key of another workspace uses the default guardrail of that one, which is none.
     let moved = |key: ApiKey| ApiKey { scope: ApiKeyScope::Inference(workspace_id(901)), ..key };
-    let key = stage.key(1, moved).await;
-    let told = stage.explain(&own, Some(&key), &judge()).await;
-    assert_eq!((told.allowed, told.guardrails), (true, vec![ids[1]]));
+    let key = fixture.key(1, moved).await;
+    let explanation = fixture.explain(&own, Some(&key), &judge()).await;
+    assert_eq!((explanation.allowed, explanation.guardrails), (true, vec![ids[1]]));
 }
 
 #[tokio::test]
 async fn explain_reports_findings_without_matched_text() {
-    let stage = Stage::new().await;
+    let fixture = ExplainFixture::new().await;
     let redacting = r#"{"name":"g","content_filter_builtins":[{"slug":"email","action":"redact"}]}"#;
-    let guardrail = stage.guardrail(redacting).await;
+    let guardrail = fixture.guardrail(redacting).await;
     let about = asking("acme/judge", r#"{"from":"ada@example.org"}"#, None);
-    let told = stage.explain(&guardrail, None, &about).await;
-    assert!(told.allowed);
-    assert_eq!(told.provider_input.unwrap().state.as_ref().unwrap().text(), r#"{"from":"[EMAIL]"}"#);
-    assert_eq!((told.findings.len(), told.findings[0].label.as_str()), (1, "EMAIL"));
+    let explanation = fixture.explain(&guardrail, None, &about).await;
+    assert!(explanation.allowed);
+    assert_eq!(explanation.provider_input.unwrap().state.as_ref().unwrap().text(), r#"{"from":"[EMAIL]"}"#);
+    assert_eq!((explanation.findings.len(), explanation.findings[0].label.as_str()), (1, "EMAIL"));
 
     let blocking = r#"{"name":"b","content_filters":[{"pattern":"ada@","action":"block","label":"ADA"}],
         "ignored_providers":["typesafe","mirror"]}"#;
-    let guardrail = stage.guardrail(blocking).await;
-    let told = stage.explain(&guardrail, None, &about).await;
+    let guardrail = fixture.guardrail(blocking).await;
+    let explanation = fixture.explain(&guardrail, None, &about).await;
     assert_eq!(
-        rule(&told),
+        rule(&explanation),
         Some(("content_filter", Some(guardrail.guardrail.id))),
         "before any endpoint is looked for"
     );
-    assert_eq!((told.provider_input, told.findings.len(), told.bound), (None, 0, None));
-    assert_eq!(told.decided_by.unwrap().to_string(), "Request blocked by content filter: [ADA]");
-    assert_eq!(told.endpoints.len(), 2, "what would become of them is told all the same");
+    assert_eq!((explanation.provider_input, explanation.findings.len(), explanation.bound), (None, 0, None));
+    assert_eq!(explanation.decided_by.unwrap().to_string(), "Request blocked by content filter: [ADA]");
+    assert_eq!(explanation.endpoints.len(), 2, "what would become of them is told all the same");
 }
 
 #[tokio::test]
@@ -256,72 +260,72 @@ async fn explain_scans_large_input_on_workers_and_fails_with_them() {
     {
         let mut workers = MockWorkers::new();
         workers.expect_run().withf(|owner, _| *owner == WorkOwner::System).times(1).returning(move |_, _| end);
-        let stage = Stage { workers: Arc::new(workers), ..Stage::new().await };
+        let fixture = ExplainFixture { workers: Arc::new(workers), ..ExplainFixture::new().await };
         let redacting = r#"{"name":"g","content_filter_builtins":[{"slug":"email","action":"redact"}]}"#;
-        let guardrail = stage.guardrail(redacting).await;
-        let small = stage.explain(&guardrail, None, &about(10_000)).await;
-        assert_eq!((small.allowed, small.findings.len()), (true, 1), "nobody else is asked for a small one");
+        let guardrail = fixture.guardrail(redacting).await;
+        let small = fixture.explain(&guardrail, None, &about(10_000)).await;
+        assert_eq!((small.allowed, small.findings.len()), (true, 1), "small inputs are scanned without workers");
         let id = guardrail.guardrail.id.to_string();
-        let refused = stage.try_explain(&id, None, &about(200_000)).await.unwrap_err();
-        assert_eq!(refused.kind(), kind, "{refused:?}");
+        let error = fixture.try_explain(&id, None, &about(200_000)).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error:?}");
     }
-    let stage = Stage::new().await;
+    let fixture = ExplainFixture::new().await;
     let blocking = r#"{"name":"b","content_filter_builtins":[{"slug":"email","action":"block"}]}"#;
-    let guardrail = stage.guardrail(blocking).await;
-    let told = stage.explain(&guardrail, None, &about(200_000)).await;
-    assert_eq!(told.decided_by.unwrap().to_string(), "Request blocked by content filter: [EMAIL]");
+    let guardrail = fixture.guardrail(blocking).await;
+    let explanation = fixture.explain(&guardrail, None, &about(200_000)).await;
+    assert_eq!(explanation.decided_by.unwrap().to_string(), "Request blocked by content filter: [EMAIL]");
 }
 
 #[tokio::test]
 async fn explain_distinguishes_routing_from_guardrail_rules() {
-    let mut stage = Stage::new().await;
-    stage.endpoints[1].data_policy = DataPolicy { zdr: true, collects: false };
-    let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
+    let mut fixture = ExplainFixture::new().await;
+    fixture.endpoints[1].data_policy = DataPolicy { zdr: true, collects: false };
+    let guardrail = fixture.guardrail(r#"{"name":"g"}"#).await;
     let only = asking("acme/judge", "\"s\"", Some(r#"{"only":["mirror"],"zdr":true}"#));
-    let told = stage.explain(&guardrail, None, &only).await;
-    assert_eq!(verdicts(&told), [("typesafe", "unwanted"), ("mirror", "allowed")]);
+    let explanation = fixture.explain(&guardrail, None, &only).await;
+    assert_eq!(verdicts(&explanation), [("typesafe", "unwanted"), ("mirror", "allowed")]);
     let nobody = asking("acme/judge", "\"s\"", Some(r#"{"only":["nobody"]}"#));
-    assert_eq!(rule(&stage.explain(&guardrail, None, &nobody).await), Some(("preferences", None)));
+    assert_eq!(rule(&fixture.explain(&guardrail, None, &nobody).await), Some(("preferences", None)));
 
-    let strict = stage.guardrail(r#"{"name":"s","ignored_providers":["mirror"]}"#).await;
-    let told = stage.explain(&strict, None, &only).await;
-    assert_eq!(verdicts(&told), [("typesafe", "unwanted"), ("mirror", "forbidden")]);
-    assert_eq!(rule(&told), Some(("preferences", None)), "what the guardrail leaves the caller does not want");
+    let strict = fixture.guardrail(r#"{"name":"s","ignored_providers":["mirror"]}"#).await;
+    let explanation = fixture.explain(&strict, None, &only).await;
+    assert_eq!(verdicts(&explanation), [("typesafe", "unwanted"), ("mirror", "forbidden")]);
+    assert_eq!(rule(&explanation), Some(("preferences", None)), "what the guardrail leaves the caller does not want");
 
-    stage.endpoints[0].own_limits.max_body_bytes = Some(1);
-    stage.endpoints[1].own_limits.max_body_bytes = Some(1);
-    let told = stage.explain(&guardrail, None, &judge()).await;
-    assert_eq!(verdicts(&told), [("typesafe", "incapable"), ("mirror", "incapable")]);
-    assert_eq!(rule(&told), Some(("capability", None)));
-    stage.endpoints.clear();
-    assert_eq!(rule(&stage.explain(&guardrail, None, &judge()).await), Some(("no_endpoint", None)));
+    fixture.endpoints[0].own_limits.max_body_bytes = Some(1);
+    fixture.endpoints[1].own_limits.max_body_bytes = Some(1);
+    let explanation = fixture.explain(&guardrail, None, &judge()).await;
+    assert_eq!(verdicts(&explanation), [("typesafe", "incapable"), ("mirror", "incapable")]);
+    assert_eq!(rule(&explanation), Some(("capability", None)));
+    fixture.endpoints.clear();
+    assert_eq!(rule(&fixture.explain(&guardrail, None, &judge()).await), Some(("no_endpoint", None)));
 }
 
 #[tokio::test]
 async fn explain_includes_fallback_models() {
-    let stage = Stage::new().await;
-    let guardrail = stage.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
     let mut request = judge();
     request.fallback_models = vec!["acme/judge-next".to_owned(), "sandbox/decider".to_owned()];
-    let told = stage.explain(&guardrail, None, &request).await;
-    let models: Vec<&str> = told.endpoints.iter().map(|told| told.model.as_str()).collect();
+    let explanation = fixture.explain(&guardrail, None, &request).await;
+    let models: Vec<&str> = explanation.endpoints.iter().map(|endpoint| endpoint.model.as_str()).collect();
     assert_eq!(models, ["acme/judge", "acme/judge", "sandbox/decider"], "one that is named twice counts once");
-    assert!(told.allowed);
-    assert_eq!(verdicts(&told)[2], ("sandbox", "allowed"));
+    assert!(explanation.allowed);
+    assert_eq!(verdicts(&explanation)[2], ("sandbox", "allowed"));
 }
 
 #[tokio::test]
 async fn explain_returns_status_of_key_limits() {
-    let stage = Stage::new().await;
+    let fixture = ExplainFixture::new().await;
     let budget = r#"{"name":"g","limit_usd":0.005,"reset_interval":null}"#;
-    let guardrail = stage.guardrail(budget).await;
+    let guardrail = fixture.guardrail(budget).await;
     let limit = SpendLimit { amount: usd("0.004"), reset: None };
-    let key = stage.key(1, |key| ApiKey { limit: Some(limit), ..key }).await;
-    let told = stage.explain(&guardrail, Some(&key), &judge()).await;
-    let standing: Vec<_> = told.limits.iter().map(|found| (found.scope, found.limit, found.spent)).collect();
+    let key = fixture.key(1, |key| ApiKey { limit: Some(limit), ..key }).await;
+    let explanation = fixture.explain(&guardrail, Some(&key), &judge()).await;
+    let statuses: Vec<_> = explanation.limits.iter().map(|found| (found.scope, found.limit, found.spent)).collect();
     let nothing = Usd::ZERO;
-    assert_eq!(standing, [(BudgetScope::Key, usd("0.004"), nothing), (BudgetScope::Guardrail, usd("0.005"), nothing)]);
-    assert_eq!((told.allowed, told.bound_fits), (true, Some(true)));
+    assert_eq!(statuses, [(BudgetScope::Key, usd("0.004"), nothing), (BudgetScope::Guardrail, usd("0.005"), nothing)]);
+    assert_eq!((explanation.allowed, explanation.bound_fits), (true, Some(true)));
 
     let claim = HoldRequest {
         id: crate::ids::DecisionId::from_uuid(uuid::Uuid::from_u128(5)),
@@ -332,123 +336,133 @@ async fn explain_returns_status_of_key_limits() {
         requested_model: "m".to_owned(),
         attempts: Arc::default(),
     };
-    Ledger::reserve(&stage.store, claim).await.unwrap().unwrap();
-    let told = stage.explain(&guardrail, Some(&SequentialIds::key(1).to_string()), &judge()).await;
-    assert_eq!((told.allowed, told.bound_fits, rule(&told)), (false, Some(false), Some(("budget", None))));
-    assert_eq!(told.limits[0].reserved, usd("0.003"), "nothing more was reserved for the asking");
+    Ledger::reserve(&fixture.store, claim).await.unwrap().unwrap();
+    let explanation = fixture.explain(&guardrail, Some(&SequentialIds::key(1).to_string()), &judge()).await;
+    assert_eq!(
+        (explanation.allowed, explanation.bound_fits, rule(&explanation)),
+        (false, Some(false), Some(("budget", None)))
+    );
+    assert_eq!(explanation.limits[0].reserved, usd("0.003"), "nothing more was reserved for the asking");
 
     let hash = key.parse().unwrap();
-    let before = ApiKeyRepository::find(&stage.store, &hash).await.unwrap().unwrap();
+    let before = ApiKeyRepository::find(&fixture.store, &hash).await.unwrap().unwrap();
     let lowered = ApiKey { limit: Some(SpendLimit { amount: usd("0.001"), reset: None }), ..before.clone() };
-    assert!(ApiKeyRepository::update(&stage.store, &before, &lowered, &noted()).await.unwrap());
-    let told = stage.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
-    assert_eq!((told.allowed, told.bound_fits), (true, Some(true)), "what is free is not kept out by any limit");
+    assert!(ApiKeyRepository::update(&fixture.store, &before, &lowered, &audit_draft()).await.unwrap());
+    let explanation = fixture.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
+    assert_eq!(
+        (explanation.allowed, explanation.bound_fits),
+        (true, Some(true)),
+        "what is free is not kept out by any limit"
+    );
 
-    let tight = stage.guardrail(r#"{"name":"t","limit_usd":0.001,"reset_interval":"daily"}"#).await;
-    let free = stage.key(2, |key| key).await;
-    let told = stage.explain(&tight, Some(&free), &judge()).await;
-    assert_eq!(rule(&told), Some(("budget", Some(tight.guardrail.id))));
+    let tight = fixture.guardrail(r#"{"name":"t","limit_usd":0.001,"reset_interval":"daily"}"#).await;
+    let free = fixture.key(2, |key| key).await;
+    let explanation = fixture.explain(&tight, Some(&free), &judge()).await;
+    assert_eq!(rule(&explanation), Some(("budget", Some(tight.guardrail.id))));
 }
 
 #[tokio::test]
 async fn explain_uses_cheaper_endpoint_when_preferred_exceeds_limit() {
-    let stage = Stage::new().await;
-    let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g"}"#).await;
     let ordered = asking("acme/judge", r#""a text""#, Some(r#"{"order":["mirror"]}"#));
-    let dear = stage.explain(&guardrail, None, &ordered).await.bound.unwrap();
+    let dear = fixture.explain(&guardrail, None, &ordered).await.bound.unwrap();
     let cheap = Usd::from_pico(dear.pico() / 2);
     let limited = |amount| move |key| ApiKey { limit: Some(SpendLimit { amount, reset: None }), ..key };
-    for (number, limit, told) in
+    for (number, limit, expected) in
         [(1, dear, (true, dear)), (2, cheap, (true, cheap)), (3, Usd::from_pico(cheap.pico() - 1), (false, dear))]
     {
-        let key = stage.key(number, limited(limit)).await;
-        let explained = stage.explain(&guardrail, Some(&key), &ordered).await;
-        assert_eq!((explained.allowed, explained.bound), (told.0, Some(told.1)), "{limit}");
-        assert_eq!(explained.bound_fits, Some(told.0));
+        let key = fixture.key(number, limited(limit)).await;
+        let explained = fixture.explain(&guardrail, Some(&key), &ordered).await;
+        assert_eq!((explained.allowed, explained.bound), (expected.0, Some(expected.1)), "{limit}");
+        assert_eq!(explained.bound_fits, Some(expected.0));
     }
 }
 
 #[tokio::test]
 async fn explain_rejects_unpriced_model_under_limit() {
-    let mut stage = Stage::new().await;
+    let mut fixture = ExplainFixture::new().await;
     let oracle = asking("oracle", "\"s\"", None);
     let (free, limited) = (
-        stage.guardrail(r#"{"name":"g"}"#).await,
-        stage.guardrail(r#"{"name":"l","limit_usd":1,"reset_interval":null}"#).await,
+        fixture.guardrail(r#"{"name":"g"}"#).await,
+        fixture.guardrail(r#"{"name":"l","limit_usd":1,"reset_interval":null}"#).await,
     );
-    let told = stage.explain(&free, None, &oracle).await;
-    assert_eq!((told.allowed, told.bound), (true, Some(Usd::ZERO)));
-    let told = stage.explain(&limited, None, &oracle).await;
-    assert_eq!((verdicts(&told), rule(&told)), (vec![("mirror", "unpriced")], Some(("unpriced", None))));
-    stage.settings.unpriced = UnpricedModels::Free;
-    assert!(stage.explain(&limited, None, &oracle).await.allowed);
-    stage.settings.unpriced = UnpricedModels::DefaultPrice("0.00001".parse().unwrap());
-    let told = stage.explain(&limited, None, &oracle).await;
-    assert_eq!((told.allowed, told.bound), (true, Some(usd("0.01128"))), "by the price that stands in");
+    let explanation = fixture.explain(&free, None, &oracle).await;
+    assert_eq!((explanation.allowed, explanation.bound), (true, Some(Usd::ZERO)));
+    let explanation = fixture.explain(&limited, None, &oracle).await;
+    assert_eq!((verdicts(&explanation), rule(&explanation)), (vec![("mirror", "unpriced")], Some(("unpriced", None))));
+    fixture.settings.unpriced = UnpricedModels::Free;
+    assert!(fixture.explain(&limited, None, &oracle).await.allowed);
+    fixture.settings.unpriced = UnpricedModels::DefaultPrice("0.00001".parse().unwrap());
+    let explanation = fixture.explain(&limited, None, &oracle).await;
+    assert_eq!((explanation.allowed, explanation.bound), (true, Some(usd("0.01128"))), "by the price that stands in");
 }
 
 #[tokio::test]
 async fn explain_rejects_unusable_key() {
-    let stage = Stage::new().await;
-    let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
-    let disabled = stage.key(1, |key| ApiKey { disabled: true, ..key }).await;
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g"}"#).await;
+    let disabled = fixture.key(1, |key| ApiKey { disabled: true, ..key }).await;
     let now = crate::system::Clock::now(&FixedClock::default());
-    let expired = stage.key(2, |key| ApiKey { expires_at: Some(now), ..key }).await;
-    let sound = stage.key(3, |key| ApiKey { expires_at: Some(now + chrono::TimeDelta::seconds(1)), ..key }).await;
-    let of = async |key: &str| rule(&stage.explain(&guardrail, Some(key), &judge()).await);
+    let expired = fixture.key(2, |key| ApiKey { expires_at: Some(now), ..key }).await;
+    let sound = fixture.key(3, |key| ApiKey { expires_at: Some(now + chrono::TimeDelta::seconds(1)), ..key }).await;
+    let of = async |key: &str| rule(&fixture.explain(&guardrail, Some(key), &judge()).await);
     assert_eq!(of(&disabled).await, Some(("key_disabled", None)));
     assert_eq!(of(&expired).await, Some(("key_expired", None)));
     assert_eq!(of(&sound).await, None);
-    WorkspaceRepository::set_suspended(&stage.store, workspace_id(900), true, &noted()).await.unwrap();
+    WorkspaceRepository::set_suspended(&fixture.store, workspace_id(900), true, &audit_draft()).await.unwrap();
     assert_eq!(of(&sound).await, Some(("workspace_suspended", None)));
 }
 
 #[tokio::test]
 async fn explain_reports_rejection_before_models_are_resolved() {
-    let stage = Stage::new().await;
+    let fixture = ExplainFixture::new().await;
     let blocking = r#"{"name":"b","content_filters":[{"pattern":"hush","action":"block"}]}"#;
-    let blocking = stage.guardrail(blocking).await;
-    let open = stage.guardrail(r#"{"name":"o"}"#).await;
-    let disabled = stage.key(1, |key| ApiKey { disabled: true, ..key }).await;
+    let blocking = fixture.guardrail(blocking).await;
+    let open = fixture.guardrail(r#"{"name":"o"}"#).await;
+    let disabled = fixture.key(1, |key| ApiKey { disabled: true, ..key }).await;
     let fallback = DecisionRequest { fallback_models: vec!["acme/jugde".to_owned()], ..judge() };
     let hushed = |request: DecisionRequest| DecisionRequest {
         provider_input: asking("acme/judge", r#""hush""#, None).provider_input,
         ..request
     };
-    // A model that nobody has, one that answers no such requests, and a fallback of the first kind.
+    // An unknown model, one without Decisions, and an unknown fallback model.
     for request in [asking("acme/jugde", "\"s\"", None), asking("rival/writer", "\"s\"", None), fallback] {
-        let told = stage.explain(&blocking, None, &hushed(request.clone())).await;
-        assert_eq!(rule(&told), Some(("content_filter", Some(blocking.guardrail.id))));
-        assert_eq!((told.model, told.endpoints.len(), told.bound, told.provider_input), (None, 0, None, None));
-        let told = stage.explain(&open, Some(&disabled), &request).await;
-        assert_eq!((rule(&told), told.model), (Some(("key_disabled", None)), None));
-        assert!(told.provider_input.is_some());
-        let both = stage.explain(&blocking, Some(&disabled), &hushed(request.clone())).await;
+        let explanation = fixture.explain(&blocking, None, &hushed(request.clone())).await;
+        assert_eq!(rule(&explanation), Some(("content_filter", Some(blocking.guardrail.id))));
+        assert_eq!(
+            (explanation.model, explanation.endpoints.len(), explanation.bound, explanation.provider_input),
+            (None, 0, None, None)
+        );
+        let explanation = fixture.explain(&open, Some(&disabled), &request).await;
+        assert_eq!((rule(&explanation), explanation.model), (Some(("key_disabled", None)), None));
+        assert!(explanation.provider_input.is_some());
+        let both = fixture.explain(&blocking, Some(&disabled), &hushed(request.clone())).await;
         assert_eq!(rule(&both), Some(("key_disabled", None)), "the key is looked at first");
         let id = blocking.guardrail.id.to_string();
-        assert!(stage.try_explain(&id, None, &request).await.is_err(), "nothing refuses it before");
+        assert!(fixture.try_explain(&id, None, &request).await.is_err(), "nothing refuses it before");
     }
 }
 
 #[tokio::test]
 async fn explain_keeps_ban_of_removed_model() {
-    let mut stage = Stage::new().await;
-    let banned = stage.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
-    for row in &mut stage.rows[..2] {
+    let mut fixture = ExplainFixture::new().await;
+    let banned = fixture.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
+    for row in &mut fixture.rows[..2] {
         row.canonical_slug = "acme/judge-20270101".parse().unwrap();
     }
-    let told = stage.explain(&banned, None, &judge()).await;
-    assert_eq!(rule(&told), Some(("ignored_models", Some(banned.guardrail.id))));
-    assert_eq!(verdicts(&told), [("typesafe", "forbidden"), ("mirror", "forbidden")]);
+    let explanation = fixture.explain(&banned, None, &judge()).await;
+    assert_eq!(rule(&explanation), Some(("ignored_models", Some(banned.guardrail.id))));
+    assert_eq!(verdicts(&explanation), [("typesafe", "forbidden"), ("mirror", "forbidden")]);
 }
 
 #[tokio::test]
 async fn explain_reports_unknown_guardrail_key_and_model() {
-    let stage = Stage::new().await;
-    let id = stage.guardrail(r#"{"name":"g"}"#).await.guardrail.id.to_string();
-    let manager = stage.key(1, |key| ApiKey { scope: ApiKeyScope::Management, ..key }).await;
+    let fixture = ExplainFixture::new().await;
+    let id = fixture.guardrail(r#"{"name":"g"}"#).await.guardrail.id.to_string();
+    let manager = fixture.key(1, |key| ApiKey { scope: ApiKeyScope::Management, ..key }).await;
     let kind = async |id: &str, key: Option<&str>, model: &str| {
-        stage.try_explain(id, key, &asking(model, "\"s\"", None)).await.unwrap_err().kind()
+        fixture.try_explain(id, key, &asking(model, "\"s\"", None)).await.unwrap_err().kind()
     };
     for unknown in ["nonsense", "", "01990000-0000-7000-8000-00000000dead"] {
         assert_eq!(kind(unknown, None, "acme/judge").await, ErrorKind::NotFound);
@@ -457,7 +471,7 @@ async fn explain_reports_unknown_guardrail_key_and_model() {
         assert_eq!(kind(&id, Some(key), "acme/judge").await, ErrorKind::InvalidRequest, "{key}");
     }
     assert_eq!(kind(&id, None, "rival/writer").await, ErrorKind::InvalidRequest);
-    let error = stage.try_explain(&id, None, &asking("acme/jugde", "\"s\"", None)).await.unwrap_err();
+    let error = fixture.try_explain(&id, None, &asking("acme/jugde", "\"s\"", None)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(matches!(error, ExplainGuardrailError::UnknownModel { nearest } if nearest[0] == "acme/judge"));
     assert_ne!(id, guardrail_id(77).to_string());
@@ -465,11 +479,11 @@ async fn explain_reports_unknown_guardrail_key_and_model() {
 
 #[tokio::test]
 async fn explain_is_unavailable_when_store_fails() {
-    let stage = Stage::new().await;
+    let fixture = ExplainFixture::new().await;
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let authority = ManagementKey::for_tests(SequentialIds::key(9));
-    let explain = ExplainGuardrail::new(stage.ports(Arc::new(guardrails)), &stage.decisions());
+    let explain = ExplainGuardrail::new(fixture.ports(Arc::new(guardrails)), &fixture.decisions());
     let error = explain.execute(&authority, &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }

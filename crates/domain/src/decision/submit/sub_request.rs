@@ -186,7 +186,7 @@ impl<'a> Progress<'a> {
             // A provider that rejected the request would reject it again. Rejections of a larger sub-request do not
             // count.
             let rejected = |(tried, failure): &(Arc<Endpoint>, AttemptFailure)| {
-                tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::Refused
+                tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::RejectedByProvider
             };
             if self.failures.iter().skip(self.sub_request.inherited.len()).any(rejected) {
                 continue;

@@ -47,7 +47,7 @@ mod sub_requests;
 mod unpriced;
 
 use AttemptFailureKind::{
-    ClientDisconnected, ConnectFailed, InvalidResponse, Overloaded, Refused, TimedOut, Unauthorised,
+    ClientDisconnected, ConnectFailed, InvalidResponse, Overloaded, ProviderAuthFailed, RejectedByProvider, TimedOut,
 };
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;
@@ -229,7 +229,7 @@ async fn first_answer_is_charged_exactly_and_recorded() {
 
 #[rstest]
 #[case(InvalidResponse)]
-#[case(Unauthorised)]
+#[case(ProviderAuthFailed)]
 #[case(Overloaded)]
 #[case(TimedOut)]
 #[tokio::test]
@@ -243,9 +243,9 @@ async fn failed_attempt_is_followed_by_next_candidate(#[case] kind: AttemptFailu
 
 #[tokio::test]
 async fn provider_that_rejected_is_not_tried_again() {
-    let run = Setup::new([failure(Refused), answer(Some((1, 0)))]).run().await;
+    let run = Setup::new([failure(RejectedByProvider), answer(Some((1, 0)))]).run().await;
     assert_eq!(run.upstreams(), ["a", "c"]);
-    let run = Setup::new([failure(Refused), failure(Refused)]).run().await;
+    let run = Setup::new([failure(RejectedByProvider), failure(RejectedByProvider)]).run().await;
     assert_eq!(run.kind(), ErrorKind::InvalidRequest);
 }
 

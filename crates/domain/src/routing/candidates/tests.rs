@@ -13,14 +13,14 @@ mod order;
 mod properties;
 mod throttling;
 
-/// A second after the beginning, so that there is a time before it.
+/// A time after the start of the clock, so that there are earlier times.
 const NOW: Duration = Duration::from_secs(100);
 
 fn price(text: &str) -> Price {
     text.parse().unwrap()
 }
 
-/// Of `acme/judge`, by the provider of that slug, with the slug as the model's name there.
+/// A candidate of `acme/judge` at this provider. The slug is also the model's name at the provider.
 fn candidate(index: usize, provider: &str, prompt: &str) -> Candidate {
     let model: ModelId = "acme/judge".parse().unwrap();
     let endpoint =
@@ -61,8 +61,8 @@ fn request(questions: &str) -> DecisionRequest {
     draft.check().unwrap()
 }
 
-/// Everything that a choice depends on.
-struct Field {
+/// The inputs of a choice of candidates.
+struct SelectionFixture {
     models: Vec<(Vec<Candidate>, Option<Sort>)>,
     preferences: RoutingPreferences,
     request: DecisionRequest,
@@ -76,7 +76,7 @@ struct Outcome {
     funnel: RoutingFunnel,
 }
 
-impl Field {
+impl SelectionFixture {
     fn new(candidates: Vec<Candidate>) -> Self {
         Self {
             models: vec![(candidates, None)],
@@ -88,13 +88,13 @@ impl Field {
         }
     }
 
-    /// Three providers, a, b and c, from dear to cheap.
+    /// Three providers: a, b and c, from the highest price to the lowest.
     fn of_three() -> Self {
         Self::new(vec![candidate(0, "a", "3e-6"), candidate(1, "b", "2e-6"), candidate(2, "c", "1e-6")])
     }
 
-    fn wanting(mut self, want: impl FnOnce(&mut RoutingPreferences)) -> Self {
-        want(&mut self.preferences);
+    fn with_preferences(mut self, change: impl FnOnce(&mut RoutingPreferences)) -> Self {
+        change(&mut self.preferences);
         self
     }
 
@@ -103,7 +103,7 @@ impl Field {
     }
 
     /// Begins a back-off for all workspaces.
-    fn open(&self, index: usize) {
+    fn reject_credentials(&self, index: usize) {
         self.report(index, unauthorised(), NOW);
     }
 

@@ -93,17 +93,17 @@ impl From<&AttemptFailure> for Observation {
         let class = match failure.kind {
             AttemptFailureKind::ConnectFailed => FailureClass::Connection,
             // Moderation answers 403, so that content can provoke it.
-            AttemptFailureKind::Unauthorised if failure.upstream_status != Some(403) => FailureClass::Credentials,
-            AttemptFailureKind::Unauthorised
+            AttemptFailureKind::ProviderAuthFailed if failure.upstream_status != Some(403) => FailureClass::Credentials,
+            AttemptFailureKind::ProviderAuthFailed
             | AttemptFailureKind::ConnectionLost
             | AttemptFailureKind::HttpError
             | AttemptFailureKind::InvalidResponse => FailureClass::Content,
             // A request that was not sent is no evidence about the endpoint.
-            AttemptFailureKind::Refused if failure.upstream_status.is_some() => FailureClass::Content,
+            AttemptFailureKind::RejectedByProvider if failure.upstream_status.is_some() => FailureClass::Content,
             AttemptFailureKind::TimedOut => FailureClass::Timeout,
             AttemptFailureKind::Overloaded => FailureClass::Overloaded { retry_after: failure.retry_after },
-            AttemptFailureKind::Refused
-            | AttemptFailureKind::NotAnswered
+            AttemptFailureKind::RejectedByProvider
+            | AttemptFailureKind::NoUsableAnswer
             | AttemptFailureKind::ClientDisconnected
             | AttemptFailureKind::Simulated(_) => return Self::Neutral,
         };

@@ -1,4 +1,4 @@
-//! Tests of the health rules: each by itself, and all of them against a naive model over random histories.
+//! Tests of the health rules: each rule alone, and all rules against a reference model over random histories.
 
 mod board;
 mod measures;
@@ -45,13 +45,13 @@ fn malformed() -> Observation {
 }
 
 /// An endpoint with its policy and a clock that the test moves.
-struct Bench {
+struct EndpointFixture {
     policy: HealthPolicy,
     health: EndpointHealth,
     now: Duration,
 }
 
-impl Bench {
+impl EndpointFixture {
     fn new() -> Self {
         Self::with(HealthPolicy::default())
     }
@@ -65,7 +65,7 @@ impl Bench {
         self
     }
 
-    /// Asks with a draw from 0 up to 1.
+    /// Asks for an attempt with a draw from 0 to 1.
     fn admit(&mut self, of: u128, draw: f64) -> Admission {
         #[expect(
             clippy::cast_possible_truncation,
@@ -78,7 +78,7 @@ impl Bench {
         self.health.throttle.admit(&self.policy, workspace(of), &random, self.now)
     }
 
-    /// True where an attempt would be rejected by the worst draw. Counts it as made where not.
+    /// Returns true if the worst draw rejects an attempt. Counts an admitted attempt.
     fn rejects(&mut self, of: u128) -> bool {
         matches!(self.admit(of, 0.0), Admission::Rejected { .. })
     }

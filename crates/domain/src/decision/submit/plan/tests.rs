@@ -7,7 +7,7 @@ use crate::question::{Attachments, QuestionKind, QuestionType, StateForm};
 use crate::routing::{AttachmentForm, EndpointLimits, Wire};
 use proptest::prelude::*;
 
-/// Without a word from the caller on who comes first.
+/// Plans without preferences.
 fn plan(
     provider_input: &Arc<ProviderInput>,
     candidates: &[Candidate],
@@ -62,7 +62,7 @@ fn nouls(count: usize) -> Arc<ProviderInput> {
     provider_input(&format!("{{{}}}", questions.join(",")))
 }
 
-/// The names of each part, and who may answer it.
+/// The questions and the candidates of each sub-request.
 fn shape(parts: &[SubRequest]) -> Vec<(Vec<&str>, Vec<&str>)> {
     parts.iter().map(names).collect()
 }
@@ -79,7 +79,7 @@ fn plan_splits_for_named_first_endpoint() {
     let parts = super::plan(&provider_input, &candidates, FIRST).unwrap();
     let first: Vec<&str> = shape(&parts).iter().map(|(_, able)| able[0]).collect();
     assert_eq!(first, ["0", "0"]);
-    // Who cannot answer everything is not what was meant.
+    // An endpoint that does not support every question gets no precedence.
     let choice = super::tests::provider_input(r#"{"c":{"type":"choice","criteria":{"x":null}}}"#);
     let mixed = super::plan(&choice, &[of_types(0, &[QuestionType::Noul]), any()], FIRST).unwrap();
     assert_eq!(mixed.len(), 1);
@@ -95,7 +95,7 @@ fn plan_prefers_split_over_other_model() {
         [(vec!["q0", "q1", "q2"], vec!["1", "0"]), (vec!["q3"], vec!["1", "2", "0"])],
         "the model that was asked for, in two parts, and the other behind it"
     );
-    // Where the first cannot answer everything, the other does.
+    // The other model answers if the first one cannot answer everything.
     let parts = plan(&nouls(2), &[of_types(1, &[QuestionType::Score]), other()]).unwrap();
     assert_eq!(shape(&parts), [(vec!["q0", "q1"], vec!["0"])]);
     let across = Precedence { across_models: true, ..Precedence::default() };
@@ -125,7 +125,7 @@ fn smaller_sub_requests_use_endpoints_with_lower_limits() {
     assert_eq!(smaller.len(), 2, "two questions and one");
     let last = smaller[0].smaller(&[]).unwrap();
     assert_eq!(shape(&last), [(vec!["q0"], vec!["2"]), (vec!["q1"], vec!["2"])]);
-    assert!(last[0].smaller(&[]).is_none(), "nobody is left");
+    assert!(last[0].smaller(&[]).is_none(), "no candidate is left");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn any_provider_input() -> impl Strategy<Value = Arc<ProviderInput>> {
     })
 }
 
-/// Whether an endpoint's limits allow all of it, written down once more.
+/// A second implementation of the limits.
 fn allows(endpoint: &Endpoint, provider_input: &ProviderInput) -> bool {
     let (limits, asked) = (endpoint.limits(), provider_input.questions.typed.as_ref().unwrap());
     let within = |most: Option<usize>, many: usize| most.is_none_or(|most| many <= most);
@@ -325,14 +325,14 @@ proptest! {
             typed.iter().map(|question| asked.iter().position(|other| other == question).unwrap()).collect()
         };
         let Ok(parts) = plan(&provider_input, &candidates) else {
-            // Then there is a question that nobody can answer, give or take the bytes that names may be escaped to.
-            let nobody_s = asked.iter().any(|question| {
+            // Then no candidate supports some question, except for the bytes of escaped names.
+            let is_unsupported = asked.iter().any(|question| {
                 let alone = provider_input.with_questions(vec![question.clone()]);
                 let around = provider_input.len_bytes_around() + question.len_bytes();
                 let able = |endpoint: &Endpoint| allows(endpoint, &alone) && endpoint.has_room_for(around);
                 !candidates.iter().any(|candidate| able(&candidate.endpoint))
             });
-            prop_assert!(nobody_s);
+            prop_assert!(is_unsupported);
             return Ok(());
         };
         let mut held: Vec<usize> = parts.iter().flat_map(&places).collect();

@@ -71,7 +71,7 @@ async fn endpoint_is_throttled_when_failures_exceed_accepts() {
 async fn request_is_rejected_with_endpoints_when_all_are_throttled() {
     let gateway = gateway();
     let pending = gateway.send(nouls(1)).await;
-    gateway.fail(0, Unauthorised).await;
+    gateway.fail(0, ProviderAuthFailed).await;
     gateway.clock.advance(Duration::from_secs(1));
     gateway.finish(1, Err(AttemptFailure::from_status(401, None))).await;
     assert_eq!(pending.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
@@ -94,7 +94,7 @@ async fn request_is_throttled_when_only_throttled_endpoint_supports_it() {
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
     setup.endpoints[1].question_types = Some(vec![crate::question::QuestionType::Noul]);
     let gateway = setup.build();
-    once(&gateway, failure(Unauthorised)).await.unwrap_err();
+    once(&gateway, failure(ProviderAuthFailed)).await.unwrap_err();
     let both = r#"{"n":{"type":"noul","instructions":"?"},"s":{"type":"score","criteria":["a"]}}"#;
     let rejected = gateway.send(request_with(both)).await.end().await.unwrap_err();
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "{rejected}");
@@ -172,7 +172,7 @@ async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcom
 
 #[rstest]
 #[case::client_disconnected(ClientDisconnected)]
-#[case::never_sent(Refused)]
+#[case::never_sent(RejectedByProvider)]
 #[case::simulated(AttemptFailureKind::Simulated(SimulatedFailure::ProviderFailure))]
 #[case::simulated_overload(AttemptFailureKind::Simulated(SimulatedFailure::ProviderOverloaded))]
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn failures_that_say_nothing_about_the_endpoint_do_not_count(#[case] kind:
 #[tokio::test]
 async fn throttled_endpoint_gets_one_probe_and_others_use_fallback() {
     let gateway = gateway();
-    once(&gateway, failure(Unauthorised)).await.unwrap_err();
+    once(&gateway, failure(ProviderAuthFailed)).await.unwrap_err();
     gateway.clock.advance(Duration::from_secs(5));
     let first = gateway.send(without_fallbacks()).await;
     let second = gateway.send(nouls(1)).await;

@@ -152,7 +152,7 @@ async fn no_hedge_without_other_healthy_candidate() {
     let gateway = hedged(Some(AFTER), &["a", "b"]).build();
     let pending = gateway.send(nouls(1)).await;
     let other = gateway.send(DecisionRequest { preferences: only("b"), ..nouls(1) }).await;
-    gateway.fail(1, Unauthorised).await;
+    gateway.fail(1, ProviderAuthFailed).await;
     other.end().await.unwrap_err();
     gateway.elapse(AFTER).await;
     assert_eq!(gateway.upstreams(), ["a", "b"], "b is throttled, so there is no hedge");
@@ -202,7 +202,7 @@ async fn hedge_does_not_use_another_model_when_endpoint_is_throttled() {
     let gateway = setup.build();
     let pending = gateway.send(DecisionRequest { fallback_models: vec!["acme/other".to_owned()], ..nouls(1) }).await;
     let other = gateway.send(DecisionRequest { preferences: only("b"), ..nouls(1) }).await;
-    gateway.fail(1, Unauthorised).await;
+    gateway.fail(1, ProviderAuthFailed).await;
     other.end().await.unwrap_err();
     gateway.elapse(AFTER).await;
     assert_eq!(gateway.upstreams(), ["a", "b"], "b is throttled, and c serves another model");

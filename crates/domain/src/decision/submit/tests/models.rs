@@ -80,7 +80,7 @@ async fn fallback_model_keeps_sort_of_its_variant() {
 async fn provider_that_rejected_is_not_tried_for_fallback_model() {
     let gateway = setup_models(&[("acme/judge", "a"), ("acme/second", "a"), ("acme/third", "b")]).build();
     let pending = gateway.send(falling_back(&["acme/second", "acme/third"])).await;
-    gateway.fail(0, Refused).await;
+    gateway.fail(0, RejectedByProvider).await;
     assert_eq!(gateway.upstreams(), ["a", "b"]);
     gateway.answer(1, 1).await;
     pending.end().await.unwrap();

@@ -175,7 +175,7 @@ async fn answer_of_single_sub_request_is_returned_byte_for_byte() {
 
 #[tokio::test]
 async fn endpoint_with_lower_limit_is_fallback_in_smaller_sub_requests() {
-    for failure in [InvalidResponse, Overloaded, Refused, TimedOut] {
+    for failure in [InvalidResponse, Overloaded, RejectedByProvider, TimedOut] {
         let gateway = GatewaySetup::new(vec![limited_to(3, "one"), limited_to(2, "two")]).build();
         let pending = gateway.send(nouls(3)).await;
         assert_eq!(gateway.upstreams(), ["one"], "the endpoint that needs no split comes first");

@@ -3,14 +3,14 @@
 use super::*;
 use rstest::rstest;
 
-/// How often each candidate comes first, over `cells` draws in the middles of equal cells.
-fn firsts(field: &mut Field, cells: u64) -> Vec<u64> {
-    let all = names(&field.models[0].0);
+/// Counts how often each candidate comes first, over `cells` evenly spaced draws.
+fn firsts(fixture: &mut SelectionFixture, cells: u64) -> Vec<u64> {
+    let all = names(&fixture.models[0].0);
     let mut counts = vec![0; all.len()];
     for cell in 0..cells {
         let middle = (u128::from(cell) * 2 + 1) * (1_u128 << 63) / u128::from(cells);
-        field.draws = vec![u64::try_from(middle).unwrap()];
-        let first = field.names().remove(0);
+        fixture.draws = vec![u64::try_from(middle).unwrap()];
+        let first = fixture.names().remove(0);
         counts[all.iter().position(|name| *name == first).unwrap()] += 1;
     }
     counts
@@ -32,51 +32,51 @@ fn balance_draws_first_candidate_by_inverse_square_of_price(
 ) {
     let slug = |place: usize| format!("p{place}");
     let candidates = prices.iter().enumerate().map(|(place, price)| candidate(place, &slug(place), price)).collect();
-    assert_eq!(firsts(&mut Field::new(candidates), cells), expected);
+    assert_eq!(firsts(&mut SelectionFixture::new(candidates), cells), expected);
 }
 
 #[test]
 fn balance_orders_other_candidates_by_price() {
-    let mut field = Field::of_three();
-    field.draws = vec![u64::MAX];
-    assert_eq!(field.names(), ["a", "c", "b"]);
-    field.draws = vec![0];
-    assert_eq!(field.names(), ["c", "b", "a"]);
+    let mut fixture = SelectionFixture::of_three();
+    fixture.draws = vec![u64::MAX];
+    assert_eq!(fixture.names(), ["a", "c", "b"]);
+    fixture.draws = vec![0];
+    assert_eq!(fixture.names(), ["c", "b", "a"]);
 }
 
 #[test]
 fn balance_orders_recently_failed_candidates_last() {
-    let mut field = Field::of_three();
+    let mut fixture = SelectionFixture::of_three();
     let policy = HealthPolicy::default();
-    field.report(2, failed(), NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
-    assert_eq!(firsts(&mut field, 13), [4, 9, 0]);
-    assert_eq!(field.names().last().unwrap(), "c");
-    field.report(1, failed(), NOW);
-    field.report(0, failed(), NOW);
-    assert_eq!(field.names(), ["c", "b", "a"], "where all failed of late, by price");
+    fixture.report(2, failed(), NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
+    assert_eq!(firsts(&mut fixture, 13), [4, 9, 0]);
+    assert_eq!(fixture.names().last().unwrap(), "c");
+    fixture.report(1, failed(), NOW);
+    fixture.report(0, failed(), NOW);
+    assert_eq!(fixture.names(), ["c", "b", "a"], "ordered by price when all failed recently");
 }
 
 #[test]
 fn balance_ignores_failures_older_than_recent_period() {
-    let mut field = Field::of_three();
-    field.report(2, failed(), NOW.saturating_sub(HealthPolicy::default().recent_failure));
-    assert_eq!(firsts(&mut field, 49), [4, 9, 36]);
+    let mut fixture = SelectionFixture::of_three();
+    fixture.report(2, failed(), NOW.saturating_sub(HealthPolicy::default().recent_failure));
+    assert_eq!(firsts(&mut fixture, 49), [4, 9, 36]);
 }
 
 #[test]
 fn balance_is_deterministic_for_same_draws() {
     for draw in [0, 1, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
-        let mut field = Field::of_three();
-        field.draws = vec![draw];
-        assert_eq!(field.names(), field.names());
+        let mut fixture = SelectionFixture::of_three();
+        fixture.draws = vec![draw];
+        assert_eq!(fixture.names(), fixture.names());
     }
 }
 
 #[test]
 fn balance_draws_nothing_for_single_candidate() {
-    let mut field = Field::new(vec![candidate(0, "a", "1e-6")]);
-    field.models.push((Field::of_three().models.remove(0).0, None));
+    let mut fixture = SelectionFixture::new(vec![candidate(0, "a", "1e-6")]);
+    fixture.models.push((SelectionFixture::of_three().models.remove(0).0, None));
     // The only draw is for the second model.
-    field.draws = vec![u64::MAX];
-    assert_eq!(field.names(), ["a", "a", "c", "b"]);
+    fixture.draws = vec![u64::MAX];
+    assert_eq!(fixture.names(), ["a", "a", "c", "b"]);
 }

@@ -1,4 +1,4 @@
-//! What the caller's preferences let through, and what the funnel tells of it.
+//! The filters of preferences, and the steps of the funnel.
 
 use super::*;
 use rstest::rstest;
@@ -9,20 +9,21 @@ fn policy(zdr: bool, collects: bool) -> impl FnOnce(&mut Endpoint) {
 
 #[test]
 fn choose_keeps_all_candidates_without_preferences() {
-    let outcome = Field::of_three().choose();
+    let outcome = SelectionFixture::of_three().choose();
     assert!(outcome.funnel.is_empty());
     assert_eq!(outcome.chosen.unwrap().candidates.len(), 3);
 }
 
 #[test]
 fn only_and_ignore_filter_by_slug() {
-    let field = Field::of_three().wanting(|want| want.only = Some(slugs(&["c", "a", "nobody"])));
-    let outcome = field.choose();
+    let fixture = SelectionFixture::of_three()
+        .with_preferences(|preferences| preferences.only = Some(slugs(&["c", "a", "nobody"])));
+    let outcome = fixture.choose();
     assert_eq!(outcome.funnel, [("only", 2)]);
     assert_eq!(outcome.names(), ["c", "a"]);
 
-    let field = Field::of_three().wanting(|want| want.ignore = slugs(&["c"]));
-    let outcome = field.choose();
+    let fixture = SelectionFixture::of_three().with_preferences(|preferences| preferences.ignore = slugs(&["c"]));
+    let outcome = fixture.choose();
     assert_eq!(outcome.funnel, [("ignore", 2)]);
     assert_eq!(outcome.names(), ["b", "a"]);
 }
@@ -36,25 +37,28 @@ fn data_policy_preferences_filter_candidates() {
             changed(candidate(2, "zdr", "3e-6"), policy(true, true)),
         ]
     };
-    let field = Field::new(three()).wanting(|want| want.deny_data_collection = true);
-    let outcome = field.choose();
+    let fixture =
+        SelectionFixture::new(three()).with_preferences(|preferences| preferences.deny_data_collection = true);
+    let outcome = fixture.choose();
     assert_eq!(outcome.funnel, [("data_policy", 2)]);
     assert_eq!(outcome.names(), ["trusted", "zdr"]);
-    assert_eq!(Field::new(three()).wanting(|want| want.zdr = true).names(), ["zdr"]);
-    let unknown = Field::new(vec![candidate(0, "unknown", "1e-6")]).wanting(|want| want.deny_data_collection = true);
-    assert_eq!(unknown.choose().chosen, Err(NoCandidates::Preferences), "of whom nothing is known is not trusted");
+    assert_eq!(SelectionFixture::new(three()).with_preferences(|preferences| preferences.zdr = true).names(), ["zdr"]);
+    let unknown = SelectionFixture::new(vec![candidate(0, "unknown", "1e-6")])
+        .with_preferences(|preferences| preferences.deny_data_collection = true);
+    assert_eq!(unknown.choose().chosen, Err(NoCandidates::Preferences), "an unknown data policy is not trusted");
 }
 
 #[test]
 fn quantizations_filter_candidates() {
-    let mut field = Field::of_three().wanting(|want| want.quantizations = Some(vec![Quantization::Fp8]));
-    field.models[0].0[1] = changed(candidate(1, "b", "2e-6"), |endpoint| endpoint.quantization = Quantization::Fp8);
-    assert_eq!(field.choose().funnel, [("quantizations", 1)]);
-    assert_eq!(field.names(), ["b"]);
-    field.preferences.quantizations = Some(vec![Quantization::Unknown]);
-    assert_eq!(field.names(), ["c", "a"]);
-    field.preferences.quantizations = Some(Vec::new());
-    assert_eq!(field.choose().chosen, Err(NoCandidates::Preferences));
+    let mut fixture = SelectionFixture::of_three()
+        .with_preferences(|preferences| preferences.quantizations = Some(vec![Quantization::Fp8]));
+    fixture.models[0].0[1] = changed(candidate(1, "b", "2e-6"), |endpoint| endpoint.quantization = Quantization::Fp8);
+    assert_eq!(fixture.choose().funnel, [("quantizations", 1)]);
+    assert_eq!(fixture.names(), ["b"]);
+    fixture.preferences.quantizations = Some(vec![Quantization::Unknown]);
+    assert_eq!(fixture.names(), ["c", "a"]);
+    fixture.preferences.quantizations = Some(Vec::new());
+    assert_eq!(fixture.choose().chosen, Err(NoCandidates::Preferences));
 }
 
 #[rstest]
@@ -69,7 +73,7 @@ fn quantizations_filter_candidates() {
 fn max_price_compares_exactly(#[case] max: &str, #[case] prompt: &str, #[case] stays: bool) {
     let of = |bound: MaxPrice, prices: TokenPrices| {
         let priced = Candidate { prices, ..candidate(0, "a", "1") };
-        Field::new(vec![priced]).wanting(|want| want.max_price = bound).choose()
+        SelectionFixture::new(vec![priced]).with_preferences(|preferences| preferences.max_price = bound).choose()
     };
     let max = price(max);
     let input = of(
@@ -87,33 +91,37 @@ fn max_price_compares_exactly(#[case] max: &str, #[case] prompt: &str, #[case] s
 
 #[test]
 fn require_parameters_excludes_endpoints_without_native_support() {
-    let mut field = Field::of_three().wanting(|want| want.require_parameters = true);
-    field.request = request(r#"{"n":{"type":"noul","instructions":"?","criteria":{"true":"a","false":"b"}}}"#);
+    let mut fixture =
+        SelectionFixture::of_three().with_preferences(|preferences| preferences.require_parameters = true);
+    fixture.request = request(r#"{"n":{"type":"noul","instructions":"?","criteria":{"true":"a","false":"b"}}}"#);
     let wires = [Wire::OpenAiDecisions, Wire::ChatCompletions, Wire::GeminiDecisions];
-    for (candidate, wire) in field.models[0].0.iter_mut().zip(wires) {
+    for (candidate, wire) in fixture.models[0].0.iter_mut().zip(wires) {
         *candidate = changed(candidate.clone(), |endpoint| endpoint.wire = wire);
     }
-    assert_eq!(field.choose().funnel, [("require_parameters", 1)]);
-    assert_eq!(field.names(), ["c"], "it has a place for criteria of yes and no");
-    field.request = request(r#"{"n":{"type":"noul","criteria":{"true":"a","false":"b"}}}"#);
-    assert_eq!(field.choose().chosen, Err(NoCandidates::Preferences), "no instructions to ask by");
+    assert_eq!(fixture.choose().funnel, [("require_parameters", 1)]);
+    assert_eq!(fixture.names(), ["c"], "its wire has fields for true and false criteria");
+    fixture.request = request(r#"{"n":{"type":"noul","criteria":{"true":"a","false":"b"}}}"#);
+    assert_eq!(fixture.choose().chosen, Err(NoCandidates::Preferences), "no instructions to ask by");
 }
 
 #[test]
 fn funnel_contains_each_step_in_order() {
-    let mut field = Field::new((0..8).map(|index| candidate(index, &format!("p{index}"), "1e-6")).collect());
+    let mut fixture =
+        SelectionFixture::new((0..8).map(|index| candidate(index, &format!("p{index}"), "1e-6")).collect());
     let all: Vec<String> = (0..8).map(|index| format!("p{index}")).collect();
-    for (place, candidate) in field.models[0].0.iter_mut().enumerate() {
+    for (place, candidate) in fixture.models[0].0.iter_mut().enumerate() {
         *candidate = changed(candidate.clone(), policy(place != 0, false));
     }
-    field.models[0].0[3] = changed(field.models[0].0[3].clone(), |endpoint| endpoint.quantization = Quantization::Int4);
-    field.models[0].0[4].prices.prompt = price("1");
-    field.models[0].0[5] = changed(field.models[0].0[5].clone(), |endpoint| {
+    fixture.models[0].0[3] =
+        changed(fixture.models[0].0[3].clone(), |endpoint| endpoint.quantization = Quantization::Int4);
+    fixture.models[0].0[4].prices.prompt = price("1");
+    fixture.models[0].0[5] = changed(fixture.models[0].0[5].clone(), |endpoint| {
         endpoint.wire = Wire::ChatCompletions;
     });
-    field.models[0].0[6] = changed(field.models[0].0[6].clone(), |endpoint| endpoint.question_types = Some(Vec::new()));
-    field.open(7);
-    field.preferences = RoutingPreferences {
+    fixture.models[0].0[6] =
+        changed(fixture.models[0].0[6].clone(), |endpoint| endpoint.question_types = Some(Vec::new()));
+    fixture.reject_credentials(7);
+    fixture.preferences = RoutingPreferences {
         zdr: true,
         only: Some(all.into_iter().filter(|slug| slug != "p1").collect()),
         ignore: slugs(&["p2"]),
@@ -122,7 +130,7 @@ fn funnel_contains_each_step_in_order() {
         require_parameters: true,
         ..RoutingPreferences::default()
     };
-    let outcome = field.choose();
+    let outcome = fixture.choose();
     let steps = [
         ("data_policy", 7),
         ("only", 6),
@@ -139,41 +147,44 @@ fn funnel_contains_each_step_in_order() {
 
 #[test]
 fn choose_distinguishes_no_endpoint_from_excluded_endpoints() {
-    let nothing = Field::new(Vec::new()).wanting(|want| want.only = Some(slugs(&["a"]))).choose();
+    let nothing = SelectionFixture::new(Vec::new())
+        .with_preferences(|preferences| preferences.only = Some(slugs(&["a"])))
+        .choose();
     assert_eq!((nothing.chosen, nothing.funnel), (Err(NoCandidates::NoEndpoint), RoutingFunnel::new()));
-    let emptied = Field::of_three().wanting(|want| want.only = Some(Vec::new())).choose();
+    let emptied =
+        SelectionFixture::of_three().with_preferences(|preferences| preferences.only = Some(Vec::new())).choose();
     assert_eq!((emptied.chosen, emptied.funnel), (Err(NoCandidates::Preferences), vec![("only", 0)]));
 }
 
 #[test]
 fn choose_excludes_endpoints_that_support_no_question() {
-    let mut field = Field::of_three();
-    field.request = request(r#"{"s":{"type":"score","criteria":["a","b"]},"n":{"type":"noul","instructions":"?"}}"#);
+    let mut fixture = SelectionFixture::of_three();
+    fixture.request = request(r#"{"s":{"type":"score","criteria":["a","b"]},"n":{"type":"noul","instructions":"?"}}"#);
     let of_types = |types: &[QuestionType]| {
         let types = types.to_vec();
         move |endpoint: &mut Endpoint| endpoint.question_types = Some(types)
     };
-    field.models[0].0[0] = changed(candidate(0, "a", "3e-6"), of_types(&[QuestionType::Choice]));
-    field.models[0].0[1] = changed(candidate(1, "b", "2e-6"), of_types(&[QuestionType::Noul]));
-    field.models[0].0[2] = changed(candidate(2, "c", "1e-6"), of_types(&[QuestionType::Score]));
-    assert_eq!(field.choose().funnel, [("capability", 2)]);
-    assert_eq!(field.names(), ["c", "b"], "each takes a part of it");
-    field.preferences.allow_fallbacks = false;
+    fixture.models[0].0[0] = changed(candidate(0, "a", "3e-6"), of_types(&[QuestionType::Choice]));
+    fixture.models[0].0[1] = changed(candidate(1, "b", "2e-6"), of_types(&[QuestionType::Noul]));
+    fixture.models[0].0[2] = changed(candidate(2, "c", "1e-6"), of_types(&[QuestionType::Score]));
+    assert_eq!(fixture.choose().funnel, [("capability", 2)]);
+    assert_eq!(fixture.names(), ["c", "b"], "each takes a part of it");
+    fixture.preferences.allow_fallbacks = false;
     assert_eq!(
-        field.choose().chosen,
+        fixture.choose().chosen,
         Err(NoCandidates::Unsupported(UnsupportedQuestions::QuestionType(QuestionType::Score))),
-        "alone, nobody takes all of it"
+        "no single endpoint supports all questions"
     );
-    field.models[0].0[0] = candidate(0, "a", "3e-6");
-    assert_eq!(field.names(), ["a"], "who is asked alone can answer everything");
+    fixture.models[0].0[0] = candidate(0, "a", "3e-6");
+    assert_eq!(fixture.names(), ["a"], "the only candidate supports all questions");
 }
 
 #[test]
 fn choose_reports_size_when_state_exceeds_every_limit() {
-    let mut field = Field::of_three();
-    for candidate in &mut field.models[0].0 {
+    let mut fixture = SelectionFixture::of_three();
+    for candidate in &mut fixture.models[0].0 {
         *candidate = changed(candidate.clone(), |endpoint| endpoint.own_limits.max_body_bytes = Some(2));
     }
-    assert_eq!(field.choose().chosen, Err(NoCandidates::Unsupported(UnsupportedQuestions::Size)));
-    assert_eq!(field.choose().funnel, [("capability", 0)]);
+    assert_eq!(fixture.choose().chosen, Err(NoCandidates::Unsupported(UnsupportedQuestions::Size)));
+    assert_eq!(fixture.choose().funnel, [("capability", 0)]);
 }

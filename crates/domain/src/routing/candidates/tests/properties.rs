@@ -1,4 +1,4 @@
-//! What holds for every choice.
+//! Properties of every choice.
 
 use super::*;
 use crate::routing::SortBy;
@@ -49,18 +49,18 @@ fn any_preferences() -> impl Strategy<Value = RoutingPreferences> {
     )
 }
 
-/// The filters once more, one candidate at a time.
-fn wanted(want: &RoutingPreferences, candidate: &Candidate) -> bool {
+/// A second implementation of the filters, for one candidate.
+fn wanted(preferences: &RoutingPreferences, candidate: &Candidate) -> bool {
     let endpoint = &candidate.endpoint;
     let slug = endpoint.provider.to_string();
     let cheap = |max: Price| candidate.prices.prompt.times(1_000_000).unwrap() <= max.times(1).unwrap();
-    (!want.zdr || endpoint.data_policy.zdr)
-        && (!want.deny_data_collection || endpoint.data_policy.zdr || !endpoint.data_policy.collects)
-        && want.only.as_ref().is_none_or(|only| only.contains(&slug))
-        && !want.ignore.contains(&slug)
-        && want.quantizations.as_ref().is_none_or(|formats| formats.contains(&endpoint.quantization))
-        && want.max_price.prompt.is_none_or(cheap)
-        && (want.allow_fallbacks || want.order.is_empty() || want.order.contains(&slug))
+    (!preferences.zdr || endpoint.data_policy.zdr)
+        && (!preferences.deny_data_collection || endpoint.data_policy.zdr || !endpoint.data_policy.collects)
+        && preferences.only.as_ref().is_none_or(|only| only.contains(&slug))
+        && !preferences.ignore.contains(&slug)
+        && preferences.quantizations.as_ref().is_none_or(|formats| formats.contains(&endpoint.quantization))
+        && preferences.max_price.prompt.is_none_or(cheap)
+        && (preferences.allow_fallbacks || preferences.order.is_empty() || preferences.order.contains(&slug))
 }
 
 proptest! {
@@ -73,19 +73,19 @@ proptest! {
         draws in prop::collection::vec(any::<u64>(), 4),
         throttled in prop::collection::vec(any::<bool>(), 8),
     ) {
-        let mut field = Field::new(candidates.clone());
+        let mut fixture = SelectionFixture::new(candidates.clone());
         // The last ones are of another model.
-        let second = field.models[0].0.split_off(candidates.len() / 2);
-        field.models.push((second, None));
-        field.preferences = preferences.clone();
-        field.draws = draws;
+        let second = fixture.models[0].0.split_off(candidates.len() / 2);
+        fixture.models.push((second, None));
+        fixture.preferences = preferences.clone();
+        fixture.draws = draws;
         for index in throttled.iter().enumerate().filter(|(_, throttled)| **throttled).map(|(index, _)| index) {
-            field.open(index);
+            fixture.reject_credentials(index);
         }
         let allowed: Vec<usize> =
             candidates.iter().filter(|candidate| wanted(&preferences, candidate)).map(|c| c.endpoint.index).collect();
         let well: Vec<usize> = allowed.iter().copied().filter(|index| !throttled[*index]).collect();
-        let outcome = field.choose();
+        let outcome = fixture.choose();
         prop_assert!(outcome.funnel.windows(2).all(|steps| steps[1].1 <= steps[0].1), "a funnel only narrows");
         match outcome.chosen {
             Ok(chosen) => {

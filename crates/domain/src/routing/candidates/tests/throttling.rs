@@ -1,12 +1,12 @@
-//! Throttled candidates: those that are left out, and those that come last.
+//! Throttled candidates: rejected ones, and admitted ones that come last.
 
 use super::*;
 
 #[test]
 fn choose_excludes_and_reports_rejected_candidate() {
-    let field = Field::of_three();
-    field.open(2);
-    let outcome = field.choose();
+    let fixture = SelectionFixture::of_three();
+    fixture.reject_credentials(2);
+    let outcome = fixture.choose();
     assert_eq!(outcome.funnel, [("health", 2)]);
     let chosen = outcome.chosen.unwrap();
     assert_eq!((names(&chosen.candidates), names(&chosen.rejected)), (slugs(&["b", "a"]), slugs(&["c"])));
@@ -15,12 +15,12 @@ fn choose_excludes_and_reports_rejected_candidate() {
 
 #[test]
 fn choose_reports_shortest_wait_when_all_reject() {
-    let field = Field::of_three();
+    let fixture = SelectionFixture::of_three();
     let told = |seconds| Observation::from(&AttemptFailure::from_status(429, Some(Duration::from_secs(seconds))));
-    field.report(0, told(9), NOW);
-    field.report(1, told(2), NOW);
-    field.report(2, told(30), NOW);
-    let outcome = field.choose();
+    fixture.report(0, told(9), NOW);
+    fixture.report(1, told(2), NOW);
+    fixture.report(2, told(30), NOW);
+    let outcome = fixture.choose();
     let Err(NoCandidates::Throttled(endpoints)) = outcome.chosen else { panic!("all of them are in a back-off") };
     assert_eq!(endpoints.retry_in, Duration::from_secs(2));
     let sentence = "b throttled, last failed with 429; a throttled, last failed with 429; \
@@ -41,7 +41,7 @@ fn choose_orders_throttled_candidates_last() {
     for _ in 0..20 {
         field.report(2, failed(), NOW);
     }
-    // No draw among two that are healthy but the last; 20 of 21 draws reject.
+    // The first draw orders the two healthy candidates; 20 of 21 draws reject the throttled one.
     field.draws = vec![0, u64::MAX / 21 * 20 + u64::MAX / 1_000];
     let chosen = field.choose().chosen.unwrap();
     assert_eq!((names(&chosen.candidates), names(&chosen.throttled)), (slugs(&["b", "a"]), slugs(&["c"])));

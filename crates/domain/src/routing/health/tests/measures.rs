@@ -17,42 +17,42 @@ fn close(left: Duration, right: Duration) -> bool {
 
 #[test]
 fn view_has_no_measurements_before_first_answer() {
-    let mut bench = Bench::new();
-    bench.attempts(3, status(500)).attempt(Observation::Neutral);
-    let view = bench.view();
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(3, status(500)).attempt(Observation::Neutral);
+    let view = fixture.view();
     assert_eq!((view.latency, view.percentiles, view.p95, view.throughput), (None, None, None, None));
     assert_eq!((view.answers_in_window, view.observations), (0, 3));
 }
 
 #[test]
 fn average_latency_halves_weight_per_half_life() {
-    let mut bench = Bench::new();
-    bench.attempt(answer(millis(400), 1)).wait(secs(60)).attempt(answer(millis(100), 1));
+    let mut fixture = EndpointFixture::new();
+    fixture.attempt(answer(millis(400), 1)).wait(secs(60)).attempt(answer(millis(100), 1));
     // (400 / 2 + 100) / (1 / 2 + 1)
-    let latency = bench.view().latency.unwrap();
+    let latency = fixture.view().latency.unwrap();
     assert!(latency.abs_diff(millis(200)) < Duration::from_nanos(10), "{latency:?}");
-    bench.wait(secs(1_000_000));
-    assert_eq!(bench.view().latency, Some(latency), "time alone does not change it");
-    bench.attempt(answer(millis(7), 1));
-    assert!(bench.view().latency.unwrap().abs_diff(millis(7)) < Duration::from_nanos(10), "the past is gone");
+    fixture.wait(secs(1_000_000));
+    assert_eq!(fixture.view().latency, Some(latency), "time alone does not change it");
+    fixture.attempt(answer(millis(7), 1));
+    assert!(fixture.view().latency.unwrap().abs_diff(millis(7)) < Duration::from_nanos(10), "the past is gone");
 }
 
 #[test]
 fn average_latency_uses_only_latest_answers_when_half_life_is_zero() {
-    let mut bench = Bench::with(HealthPolicy { half_life: Duration::ZERO, ..HealthPolicy::default() });
-    bench.attempt(answer(millis(10), 1)).attempt(answer(millis(30), 1));
-    assert_eq!(bench.view().latency, Some(millis(20)));
-    bench.wait(Duration::from_nanos(1)).attempt(answer(millis(90), 1));
-    assert_eq!(bench.view().latency, Some(millis(90)));
+    let mut fixture = EndpointFixture::with(HealthPolicy { half_life: Duration::ZERO, ..HealthPolicy::default() });
+    fixture.attempt(answer(millis(10), 1)).attempt(answer(millis(30), 1));
+    assert_eq!(fixture.view().latency, Some(millis(20)));
+    fixture.wait(Duration::from_nanos(1)).attempt(answer(millis(90), 1));
+    assert_eq!(fixture.view().latency, Some(millis(90)));
 }
 
 #[test]
 fn latency_percentiles_are_upper_bounds() {
-    let mut bench = Bench::new();
+    let mut fixture = EndpointFixture::new();
     for latency in 1..=100 {
-        bench.attempt(answer(millis(latency * 10), 0));
+        fixture.attempt(answer(millis(latency * 10), 0));
     }
-    let view = bench.view();
+    let view = fixture.view();
     let found = view.percentiles.unwrap();
     for (value, exact) in
         [(found.p50, 500), (found.p75, 750), (found.p90, 900), (view.p95.unwrap(), 950), (found.p99, 990)]
@@ -64,12 +64,12 @@ fn latency_percentiles_are_upper_bounds() {
 
 #[test]
 fn throughput_percentiles_are_lower_bounds() {
-    let mut bench = Bench::new();
+    let mut fixture = EndpointFixture::new();
     for tokens in 1..=100 {
         // So many tokens in half a second.
-        bench.attempt(answer(millis(500), tokens));
+        fixture.attempt(answer(millis(500), tokens));
     }
-    let found = bench.view().throughput.unwrap();
+    let found = fixture.view().throughput.unwrap();
     for (value, exact) in [(found.p50, 102_000), (found.p75, 52_000), (found.p90, 22_000), (found.p99, 4_000)] {
         assert!(value.abs_diff(exact) * 32 <= exact, "{value} for {exact}");
     }
@@ -78,12 +78,12 @@ fn throughput_percentiles_are_lower_bounds() {
 #[test]
 fn each_percentile_changes_at_its_share_of_slow_answers() {
     for slow in 0..=100 {
-        let mut bench = Bench::new();
+        let mut fixture = EndpointFixture::new();
         for number in 0..100 {
             // Slow is ten times as long, and a tenth of the throughput.
-            bench.attempt(answer(if number < slow { millis(1000) } else { millis(100) }, 100));
+            fixture.attempt(answer(if number < slow { millis(1000) } else { millis(100) }, 100));
         }
-        let view = bench.view();
+        let view = fixture.view();
         let (latency, throughput) = (view.percentiles.unwrap(), view.throughput.unwrap());
         let latencies = [latency.p50, latency.p75, latency.p90, view.p95.unwrap(), latency.p99];
         assert_eq!(latencies.map(|value| value > millis(500)), [50, 25, 10, 5, 1].map(|share| slow > share), "{slow}");
@@ -94,49 +94,49 @@ fn each_percentile_changes_at_its_share_of_slow_answers() {
 
 #[test]
 fn measurements_above_maximum_count_as_maximum() {
-    let mut bench = Bench::new();
-    bench.attempt(answer(Duration::from_secs(1), 1 << 60)).attempt(answer(Duration::ZERO, u64::MAX));
-    assert!(bench.view().throughput.unwrap().p99 > 4_000_000_000);
-    bench.attempts(98, answer(Duration::MAX, 1));
-    assert!(bench.view().percentiles.unwrap().p50 > Duration::from_mins(69));
+    let mut fixture = EndpointFixture::new();
+    fixture.attempt(answer(Duration::from_secs(1), 1 << 60)).attempt(answer(Duration::ZERO, u64::MAX));
+    assert!(fixture.view().throughput.unwrap().p99 > 4_000_000_000);
+    fixture.attempts(98, answer(Duration::MAX, 1));
+    assert!(fixture.view().percentiles.unwrap().p50 > Duration::from_mins(69));
 }
 
 #[test]
 fn answer_leaves_window_between_five_sixths_and_its_full_length() {
     for start in 0..120 {
-        let mut bench = Bench::new();
-        bench.now = secs(start);
-        bench.attempt(answer(millis(10), 1)).wait(secs(250));
-        assert_eq!(bench.view().answers_in_window, 1, "{start}");
-        bench.wait(secs(50));
-        assert_eq!((bench.view().answers_in_window, bench.view().percentiles), (0, None), "{start}");
-        assert_eq!(bench.view().throughput, None, "{start}");
+        let mut fixture = EndpointFixture::new();
+        fixture.now = secs(start);
+        fixture.attempt(answer(millis(10), 1)).wait(secs(250));
+        assert_eq!(fixture.view().answers_in_window, 1, "{start}");
+        fixture.wait(secs(50));
+        assert_eq!((fixture.view().answers_in_window, fixture.view().percentiles), (0, None), "{start}");
+        assert_eq!(fixture.view().throughput, None, "{start}");
     }
 }
 
 #[test]
 fn window_reuses_slots_when_it_slides() {
-    let mut bench = Bench::new();
+    let mut fixture = EndpointFixture::new();
     for round in 1..40 {
-        bench.attempt(answer(millis(round), 1)).wait(secs(50));
-        assert_eq!(bench.view().answers_in_window, round.min(5));
+        fixture.attempt(answer(millis(round), 1)).wait(secs(50));
+        assert_eq!(fixture.view().answers_in_window, round.min(5));
     }
-    bench.wait(secs(10_000)).attempt(answer(millis(1), 1));
-    assert_eq!(bench.view().answers_in_window, 1);
+    fixture.wait(secs(10_000)).attempt(answer(millis(1), 1));
+    assert_eq!(fixture.view().answers_in_window, 1);
 }
 
 #[test]
 fn measurements_accept_earlier_clock_reading() {
-    let mut bench = Bench::new();
-    bench.attempt(answer(millis(10), 1)).attempt(status(500));
-    let newest = bench.now;
-    bench.now = secs(1);
-    bench.attempt(answer(millis(30), 1)).attempt(status(500));
-    assert_eq!((bench.view().answers_in_window, bench.throttling().accept_rate), (2, Some(0.5)));
-    bench.now = newest;
-    assert_eq!((bench.view().answers_in_window, bench.view().latency), (2, Some(millis(20))));
-    bench.attempt(answer(millis(50), 1));
-    assert_eq!(bench.view().latency, Some(millis(30)), "nothing has aged");
+    let mut fixture = EndpointFixture::new();
+    fixture.attempt(answer(millis(10), 1)).attempt(status(500));
+    let newest = fixture.now;
+    fixture.now = secs(1);
+    fixture.attempt(answer(millis(30), 1)).attempt(status(500));
+    assert_eq!((fixture.view().answers_in_window, fixture.throttling().accept_rate), (2, Some(0.5)));
+    fixture.now = newest;
+    assert_eq!((fixture.view().answers_in_window, fixture.view().latency), (2, Some(millis(20))));
+    fixture.attempt(answer(millis(50), 1));
+    assert_eq!(fixture.view().latency, Some(millis(30)), "nothing has aged");
 }
 
 /// Nearest rank, by sorting.

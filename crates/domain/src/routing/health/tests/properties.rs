@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A workspace asks, with this draw.
-    Ask(u128, f64),
-    /// An attempt of a workspace that began so long ago ends, so many times.
+    /// A workspace asks for an attempt, with this draw.
+    Admit(u128, f64),
+    /// Attempts of a workspace end: their age, their outcome and their number.
     Report(u128, Duration, Observation, u32),
     Wait(Duration),
-    /// As long as a rejection of this workspace says.
-    WaitAsTold(u128),
+    /// Waits for the time in a rejection of this workspace.
+    WaitAsAdvised(u128),
 }
 
 fn observation() -> impl Strategy<Value = Observation> {
@@ -34,12 +34,12 @@ fn observation() -> impl Strategy<Value = Observation> {
 fn step() -> impl Strategy<Value = Step> {
     let of = || 0..5_u128;
     prop_oneof![
-        4 => (of(), 0.0..1.0_f64).prop_map(|(of, draw)| Step::Ask(of, draw)),
+        4 => (of(), 0.0..1.0_f64).prop_map(|(of, draw)| Step::Admit(of, draw)),
         6 => (of(), 0..3_000_u64, observation(), 1..9_u32)
             .prop_map(|(of, age, what, times)| Step::Report(of, Duration::from_millis(age), what, times)),
         3 => (0..3_000_u64).prop_map(|millis| Step::Wait(Duration::from_millis(millis))),
         1 => (0..200_u64).prop_map(|secs| Step::Wait(Duration::from_secs(secs))),
-        1 => of().prop_map(Step::WaitAsTold),
+        1 => of().prop_map(Step::WaitAsAdvised),
     ]
 }
 
@@ -70,9 +70,9 @@ prop_compose! {
     }
 }
 
-fn check(bench: &mut Bench, model: &Reference) -> Result<(), TestCaseError> {
-    let now = bench.now;
-    let view = bench.throttling();
+fn check(fixture: &mut EndpointFixture, model: &Reference) -> Result<(), TestCaseError> {
+    let now = fixture.now;
+    let view = fixture.throttling();
     let (probability, retry_in) = (model.probability_for_all(now), model.retry_in_for_all(now));
     let expected = if retry_in.is_some() { 1.0 } else { probability };
     prop_assert!((view.rejection_probability - expected).abs() < f64::EPSILON);
@@ -80,7 +80,7 @@ fn check(bench: &mut Bench, model: &Reference) -> Result<(), TestCaseError> {
     prop_assert_eq!((view.retry_in, view.accept_rate), (retry_in, model.accept_rate(now)));
     prop_assert_eq!(view.throttled_workspaces as usize, model.throttled_workspaces(now));
     for of in 0..5 {
-        let recent = bench.health.throttle.failed_recently(&bench.policy, workspace(of), now);
+        let recent = fixture.health.throttle.failed_recently(&fixture.policy, workspace(of), now);
         prop_assert_eq!(recent, model.failed_recently(of, now), "{}", of);
     }
     Ok(())
@@ -91,11 +91,11 @@ proptest! {
 
     #[test]
     fn throttle_matches_reference_model(policy in policy(), steps in proptest::collection::vec(step(), 1..90)) {
-        let (mut bench, mut model) = (Bench::with(policy), Reference::new(policy));
+        let (mut fixture, mut model) = (EndpointFixture::with(policy), Reference::new(policy));
         for step in steps {
             match step {
-                Step::Ask(of, draw) => {
-                    let (found, expected) = (bench.admit(of, draw), model.expect(of, bench.now));
+                Step::Admit(of, draw) => {
+                    let (found, expected) = (fixture.admit(of, draw), model.expect(of, fixture.now));
                     match (found, expected) {
                         (Admission::Normal, Expected::Normal) => {}
                         (Admission::Rejected { retry_in, .. }, Expected::Backoff(wait)) => prop_assert_eq!(retry_in, wait),
@@ -107,47 +107,47 @@ proptest! {
                         other => prop_assert!(false, "{:?}", other),
                     }
                     if !matches!(found, Admission::Rejected { .. }) {
-                        model.admitted(of, bench.now);
+                        model.admitted(of, fixture.now);
                     }
                 }
                 Step::Report(of, age, observation, times) => {
-                    let began = bench.now.checked_sub(age).unwrap();
+                    let began = fixture.now.checked_sub(age).unwrap();
                     for _ in 0..times {
                         let report = AttemptReport { endpoint: 0, workspace: workspace(of), began, observation };
-                        bench.health.report(&bench.policy, &report, bench.now);
-                        model.report(of, began, observation, bench.now);
+                        fixture.health.report(&fixture.policy, &report, fixture.now);
+                        model.report(of, began, observation, fixture.now);
                     }
                 }
-                Step::Wait(time) => bench.now += time,
-                Step::WaitAsTold(of) => match model.expect(of, bench.now) {
-                    Expected::Backoff(wait) | Expected::Chance { retry_in: wait, .. } => bench.now += wait,
+                Step::Wait(time) => fixture.now += time,
+                Step::WaitAsAdvised(of) => match model.expect(of, fixture.now) {
+                    Expected::Backoff(wait) | Expected::Chance { retry_in: wait, .. } => fixture.now += wait,
                     Expected::Normal => {}
                 },
             }
-            check(&mut bench, &model)?;
+            check(&mut fixture, &model)?;
         }
     }
 
-    /// Needs no model: after any history the longest wait is bounded, and then a request is admitted by the worst draw.
+    /// After any history, the wait is bounded, and then even the worst draw is admitted.
     #[test]
     fn workspace_is_admitted_again_within_bounds(
         policy in policy(),
         steps in proptest::collection::vec(step(), 1..90),
     ) {
-        let mut bench = Bench::with(policy);
+        let mut fixture = EndpointFixture::with(policy);
         for step in steps {
             match step {
-                Step::Report(of, _, observation, times) => drop(bench.reports(times, of, observation)),
-                Step::Wait(time) => bench.now += time,
-                Step::Ask(..) | Step::WaitAsTold(_) => {}
+                Step::Report(of, _, observation, times) => drop(fixture.reports(times, of, observation)),
+                Step::Wait(time) => fixture.now += time,
+                Step::Admit(..) | Step::WaitAsAdvised(_) => {}
             }
         }
         for of in 0..5 {
-            let last = bench.now + policy.max_backoff + policy.probe_interval;
-            while let Admission::Rejected { retry_in, .. } = bench.admit(of, 0.0) {
+            let last = fixture.now + policy.max_backoff + policy.probe_interval;
+            while let Admission::Rejected { retry_in, .. } = fixture.admit(of, 0.0) {
                 prop_assert!(retry_in <= policy.max_backoff);
-                bench.now += retry_in.max(Duration::from_millis(1));
-                prop_assert!(bench.now <= last + Duration::from_millis(1), "still rejected");
+                fixture.now += retry_in.max(Duration::from_millis(1));
+                prop_assert!(fixture.now <= last + Duration::from_millis(1), "still rejected");
             }
         }
     }

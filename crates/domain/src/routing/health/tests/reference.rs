@@ -1,5 +1,5 @@
-//! A naive model of an endpoint's throttle. It keeps the whole history and computes everything from it each time: no
-//! buckets, no running sums, no caches.
+//! A reference model of an endpoint's throttle. It computes every value from the whole history, without buckets, sums
+//! or caches.
 #![expect(clippy::cast_precision_loss, reason = "the counts of a test are small")]
 
 use super::*;

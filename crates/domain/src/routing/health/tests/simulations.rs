@@ -24,7 +24,7 @@ impl Randomness for SeededRandom {
     }
 }
 
-/// So many requests, every `gap`, to an endpoint whose attempts end as `outcome` says. Returns attempts and answers.
+/// Sends `count` requests, one per `gap`, to an endpoint with these outcomes. Returns the attempts and the answers.
 fn run(
     count: u32,
     gap: Duration,
@@ -32,23 +32,23 @@ fn run(
     mut outcome: impl FnMut(u32, &dyn Randomness) -> Observation,
 ) -> (u32, u32) {
     let random = SeededRandom::new(seed);
-    let mut bench = Bench::new();
+    let mut fixture = EndpointFixture::new();
     let (mut attempts, mut answers) = (0, 0);
     for number in 0..count {
-        bench.wait(gap);
-        let admission = bench.health.throttle.admit(&bench.policy, workspace(1), &random, bench.now);
+        fixture.wait(gap);
+        let admission = fixture.health.throttle.admit(&fixture.policy, workspace(1), &random, fixture.now);
         if matches!(admission, Admission::Rejected { .. }) {
             continue;
         }
         let observation = outcome(number, &random);
         attempts += 1;
         answers += u32::from(observation == OK);
-        bench.report(1, observation);
+        fixture.report(1, observation);
     }
     (attempts, answers)
 }
 
-/// True in so many per cent of draws.
+/// Returns true for `percent` per cent of draws.
 fn happens(percent: u64, random: &dyn Randomness) -> bool {
     random.next_u64() % 100 < percent
 }
@@ -90,16 +90,16 @@ fn recovered_endpoint_is_used_within_a_minute(#[values(1, 2, 3)] seed: u64) {
 #[rstest]
 fn failures_of_one_workspace_do_not_throttle_another(#[values(1, 2, 3)] seed: u64) {
     let random = SeededRandom::new(seed);
-    let mut bench = Bench::new();
+    let mut fixture = EndpointFixture::new();
     for number in 0..5_000_u32 {
-        bench.wait(Duration::from_millis(5));
+        fixture.wait(Duration::from_millis(5));
         let garbled = [malformed(), status(403), overloaded(429, secs(600)), failed(AttemptFailureKind::TimedOut)];
-        let admission = bench.health.throttle.admit(&bench.policy, workspace(1), &random, bench.now);
+        let admission = fixture.health.throttle.admit(&fixture.policy, workspace(1), &random, fixture.now);
         if !matches!(admission, Admission::Rejected { .. }) {
-            bench.report(1, garbled[number as usize % garbled.len()]);
+            fixture.report(1, garbled[number as usize % garbled.len()]);
         }
-        let admission = bench.health.throttle.admit(&bench.policy, workspace(2), &random, bench.now);
+        let admission = fixture.health.throttle.admit(&fixture.policy, workspace(2), &random, fixture.now);
         assert_eq!(admission, Admission::Normal, "request {number}");
-        bench.report(2, OK);
+        fixture.report(2, OK);
     }
 }

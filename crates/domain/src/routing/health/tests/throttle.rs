@@ -1,4 +1,4 @@
-//! Each rule of throttling by itself.
+//! Each rule of throttling alone.
 
 use super::*;
 use crate::routing::health::rejection_probability;
@@ -31,54 +31,54 @@ fn probability_is_within_bounds_for_every_multiplier() {
 
 #[test]
 fn endpoint_is_not_throttled_below_the_minimum_of_requests() {
-    let mut bench = Bench::new();
-    bench.attempts(9, status(500));
-    assert!(!bench.rejects(1));
-    bench.attempt(status(500));
-    assert!(bench.rejects(1));
-    assert_eq!(bench.admit(1, 10.0 / 11.0 - 1e-9), bench.admit(1, 0.0), "10 of 11 draws are rejected");
-    assert_eq!(bench.admit(1, 10.0 / 11.0 + 1e-9), Admission::Throttled);
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(9, status(500));
+    assert!(!fixture.rejects(1));
+    fixture.attempt(status(500));
+    assert!(fixture.rejects(1));
+    assert_eq!(fixture.admit(1, 10.0 / 11.0 - 1e-9), fixture.admit(1, 0.0), "10 of 11 draws are rejected");
+    assert_eq!(fixture.admit(1, 10.0 / 11.0 + 1e-9), Admission::Throttled);
 }
 
 #[test]
 fn endpoint_is_not_throttled_when_half_of_requests_fail() {
-    let mut bench = Bench::new();
-    bench.attempts(50, status(500)).attempts(50, OK);
-    assert_eq!(bench.admit(1, 0.0), Admission::Normal);
-    bench.attempt(status(500));
-    assert!(bench.rejects(1), "one more in a hundred is a rejection by 1 in 102");
-    assert_eq!(bench.admit(1, 1.0 / 102.0 + 1e-9), Admission::Throttled);
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(50, status(500)).attempts(50, OK);
+    assert_eq!(fixture.admit(1, 0.0), Admission::Normal);
+    fixture.attempt(status(500));
+    assert!(fixture.rejects(1), "one more in a hundred is a rejection by 1 in 102");
+    assert_eq!(fixture.admit(1, 1.0 / 102.0 + 1e-9), Admission::Throttled);
 }
 
 #[test]
 fn timeout_counts_as_several_requests() {
-    let mut bench = Bench::new();
-    bench.attempt(failed(AttemptFailureKind::TimedOut));
-    assert!(!bench.rejects(1));
-    bench.attempt(failed(AttemptFailureKind::TimedOut));
-    assert!(bench.rejects(1), "two of weight 5 are 10 requests");
-    assert_eq!(bench.throttling().accept_rate, Some(0.0), "the rate that is shown counts attempts");
+    let mut fixture = EndpointFixture::new();
+    fixture.attempt(failed(AttemptFailureKind::TimedOut));
+    assert!(!fixture.rejects(1));
+    fixture.attempt(failed(AttemptFailureKind::TimedOut));
+    assert!(fixture.rejects(1), "two of weight 5 are 10 requests");
+    assert_eq!(fixture.throttling().accept_rate, Some(0.0), "the rate that is shown counts attempts");
 }
 
 #[test]
 fn failures_leave_the_window_after_two_minutes() {
-    let mut bench = Bench::new();
-    bench.attempts(20, status(500)).wait(secs(110));
-    assert_eq!(bench.admit(1, 0.99), Admission::Normal, "a probe is due");
-    assert!(bench.rejects(1));
-    bench.wait(secs(10));
-    assert!(!bench.rejects(1));
-    assert_eq!(bench.throttling().accept_rate, None);
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(20, status(500)).wait(secs(110));
+    assert_eq!(fixture.admit(1, 0.99), Admission::Normal, "a probe is due");
+    assert!(fixture.rejects(1));
+    fixture.wait(secs(10));
+    assert!(!fixture.rejects(1));
+    assert_eq!(fixture.throttling().accept_rate, None);
 }
 
 #[test]
 fn throttled_endpoint_gets_one_probe_per_interval() {
-    let mut bench = Bench::new();
-    bench.attempts(40, status(500)).wait(secs(3));
-    assert_eq!(bench.retry_in(1), secs(2), "the last attempt was 3 s ago");
-    bench.wait(secs(2));
-    assert_eq!(bench.admit(1, 0.0), Admission::Normal, "a probe keeps its place in the order");
-    assert_eq!(bench.retry_in(1), secs(5), "one at a time");
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(40, status(500)).wait(secs(3));
+    assert_eq!(fixture.retry_in(1), secs(2), "the last attempt was 3 s ago");
+    fixture.wait(secs(2));
+    assert_eq!(fixture.admit(1, 0.0), Admission::Normal, "a probe keeps its place in the order");
+    assert_eq!(fixture.retry_in(1), secs(5), "one at a time");
 }
 
 #[rstest]
@@ -91,54 +91,54 @@ fn throttled_endpoint_gets_one_probe_per_interval() {
 #[case::timeout(failed(AttemptFailureKind::TimedOut))]
 #[case::overloaded(status(429))]
 fn content_failures_throttle_only_their_workspace(#[case] failure: Observation) {
-    let mut bench = Bench::new();
-    bench.reports(30, 1, failure);
-    assert!(bench.rejects(1));
-    assert!(!bench.rejects(2), "another workspace");
-    let view = bench.throttling();
+    let mut fixture = EndpointFixture::new();
+    fixture.reports(30, 1, failure);
+    assert!(fixture.rejects(1));
+    assert!(!fixture.rejects(2), "another workspace");
+    let view = fixture.throttling();
     assert_eq!((view.throttled, view.throttled_workspaces), (false, 1));
-    assert!(!bench.health.throttle.failed_recently(&bench.policy, workspace(2), bench.now));
-    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(1), bench.now));
+    assert!(!fixture.health.throttle.failed_recently(&fixture.policy, workspace(2), fixture.now));
+    assert!(fixture.health.throttle.failed_recently(&fixture.policy, workspace(1), fixture.now));
 
-    bench.reports(30, 2, failure);
-    assert!(bench.rejects(3), "two workspaces met them");
-    assert!(bench.throttling().throttled);
-    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(3), bench.now));
+    fixture.reports(30, 2, failure);
+    assert!(fixture.rejects(3), "two workspaces met them");
+    assert!(fixture.throttling().throttled);
+    assert!(fixture.health.throttle.failed_recently(&fixture.policy, workspace(3), fixture.now));
 }
 
 #[test]
 fn throttle_limits_failures_of_one_workspace_to_those_of_the_others() {
-    let mut bench = Bench::new();
-    bench.reports(1_000, 1, malformed()).report(2, malformed()).reports(20, 3, OK);
-    assert!(!bench.rejects(3), "one failure of a second workspace lets one of the first count");
-    bench.reports(20, 2, malformed());
-    assert!(bench.rejects(3));
+    let mut fixture = EndpointFixture::new();
+    fixture.reports(1_000, 1, malformed()).report(2, malformed()).reports(20, 3, OK);
+    assert!(!fixture.rejects(3), "one failure of a second workspace lets one of the first count");
+    fixture.reports(20, 2, malformed());
+    assert!(fixture.rejects(3));
 }
 
 #[test]
 fn connection_failures_count_for_all_workspaces_at_once() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.admit(3, 0.0), Admission::Normal, "the first request of all");
-    bench.reports(10, 1, failed(AttemptFailureKind::ConnectFailed));
-    assert!(bench.rejects(1) && bench.rejects(2));
-    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(2), bench.now));
+    let mut fixture = EndpointFixture::new();
+    assert_eq!(fixture.admit(3, 0.0), Admission::Normal, "the first request of all");
+    fixture.reports(10, 1, failed(AttemptFailureKind::ConnectFailed));
+    assert!(fixture.rejects(1) && fixture.rejects(2));
+    assert!(fixture.health.throttle.failed_recently(&fixture.policy, workspace(2), fixture.now));
 }
 
 #[test]
 fn rejected_credentials_back_off_for_all_workspaces_then_admit_probes() {
-    let mut bench = Bench::new();
-    bench.reports(500, 2, OK).report(1, status(401));
+    let mut fixture = EndpointFixture::new();
+    fixture.reports(500, 2, OK).report(1, status(401));
     for of in [1, 2, 3] {
-        assert_eq!(bench.retry_in(of), secs(5));
+        assert_eq!(fixture.retry_in(of), secs(5));
     }
-    let view = bench.throttling();
+    let view = fixture.throttling();
     assert_eq!((view.throttled, view.retry_in, view.rejection_probability), (true, Some(secs(5)), 1.0));
     assert_eq!(view.last_error.unwrap().to_string(), "401");
-    bench.wait(secs(5));
-    assert_eq!(bench.admit(2, 0.0), Admission::Normal, "a probe");
-    assert!(bench.rejects(2) && bench.rejects(3), "earlier accepts do not count");
-    bench.reports(10, 2, OK);
-    assert!(!bench.rejects(2), "accepts do");
+    fixture.wait(secs(5));
+    assert_eq!(fixture.admit(2, 0.0), Admission::Normal, "a probe");
+    assert!(fixture.rejects(2) && fixture.rejects(3), "earlier accepts do not count");
+    fixture.reports(10, 2, OK);
+    assert!(!fixture.rejects(2), "accepts do");
 }
 
 #[rstest]
@@ -146,70 +146,70 @@ fn rejected_credentials_back_off_for_all_workspaces_then_admit_probes() {
 #[case(503)]
 #[case(529)]
 fn retry_after_backs_off_for_all_when_two_workspaces_met_it(#[case] code: u16) {
-    let mut bench = Bench::new();
-    bench.reports(100, 1, OK).reports(100, 2, OK);
-    bench.report(1, overloaded(code, secs(20)));
-    assert_eq!(bench.retry_in(1), secs(20));
-    assert!(!bench.rejects(2) && !bench.rejects(3));
-    bench.wait(secs(5)).report(2, overloaded(code, secs(600)));
-    assert_eq!((bench.retry_in(1), bench.retry_in(2)), (secs(15), secs(60)), "600 s are cut to the bound");
-    assert_eq!(bench.retry_in(3), secs(15), "as long as both keep a back-off");
-    bench.wait(secs(15));
-    assert!(!bench.rejects(1) && !bench.rejects(3));
-    assert_eq!(bench.retry_in(2), secs(45));
+    let mut fixture = EndpointFixture::new();
+    fixture.reports(100, 1, OK).reports(100, 2, OK);
+    fixture.report(1, overloaded(code, secs(20)));
+    assert_eq!(fixture.retry_in(1), secs(20));
+    assert!(!fixture.rejects(2) && !fixture.rejects(3));
+    fixture.wait(secs(5)).report(2, overloaded(code, secs(600)));
+    assert_eq!((fixture.retry_in(1), fixture.retry_in(2)), (secs(15), secs(60)), "600 s are cut to the bound");
+    assert_eq!(fixture.retry_in(3), secs(15), "as long as both keep a back-off");
+    fixture.wait(secs(15));
+    assert!(!fixture.rejects(1) && !fixture.rejects(3));
+    assert_eq!(fixture.retry_in(2), secs(45));
 }
 
 #[test]
 fn backoff_never_exceeds_its_bound() {
     let policy = HealthPolicy { max_backoff: secs(7), auth_backoff: secs(99), ..HealthPolicy::default() };
-    let mut bench = Bench::with(HealthPolicy { probe_interval: secs(50), ..policy });
-    bench.report(1, overloaded(503, Duration::MAX)).report(2, status(401));
-    assert_eq!((bench.retry_in(1), bench.retry_in(2)), (secs(7), secs(7)));
-    bench.wait(secs(7));
-    assert!(!bench.rejects(1), "a probe");
-    assert_eq!(bench.retry_in(1), secs(7), "the next probe is later, and the wait that is reported is bounded");
+    let mut fixture = EndpointFixture::with(HealthPolicy { probe_interval: secs(50), ..policy });
+    fixture.report(1, overloaded(503, Duration::MAX)).report(2, status(401));
+    assert_eq!((fixture.retry_in(1), fixture.retry_in(2)), (secs(7), secs(7)));
+    fixture.wait(secs(7));
+    assert!(!fixture.rejects(1), "a probe");
+    assert_eq!(fixture.retry_in(1), secs(7), "the next probe is later, and the wait that is reported is bounded");
 
-    let mut bench = Bench::with(HealthPolicy { max_backoff: Duration::ZERO, ..HealthPolicy::default() });
-    bench.report(1, overloaded(503, secs(9))).report(1, status(401));
-    assert!(!bench.rejects(1), "no back-off at all");
+    let mut fixture = EndpointFixture::with(HealthPolicy { max_backoff: Duration::ZERO, ..HealthPolicy::default() });
+    fixture.report(1, overloaded(503, secs(9))).report(1, status(401));
+    assert!(!fixture.rejects(1), "no back-off at all");
 }
 
 #[rstest]
 #[case(Observation::Neutral)]
-#[case(failed(AttemptFailureKind::NotAnswered))]
+#[case(failed(AttemptFailureKind::NoUsableAnswer))]
 #[case(failed(AttemptFailureKind::ClientDisconnected))]
-#[case(failed(AttemptFailureKind::Refused))]
+#[case(failed(AttemptFailureKind::RejectedByProvider))]
 fn neutral_observations_do_not_count(#[case] observation: Observation) {
-    let mut bench = Bench::new();
-    bench.attempts(50, observation);
-    assert!(!bench.rejects(1));
-    assert_eq!((bench.view().observations, bench.throttling().last_error), (0, None));
+    let mut fixture = EndpointFixture::new();
+    fixture.attempts(50, observation);
+    assert!(!fixture.rejects(1));
+    assert_eq!((fixture.view().observations, fixture.throttling().last_error), (0, None));
 }
 
 #[test]
 fn last_error_prefers_failure_of_own_workspace() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.admit(3, 0.0), Admission::Normal, "the first request of all");
-    bench.reports(20, 1, status(404)).reports(20, 2, malformed());
-    let last_error = |bench: &mut Bench, of| match bench.admit(of, 0.0) {
+    let mut fixture = EndpointFixture::new();
+    assert_eq!(fixture.admit(3, 0.0), Admission::Normal, "the first request of all");
+    fixture.reports(20, 1, status(404)).reports(20, 2, malformed());
+    let last_error = |fixture: &mut EndpointFixture, of| match fixture.admit(of, 0.0) {
         Admission::Rejected { last_error, .. } => last_error.unwrap().to_string(),
         admitted => panic!("{admitted:?}"),
     };
-    assert_eq!(last_error(&mut bench, 1), "404");
-    assert_eq!(last_error(&mut bench, 3), "an invalid response");
-    bench.report(2, failed(AttemptFailureKind::TimedOut));
-    assert_eq!(last_error(&mut bench, 2), "a timeout");
+    assert_eq!(last_error(&mut fixture, 1), "404");
+    assert_eq!(last_error(&mut fixture, 3), "an invalid response");
+    fixture.report(2, failed(AttemptFailureKind::TimedOut));
+    assert_eq!(last_error(&mut fixture, 2), "a timeout");
 }
 
 #[test]
 fn workspaces_are_bounded_and_the_least_recently_seen_is_dropped() {
-    let mut bench = Bench::with(HealthPolicy { max_workspaces: 2, ..HealthPolicy::default() });
-    bench.reports(20, 1, status(500)).wait(secs(1)).report(2, OK);
-    assert!(bench.rejects(1));
-    bench.wait(secs(1)).report(3, OK);
-    assert!(!bench.rejects(1), "1 was seen last of all");
+    let mut fixture = EndpointFixture::with(HealthPolicy { max_workspaces: 2, ..HealthPolicy::default() });
+    fixture.reports(20, 1, status(500)).wait(secs(1)).report(2, OK);
+    assert!(fixture.rejects(1));
+    fixture.wait(secs(1)).report(3, OK);
+    assert!(!fixture.rejects(1), "1 was seen last of all");
     for of in 10..5_000 {
-        bench.report(of, status(500));
+        fixture.report(of, status(500));
     }
-    assert_eq!(bench.throttling().throttled_workspaces, 0, "two entries with a failure each");
+    assert_eq!(fixture.throttling().throttled_workspaces, 0, "two entries with a failure each");
 }
