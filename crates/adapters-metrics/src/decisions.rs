@@ -1,6 +1,6 @@
 //! Metrics of decision requests: cost, usage and rejections.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::PrometheusMetrics;
 use crate::buckets;
+use crate::usd::{UsdCounter, write_counters};
 
 /// The metrics; the help texts below describe them.
 #[derive(Debug)]
 pub(crate) struct DecisionMeasures {
     settled: Settled,
     added: Histogram,
-    spend: Counter,
+    spend: UsdCounter,
     providers: HashMap<Arc<str>, ProviderMeasures>,
     others: ProviderMeasures,
     reservations: Reservations,
@@ -39,7 +40,7 @@ struct ProviderMeasures {
     latency: Histogram,
     input_tokens: Counter,
     output_tokens: Counter,
-    cost: Counter,
+    cost: UsdCounter,
 }
 
 /// Requests by outcome.
@@ -54,7 +55,7 @@ struct Settled {
 /// Reservations by the limit that rejected them.
 #[derive(Debug)]
 struct Reservations {
-    made: Counter,
+    granted: Counter,
     by_workspace: Counter,
     by_key: Counter,
     by_guardrail: Counter,
@@ -66,8 +67,9 @@ struct OutcomeLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReservationLabels {
-    refused_by: &'static str,
+struct HoldLabels {
+    result: &'static str,
+    limit: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -120,42 +122,27 @@ impl DecisionMeasures {
         let settled = Settled::register(registry);
         let added = buckets::of_own_work();
         registry.register_with_unit(
-            "added_latency",
-            "What a Decisions request took beyond the time at providers",
+            "gateway_overhead",
+            "Latency of Decisions requests without the time at providers",
             Unit::Seconds,
             added.clone(),
         );
-        let spend = Counter::default();
-        registry.register(
-            "spend_picodollars",
-            "What the ledger was charged, exactly, in 10^-12 US dollars",
-            spend.clone(),
-        );
         let reservations = Reservations::register(registry);
         let reservation = buckets::of_own_work();
-        registry.register_with_unit(
-            "reservation_duration",
-            "How long the store took for a reservation",
-            Unit::Seconds,
-            reservation.clone(),
-        );
+        registry.register_with_unit("hold_duration", "Time to place a hold", Unit::Seconds, reservation.clone());
         let filtered = Family::default();
-        registry.register("guardrail_actions", "What content filters did", filtered.clone());
+        registry.register("guardrail_actions", "Actions of content filters", filtered.clone());
         // A series that begins at zero allows alerts on its first increase.
         for action in ACTIONS {
             drop(filtered.get_or_create(&ActionLabels { action }));
         }
         let beyond_bound = Counter::default();
-        registry.register(
-            "charges_beyond_bound",
-            "Charges that went beyond what was reserved for them",
-            beyond_bound.clone(),
-        );
+        registry.register("charges_over_hold", "Charges that exceeded their hold", beyond_bound.clone());
         let providers = providers.into_iter().map(Arc::<str>::from);
         Self {
             settled,
             added,
-            spend,
+            spend: UsdCounter::default(),
             providers: providers.map(|slug| (Arc::clone(&slug), families.of(&slug))).collect(),
             others: families.of(&Arc::from(OTHER)),
             reservations,
@@ -166,12 +153,26 @@ impl DecisionMeasures {
     }
 }
 
+impl DecisionMeasures {
+    /// Writes the counters of money.
+    pub(crate) fn write_money(&self, text: &mut String) {
+        write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
+        let slugs = self.providers.iter().map(|(slug, provider)| (&**slug, provider));
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        // A provider may be called `other`, too.
+        for (slug, provider) in slugs.chain([(OTHER, &self.others)]) {
+            *sums.entry(slug).or_default() += provider.cost.pico();
+        }
+        let help = "Cost of attempts in US dollars, each rounded up to 10^-12";
+        write_counters(text, "attempt_cost_usd", help, sums.into_iter().map(|(slug, pico)| (Some(slug), pico)));
+    }
+}
+
 /// The families with a provider label.
 struct Families {
     attempts: Family<AttemptLabels, Counter>,
     latency: Family<ProviderLabels, Histogram, fn() -> Histogram>,
     tokens: Family<TokenLabels, Counter>,
-    cost: Family<ProviderLabels, Counter>,
 }
 
 impl Families {
@@ -180,21 +181,15 @@ impl Families {
             attempts: Family::default(),
             latency: Family::new_with_constructor(buckets::of_calls),
             tokens: Family::default(),
-            cost: Family::default(),
         };
-        registry.register("attempts", "Attempts at providers, by how they ended", families.attempts.clone());
+        registry.register("attempts", "Attempts at providers by outcome", families.attempts.clone());
         registry.register_with_unit(
             "attempt_duration",
-            "How long attempts at providers took",
+            "Duration of attempts at providers",
             Unit::Seconds,
             families.latency.clone(),
         );
-        registry.register("tokens", "Tokens that were charged, in and out", families.tokens.clone());
-        registry.register(
-            "attempts_cost_picodollars",
-            "What attempts cost, each rounded up by itself, in 10^-12 US dollars",
-            families.cost.clone(),
-        );
+        registry.register("tokens", "Charged tokens by direction", families.tokens.clone());
         families
     }
 
@@ -212,7 +207,7 @@ impl Families {
             latency: self.latency.get_or_create_owned(&labels),
             input_tokens: tokens("input"),
             output_tokens: tokens("output"),
-            cost: self.cost.get_or_create_owned(&labels),
+            cost: UsdCounter::default(),
         }
     }
 }
@@ -224,14 +219,16 @@ impl ProviderMeasures {
         self.latency.observe(attempt.latency.as_secs_f64());
         self.input_tokens.inc_by(attempt.input_tokens);
         self.output_tokens.inc_by(attempt.output_tokens);
-        self.cost.inc_by(attempt.cost().map_or(0, |cost| cost.pico().unsigned_abs()));
+        if let Some(cost) = attempt.cost() {
+            self.cost.add(cost);
+        }
     }
 }
 
 impl Settled {
     fn register(registry: &mut Registry) -> Self {
         let family = Family::<OutcomeLabels, Counter>::default();
-        registry.register("decisions", "Decisions requests that were charged, by how they ended", family.clone());
+        registry.register("decisions", "Charged Decisions requests by outcome", family.clone());
         let of = |outcome: UsageOutcome| family.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
         Self {
             completed: of(UsageOutcome::Completed),
@@ -253,24 +250,21 @@ impl Settled {
 
 impl Reservations {
     fn register(registry: &mut Registry) -> Self {
-        let family = Family::<ReservationLabels, Counter>::default();
-        registry.register(
-            "reservations",
-            "Reservations of money that were asked for, by whose limit refused them",
-            family.clone(),
-        );
-        let of = |refused_by| family.get_or_create_owned(&ReservationLabels { refused_by });
+        let family = Family::<HoldLabels, Counter>::default();
+        registry.register("holds", "Requests for holds by result and by the limit that rejected them", family.clone());
+        let of = |result, limit| family.get_or_create_owned(&HoldLabels { result, limit });
+        let rejected = |scope: BudgetScope| of("rejected", scope.as_str());
         Self {
-            made: of("none"),
-            by_workspace: of(BudgetScope::Workspace.as_str()),
-            by_key: of(BudgetScope::Key.as_str()),
-            by_guardrail: of(BudgetScope::Guardrail.as_str()),
+            granted: of("granted", "none"),
+            by_workspace: rejected(BudgetScope::Workspace),
+            by_key: rejected(BudgetScope::Key),
+            by_guardrail: rejected(BudgetScope::Guardrail),
         }
     }
 
     fn of(&self, refused_by: Option<BudgetScope>) -> &Counter {
         match refused_by {
-            None => &self.made,
+            None => &self.granted,
             Some(BudgetScope::Workspace) => &self.by_workspace,
             Some(BudgetScope::Key) => &self.by_key,
             Some(BudgetScope::Guardrail) => &self.by_guardrail,
@@ -282,7 +276,7 @@ impl Metrics for PrometheusMetrics {
     fn record_charge(&self, record: &UsageRecord) {
         let measures = &self.decisions;
         measures.settled.of(record.outcome).inc();
-        measures.spend.inc_by(record.cost.pico().unsigned_abs());
+        measures.spend.add(record.cost);
         let at_providers = record.time_at_providers().unwrap_or_default();
         measures.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
         // Requests that shared a call all contain its attempts; only the first of them counts them.

@@ -19,7 +19,7 @@ pub struct EdgeMeasures {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     rate_limited: Family<RateLabels, Counter>,
-    rejected: Family<BoundLabels, Counter>,
+    rejected: Family<LimitLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,8 +41,8 @@ struct RateLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BoundLabels {
-    bound: &'static str,
+struct LimitLabels {
+    limit: &'static str,
 }
 
 /// The route of unknown paths.
@@ -64,20 +64,20 @@ impl EdgeMeasures {
         }
         registry.register(
             "http_requests",
-            "Requests by the pattern of their route, method and status; 499 where the caller left",
+            "HTTP requests by route pattern, method and status; 499 if the client disconnected",
             measures.requests.clone(),
         );
         registry.register_with_unit(
             "http_request_duration",
-            "From a request's head to its answer",
+            "Time from the request headers to the response",
             Unit::Seconds,
             measures.latency.clone(),
         );
-        registry.register("in_flight_requests", "Operations at work", measures.in_flight.clone());
-        registry.register("rate_limited", "Requests refused by a rate", measures.rate_limited.clone());
+        registry.register("requests_in_flight", "Requests in flight", measures.in_flight.clone());
+        registry.register("rate_limit_rejections", "Requests rejected by a rate limit", measures.rate_limited.clone());
         registry.register(
             "admission_rejections",
-            "Requests refused by a bound on operations at work or on the memory of their bodies",
+            "Requests rejected by a limit on requests in flight or on the memory of bodies",
             measures.rejected.clone(),
         );
         measures
@@ -85,12 +85,12 @@ impl EdgeMeasures {
 
     /// Initialises the rejection counters of these bounds with zero.
     pub fn announce_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
-        bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&BoundLabels { bound })));
+        bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&LimitLabels { limit: bound })));
     }
 
     /// Counts a rejection by a bound.
     pub fn rejected(&self, bound: &'static str) {
-        self.rejected.get_or_create(&BoundLabels { bound }).inc();
+        self.rejected.get_or_create(&LimitLabels { limit: bound }).inc();
     }
 
     /// Counts a response. `route` is a pattern, or `None` for unknown paths.

@@ -10,6 +10,7 @@ mod edge;
 mod metrics;
 mod outbox;
 mod reading;
+mod usd;
 
 pub use edge::EdgeMeasures;
 pub use metrics::{OPENMETRICS, PrometheusMetrics};

@@ -63,6 +63,7 @@ impl PrometheusMetrics {
         let mut text = String::new();
         // Writing to a string fails only if a reading does, and readings never fail.
         let written = encode_registry(&mut text, &lock(&self.registry))
+            .map(|()| self.decisions.write_money(&mut text))
             .and_then(|()| encode_registry(&mut text, &lock(&self.process)))
             .and_then(|()| encode_eof(&mut text));
         if written.is_err() {

@@ -26,20 +26,16 @@ impl OutboxMeasures {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let measures = Self { messages: Family::default(), lag: Gauge::default(), failed_samples: Counter::default() };
         measures.set(0, 0);
-        registry.register(
-            "outbox_messages",
-            "Messages to destinations that wait, and that were given up",
-            measures.messages.clone(),
-        );
+        registry.register("outbox_messages", "Outbox messages by state", measures.messages.clone());
         registry.register_with_unit(
             "outbox_lag",
-            "The age of the oldest message that waits",
+            "Age of the oldest pending message",
             Unit::Seconds,
             measures.lag.clone(),
         );
         registry.register(
-            "outbox_failed_samples",
-            "Times that the outbox could not be looked at; the other measures of it are old then",
+            "outbox_poll_errors",
+            "Failed polls of the outbox; its other metrics are stale then",
             measures.failed_samples.clone(),
         );
         measures

@@ -110,10 +110,10 @@ async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<
     let mut counts = [0; 4];
     for _ in 0..500 {
         let scrape = Scrape::take(metrics).await?;
-        ensure!(scrape.value("tollgate_connections_evicted_total") == 3);
+        ensure!(scrape.value("tollgate_connection_evictions_total") == 3);
         ensure!(scrape.value("tollgate_connections_limit") == 4);
         let in_state = |state| scrape.of("tollgate_connections", &[("state", state)]);
-        counts = ["waiting", "idle", "reading_head", "in_request"].map(in_state);
+        counts = ["waiting", "idle", "reading_headers", "in_request"].map(in_state);
         if counts == [0, 4, 0, 0] {
             break;
         }
@@ -258,7 +258,7 @@ async fn slow_clients_do_not_shut_the_scraper_out() -> Result<()> {
     for _ in 0..5 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let scrape = tokio::time::timeout(Duration::from_secs(10), Scrape::take(metrics)).await;
-        ensure!(scrape.context("the scraper is shut out")??.value("tollgate_in_flight_requests") == 0);
+        ensure!(scrape.context("the scraper is shut out")??.value("tollgate_requests_in_flight") == 0);
     }
     drop(slow);
     world.server.stop().await

@@ -32,8 +32,13 @@ impl Scrape {
 
     /// The value of a series with exactly these labels; -1 where there is none or it is not whole.
     pub fn of(&self, name: &str, labels: &[(&str, &str)]) -> i64 {
+        self.text(name, labels).and_then(|value| value.parse().ok()).unwrap_or(-1)
+    }
+
+    /// The value of a series as it was written.
+    fn text(&self, name: &str, labels: &[(&str, &str)]) -> Option<&str> {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        self.0.get(&(name.to_owned(), labels)).and_then(|value| value.parse().ok()).unwrap_or(-1)
+        self.0.get(&(name.to_owned(), labels)).map(String::as_str)
     }
 
     /// The sum over all series of a name.
@@ -86,7 +91,7 @@ async fn counts_are_exact() -> Result<()> {
     ensure!((latency(decisions), latency("/models/count"), latency("none")) == (7, 4, 2));
     ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "completed")]) == 4);
     ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "failed")]) == 1);
-    ensure!(scrape.value("tollgate_added_latency_seconds_count") == 5);
+    ensure!(scrape.value("tollgate_gateway_overhead_seconds_count") == 5);
     let attempts =
         |provider, outcome| scrape.of("tollgate_attempts_total", &[("provider", provider), ("outcome", outcome)]);
     ensure!((attempts("alpha", "completed"), attempts("alpha", "http_error")) == (3, 2));
@@ -96,11 +101,11 @@ async fn counts_are_exact() -> Result<()> {
     ensure!((tokens("alpha", "input"), tokens("alpha", "output")) == (3 * 429, 3 * 31));
     ensure!((tokens("beta", "input"), tokens("beta", "output")) == (429, 31));
     // 429 tokens at 4.2e-8 dollars.
-    ensure!(scrape.value("tollgate_spend_picodollars_total") == 4 * 18_018_000);
-    ensure!(scrape.of("tollgate_attempts_cost_picodollars_total", &[("provider", "alpha")]) == 3 * 18_018_000);
-    ensure!(scrape.value("tollgate_in_flight_requests") == 0);
-    ensure!(scrape.value("tollgate_in_flight_requests_limit") == 4_096);
-    ensure!(scrape.sum("tollgate_rate_limited_total") == 0);
+    ensure!(scrape.text("tollgate_spend_usd_total", &[]) == Some("0.000072072"));
+    ensure!(scrape.text("tollgate_attempt_cost_usd_total", &[("provider", "alpha")]) == Some("0.000054054"));
+    ensure!(scrape.value("tollgate_requests_in_flight") == 0);
+    ensure!(scrape.value("tollgate_requests_in_flight_limit") == 4_096);
+    ensure!(scrape.sum("tollgate_rate_limit_rejections_total") == 0);
     let keys = |result| scrape.of("tollgate_cache_lookups_total", &[("cache", "keys"), ("result", result)]);
     // Ten requests bore a key that can be; the first look-up, and those after a change, are misses.
     ensure!(keys("hit") + keys("miss") == 10 && keys("miss") >= 1, "{} {}", keys("hit"), keys("miss"));
@@ -127,8 +132,8 @@ async fn rates_and_throttled_endpoints_are_seen() -> Result<()> {
     let after = Scrape::take(metrics).await?;
     ensure!(throttled(&after, "0", "acme/alone") == 1 && throttled(&after, "1", "acme/pair") == 0);
     ensure!(after.sum("tollgate_endpoint_throttled_workspaces") == 0);
-    ensure!(after.of("tollgate_rate_limited_total", &[("scope", "key"), ("unit", "requests")]) == 3);
-    ensure!(after.sum("tollgate_rate_limited_total") == 3);
+    ensure!(after.of("tollgate_rate_limit_rejections_total", &[("scope", "key"), ("unit", "requests")]) == 3);
+    ensure!(after.sum("tollgate_rate_limit_rejections_total") == 3);
     Ok(())
 }
 
@@ -140,14 +145,14 @@ async fn a_caller_that_leaves_is_counted_as_499() -> Result<()> {
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
-    ensure!(Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 1);
+    ensure!(Scrape::take(metrics).await?.value("tollgate_requests_in_flight") == 1);
     calls.shutdown().await;
     alpha.wait_until_abandoned(1).await?;
     let labels = [("route", "/api/alpha/decisions"), ("method", "POST"), ("status", "499")];
     for _ in 0..200 {
         let scrape = Scrape::take(metrics).await?;
         let settled = scrape.of("tollgate_decisions_total", &[("outcome", "cancelled")]) == 1;
-        if settled && scrape.value("tollgate_in_flight_requests") == 0 {
+        if settled && scrape.value("tollgate_requests_in_flight") == 0 {
             ensure!(scrape.of("tollgate_http_requests_total", &labels) == 1);
             return Ok(());
         }

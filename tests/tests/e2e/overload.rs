@@ -49,15 +49,15 @@ async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refuse
         ensure!(began.elapsed() < Duration::from_secs(20), "{path} took {:?}", began.elapsed());
     }
     let scrape = Scrape::take(metrics).await?;
-    ensure!(scrape.value("tollgate_in_flight_requests") == i64::try_from(PLACES)?);
-    ensure!(scrape.value("tollgate_in_flight_requests_limit") == i64::try_from(PLACES)?);
+    ensure!(scrape.value("tollgate_requests_in_flight") == i64::try_from(PLACES)?);
+    ensure!(scrape.value("tollgate_requests_in_flight_limit") == i64::try_from(PLACES)?);
     // Those who have a place keep it until they leave. The provider can only see those go that have reached it.
     alpha.wait_for_requests(PLACES).await?;
     calls.shutdown().await;
     alpha.wait_until_abandoned(PLACES).await?;
     alpha.behave(Behaviour::json(ANSWER));
     for attempt in 0.. {
-        if Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 0 {
+        if Scrape::take(metrics).await?.value("tollgate_requests_in_flight") == 0 {
             break;
         }
         ensure!(attempt < 200, "places are not given back");

@@ -92,11 +92,11 @@ fn a_charged_request_counts_its_attempts_tokens_and_money() {
     assert_value(&metrics, r#"tollgate_attempts_total{provider="beta",outcome="completed"}"#, "1");
     assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="input"}"#, "10");
     assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="output"}"#, "3");
-    assert_value(&metrics, r#"tollgate_attempts_cost_picodollars_total{provider="beta"}"#, "1000000");
-    assert_value(&metrics, "tollgate_spend_picodollars_total", "2000000");
+    assert_value(&metrics, r#"tollgate_attempt_cost_usd_total{provider="beta"}"#, "0.000001");
+    assert_value(&metrics, "tollgate_spend_usd_total", "0.000002");
     // 300 ms, of which 298 were spent at providers.
-    assert_value(&metrics, r#"tollgate_added_latency_seconds_bucket{le="0.001"}"#, "0");
-    assert_value(&metrics, r#"tollgate_added_latency_seconds_bucket{le="0.0025"}"#, "1");
+    assert_value(&metrics, r#"tollgate_gateway_overhead_seconds_bucket{le="0.001"}"#, "0");
+    assert_value(&metrics, r#"tollgate_gateway_overhead_seconds_bucket{le="0.0025"}"#, "1");
     assert_value(&metrics, r#"tollgate_attempt_duration_seconds_bucket{le="0.25",provider="beta"}"#, "1");
 }
 
@@ -129,13 +129,19 @@ fn money_that_was_reserved_and_refused_is_told_apart() {
     }
     metrics.record_guardrail_action("redact");
     metrics.record_hold_exceeded();
-    for (scope, count) in [("none", "2"), ("workspace", "1"), ("key", "0"), ("guardrail", "1")] {
-        assert_value(&metrics, &format!("tollgate_reservations_total{{refused_by=\"{scope}\"}}"), count);
+    for (result, limit, count) in [
+        ("granted", "none", "2"),
+        ("rejected", "workspace", "1"),
+        ("rejected", "key", "0"),
+        ("rejected", "guardrail", "1"),
+    ] {
+        let series = format!("tollgate_holds_total{{result=\"{result}\",limit=\"{limit}\"}}");
+        assert_value(&metrics, &series, count);
     }
-    assert_value(&metrics, "tollgate_reservation_duration_seconds_count", "4");
+    assert_value(&metrics, "tollgate_hold_duration_seconds_count", "4");
     assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="redact"}"#, "1");
     assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="block"}"#, "0");
-    assert_value(&metrics, "tollgate_charges_beyond_bound_total", "1");
+    assert_value(&metrics, "tollgate_charges_over_hold_total", "1");
 }
 
 #[test]
@@ -155,12 +161,12 @@ fn the_edge_counts_routes_places_and_rates() {
     edge.answered(Some("/models/count"), "GET", 200, Duration::from_micros(700));
     edge.answered(None, "GET", 404, Duration::from_micros(10));
     edge.rate_limited(RateScope::Workspace, RateUnit::Tokens);
-    assert_value(&metrics, "tollgate_in_flight_requests", "1");
+    assert_value(&metrics, "tollgate_requests_in_flight", "1");
     assert_value(&metrics, r#"tollgate_http_requests_total{route="/models/count",method="GET",status="200"}"#, "1");
     assert_value(&metrics, r#"tollgate_http_requests_total{route="none",method="GET",status="404"}"#, "1");
     assert_value(&metrics, r#"tollgate_http_request_duration_seconds_bucket{le="0.001",route="/models/count"}"#, "1");
-    assert_value(&metrics, r#"tollgate_rate_limited_total{scope="workspace",unit="tokens"}"#, "1");
-    assert_value(&metrics, r#"tollgate_rate_limited_total{scope="key",unit="requests"}"#, "0");
+    assert_value(&metrics, r#"tollgate_rate_limit_rejections_total{scope="workspace",unit="tokens"}"#, "1");
+    assert_value(&metrics, r#"tollgate_rate_limit_rejections_total{scope="key",unit="requests"}"#, "0");
 }
 
 #[test]
@@ -173,7 +179,7 @@ fn the_outbox_is_as_old_as_its_oldest_message() {
     assert_value(&metrics, r#"tollgate_outbox_messages{state="pending"}"#, "3");
     assert_value(&metrics, r#"tollgate_outbox_messages{state="dead"}"#, "1");
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "42");
-    assert_value(&metrics, "tollgate_outbox_failed_samples_total", "1");
+    assert_value(&metrics, "tollgate_outbox_poll_errors_total", "1");
     metrics.outbox().sampled(&OutboxStatus::default(), now);
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "0");
 }

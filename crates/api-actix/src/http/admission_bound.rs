@@ -66,10 +66,10 @@ impl AdmissionBound {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InFlight => "in_flight",
-            Self::InFlightOfKey => "in_flight_of_key",
-            Self::InFlightOfWorkspace => "in_flight_of_workspace",
+            Self::InFlightOfKey => "in_flight_per_key",
+            Self::InFlightOfWorkspace => "in_flight_per_workspace",
             Self::BodyMemory => "body_memory",
-            Self::BodyMemoryOfWorkspace => "body_memory_of_workspace",
+            Self::BodyMemoryOfWorkspace => "body_memory_per_workspace",
         }
     }
 }

@@ -40,9 +40,9 @@ impl ProcessMetrics {
             metrics.edge().announce_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
             watch_limits(&metrics, config.limits.admission);
             watch_descriptors(&metrics);
-            let help = "Log lines that were dropped because standard error took none";
+            let help = "Log lines dropped because standard error did not accept them";
             metrics.watch(Reading::counter("log_lines_dropped", help, || LOG.dropped_lines()));
-            let help = "Times that accepting connections paused because it failed, as without file descriptors";
+            let help = "Pauses in accepting connections after an error, such as no free file descriptor";
             metrics.watch(Reading::counter("accept_pauses", help, accept_pauses));
             Arc::new(metrics)
         }))
@@ -72,11 +72,11 @@ impl ProcessMetrics {
     /// Reports the operations in flight and the memory of their bodies.
     pub fn watch_admission(&self, application: &Application) {
         let (memory, counts) = (application.body_memory(), application.in_flight_counts());
-        let help = "Bytes that request bodies take, packed and unpacked";
+        let help = "Memory of request bodies, compressed and decompressed, in bytes";
         self.watch(|| Reading::gauge("body_memory_bytes", help, move || number(memory())));
         self.watch(|| Reading {
-            name: "in_flight_requests_largest_share",
-            help: "Operations at work of the key, and of the workspace, that has most of them",
+            name: "requests_in_flight_largest_share",
+            help: "Requests in flight of the key and of the workspace with the most",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 let counts = counts();
@@ -90,15 +90,15 @@ impl ProcessMetrics {
     pub fn watch_workers(&self, status: impl Fn() -> WorkerStatus + Clone + Send + Sync + 'static) {
         let (threads, busy, waiting) = (status.clone(), status.clone(), status.clone());
         let (rejected, abandoned) = (status.clone(), status);
-        let help = "Threads that read and filter large requests";
+        let help = "Threads that parse and scan large requests";
         self.watch(|| Reading::gauge("scan_threads", help, move || number(threads().threads)));
-        let help = "Threads that are reading or filtering a large request";
+        let help = "Threads that are parsing or scanning a large request";
         self.watch(|| Reading::gauge("scan_threads_busy", help, move || number(busy().busy)));
-        let help = "Large requests that wait for a thread to read or filter them";
+        let help = "Large requests that wait for a scan thread";
         self.watch(|| Reading::gauge("scan_queue_length", help, move || number(waiting().waiting)));
-        let help = "Large requests that were refused because too many of their workspace waited";
+        let help = "Large requests rejected because the queue of their workspace was full";
         self.watch(|| Reading::counter("scan_queue_rejections", help, move || rejected().rejected));
-        let help = "Large requests that left the queue because their caller left or their deadline passed";
+        let help = "Large requests removed from the queue because the client disconnected or the deadline passed";
         self.watch(|| Reading::counter("scan_queue_abandoned", help, move || abandoned().abandoned));
     }
 
@@ -109,12 +109,12 @@ impl ProcessMetrics {
         status: impl Fn() -> RecordQuotaStatus + Clone + Send + Sync + 'static,
     ) {
         let rejected = status.clone();
-        let help = "Bytes of the usage records of the workspace that wrote most today, in UTC";
-        self.watch(|| Reading::gauge("record_largest_bytes", help, move || status().largest_bytes));
-        let help = "Bytes that the usage records of one workspace may take in a day; 0 is no bound";
-        self.watch(|| Reading::gauge("record_limit_bytes", help, move || limit.unwrap_or_default()));
-        let help = "Requests refused because the usage records of their workspace took as many bytes today as they may";
-        self.watch(|| Reading::counter("record_rejections", help, move || rejected().rejected));
+        let help = "Bytes of usage records written today (UTC) by the workspace with the most";
+        self.watch(|| Reading::gauge("usage_records_largest_workspace_bytes", help, move || status().largest_bytes));
+        let help = "Bytes of usage records allowed per workspace and day; 0 is unlimited";
+        self.watch(|| Reading::gauge("usage_records_limit_bytes", help, move || limit.unwrap_or_default()));
+        let help = "Requests rejected by the daily limit on the usage records of a workspace";
+        self.watch(|| Reading::counter("usage_records_rejections", help, move || rejected().rejected));
     }
 
     /// Reports the throttling of each endpoint.
@@ -128,19 +128,19 @@ impl ProcessMetrics {
         let readings: [(&str, &str, Kind, Value); 3] = [
             (
                 "endpoint_accept_rate",
-                "Share of attempts at an endpoint with a good answer over the throttling window, from 0 to 1",
+                "Share of successful attempts over the throttling window, from 0 to 1",
                 Kind::Ratio,
                 |view| view.accept_rate.map(millionths),
             ),
             (
                 "endpoint_throttled",
-                "1 where requests of all workspaces to an endpoint are rejected, by a back-off or by chance",
+                "1 if requests of all workspaces to the endpoint are throttled",
                 Kind::Gauge,
                 |view| Some(u64::from(view.throttled)),
             ),
             (
                 "endpoint_throttled_workspaces",
-                "Workspaces whose requests to an endpoint are rejected because of their own failures",
+                "Workspaces throttled at the endpoint because of their own failures",
                 Kind::Gauge,
                 |view| Some(u64::from(view.throttled_workspaces)),
             ),
@@ -163,7 +163,7 @@ impl ProcessMetrics {
         let of_busy = database.clone();
         self.watch(|| Reading {
             name: "database_connections",
-            help: "Open connections to the database",
+            help: "Open database connections",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 let samples = of_busy.pools().into_iter().flat_map(|standing| {
@@ -175,7 +175,7 @@ impl ProcessMetrics {
         });
         self.watch(|| Reading {
             name: "database_connections_limit",
-            help: "Connections to the database that may be open",
+            help: "Maximum number of database connections",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 database
@@ -192,41 +192,41 @@ impl ProcessMetrics {
         let (of_limit, of_evictions) = (connections.clone(), connections.clone());
         self.watch(|| Reading {
             name: "connections",
-            help: "Open connections of clients, by state; those that wait are accepted and not yet read",
+            help: "Open client connections by state",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 let counts = connections.counts();
                 let states = [
                     ("waiting", counts.waiting),
                     ("idle", counts.idle),
-                    ("reading_head", counts.reading_head),
+                    ("reading_headers", counts.reading_head),
                     ("in_request", counts.in_request),
                 ];
                 states.into_iter().map(|(state, count)| labelled([("state", state)], count as u64)).collect()
             }),
         });
-        let help = "Connections of clients that are served at a time; where all are taken, idle ones are closed";
+        let help = "Maximum number of concurrent client connections";
         self.watch(|| Reading::gauge("connections_limit", help, move || of_limit.limit() as u64));
-        let help = "Idle connections that were closed to make room for new ones";
-        self.watch(|| Reading::counter("connections_evicted", help, move || of_evictions.gave_way()));
+        let help = "Idle connections closed for new ones";
+        self.watch(|| Reading::counter("connection_evictions", help, move || of_evictions.gave_way()));
     }
 
     /// Reports the database's write-ahead log.
     pub fn watch_log(&self, database: Database) {
         let (of_bytes, of_ends) = (database.clone(), database.clone());
-        let help = "Length of the database's write-ahead log when it was last looked at, in bytes";
-        self.watch(|| Reading::gauge("database_log_bytes", help, move || of_bytes.log().bytes));
-        let help = "Times that the task which copies the write-ahead log ended by itself and was begun again";
-        self.watch(|| Reading::counter("database_checkpointer_ends", help, move || of_ends.log().ended));
+        let help = "Size of the SQLite write-ahead log at the last check, in bytes";
+        self.watch(|| Reading::gauge("sqlite_wal_bytes", help, move || of_bytes.log().bytes));
+        let help = "Restarts of the WAL checkpoint task after it ended unexpectedly";
+        self.watch(|| Reading::counter("wal_checkpoint_task_restarts", help, move || of_ends.log().ended));
         self.watch(|| Reading {
-            name: "database_checkpoints",
-            help: "Times that the write-ahead log was copied into the database, begun anew, or could not be copied",
+            name: "wal_checkpoints",
+            help: "WAL checkpoints by result",
             kind: Kind::Counter,
             read: Box::new(move || {
                 let log = database.log();
                 let results = [
-                    ("copied", log.copied),
-                    ("partly", log.partly),
+                    ("complete", log.copied),
+                    ("partial", log.partly),
                     ("restarted", log.restarted),
                     ("failed", log.failed),
                 ];
@@ -241,7 +241,7 @@ impl ProcessMetrics {
         let of_entries = standings.clone();
         self.watch(|| Reading {
             name: "cache_entries",
-            help: "Entries of a cache",
+            help: "Cache entries",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 of_entries()
@@ -252,7 +252,7 @@ impl ProcessMetrics {
         });
         self.watch(|| Reading {
             name: "cache_lookups",
-            help: "Look-ups in a cache, by whether it had the entry",
+            help: "Cache lookups by result",
             kind: Kind::Counter,
             read: Box::new(move || {
                 let samples = standings().into_iter().flat_map(|(cache, standing)| {
@@ -270,16 +270,14 @@ impl ProcessMetrics {
             let ledger = Arc::downgrade(ledger);
             self.watch(|| Reading::gauge(name, help, move || ledger.upgrade().map_or(0, |ledger| read(&ledger))));
         };
-        gauge("journal_unfolded_entries", "Journal entries that are not in the database", |ledger| {
+        gauge("journal_unfolded_entries", "Journal entries not yet folded into the database", |ledger| {
             ledger.journal_status().unfolded_entries
         });
-        gauge("journal_unfolded_bytes", "Bytes of journal entries that are not in the database", |ledger| {
+        gauge("journal_unfolded_bytes", "Bytes of journal entries not yet folded into the database", |ledger| {
             ledger.journal_status().unfolded_bytes
         });
-        gauge("open_calls", "Decisions requests that hold money and have not ended", |ledger| {
-            ledger.open_calls() as u64
-        });
-        let help = "Usage records without their trace, because the journal was half full or they were too large";
+        gauge("open_holds", "Open holds of Decisions requests", |ledger| ledger.open_calls() as u64);
+        let help = "Usage records stored without their trace because the journal was half full or the record too large";
         let weak = Arc::downgrade(ledger);
         let omitted = move || weak.upgrade().map_or(0, |ledger| ledger.omitted_traces());
         self.watch(|| Reading::counter("journal_omitted_traces", help, omitted));
@@ -287,7 +285,7 @@ impl ProcessMetrics {
 
     /// Reports records that retention cannot remove.
     pub fn watch_retention(&self, unreadable: impl Fn() -> u64 + Send + Sync + 'static) {
-        let help = "Usage records that are old enough to be removed and cannot be read, at the last look";
+        let help = "Expired usage records that the last retention run could not read";
         self.watch(|| Reading::gauge("retention_unreadable_records", help, unreadable));
     }
 
@@ -316,11 +314,11 @@ impl ProcessMetrics {
 
 /// Reports the limits on operations and on their bodies.
 fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
-    let help = "Operations that may be at work; more are refused";
-    metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || number(admission.max_in_flight)));
+    let help = "Maximum number of requests in flight";
+    metrics.watch(Reading::gauge("requests_in_flight_limit", help, move || number(admission.max_in_flight)));
     metrics.watch(Reading {
-        name: "in_flight_requests_share_limit",
-        help: "Operations that may be at work for one key, and for one workspace",
+        name: "requests_in_flight_share_limit",
+        help: "Maximum number of requests in flight per key and per workspace",
         kind: Kind::Gauge,
         read: Box::new(move || {
             let shares =
@@ -328,9 +326,9 @@ fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
             shares.map(|(scope, count)| labelled([("scope", scope)], number(count))).into()
         }),
     });
-    let help = "Bytes that request bodies may take; more is refused";
+    let help = "Maximum memory of request bodies, in bytes";
     metrics.watch(Reading::gauge("body_memory_limit_bytes", help, move || number(admission.body_memory_bytes)));
-    let help = "Bytes that the request bodies of one workspace may take";
+    let help = "Maximum memory of request bodies per workspace, in bytes";
     let share = admission.body_memory_bytes_per_workspace;
     metrics.watch(Reading::gauge("body_memory_share_limit_bytes", help, move || number(share)));
 }
