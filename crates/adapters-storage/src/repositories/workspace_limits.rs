@@ -12,7 +12,7 @@ use crate::entities::{spend_counters, workspaces};
 use crate::errors::{corrupt, store_error};
 
 /// Returns the credit, then the budgets from the shortest period to the longest.
-pub(super) async fn standing_limits(
+pub(super) async fn workspace_limit_statuses(
     connection: &impl ConnectionTrait,
     row: workspaces::Model,
     at: DateTime<Utc>,

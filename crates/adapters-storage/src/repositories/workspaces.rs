@@ -17,7 +17,7 @@ use sea_orm::{
 };
 
 use super::api_keys;
-use super::workspace_limits::standing_limits;
+use super::workspace_limits::workspace_limit_statuses;
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
@@ -104,11 +104,11 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(workspaces)
     }
 
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are consistent.
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
-            Some(row) => standing_limits(&snapshot, row, self.database.now()).await.map(Some),
+            Some(row) => workspace_limit_statuses(&snapshot, row, self.database.now()).await.map(Some),
             None => Ok(None),
         }
     }

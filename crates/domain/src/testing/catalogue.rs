@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::model::{Catalogue, CatalogueSnapshot, Model};
 
-/// A catalogue of given rows that never change.
+/// A catalogue of fixed rows.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryCatalogue(Arc<CatalogueSnapshot>);
 
 impl MemoryCatalogue {
-    /// Of these rows.
+    /// Creates a catalogue of these rows.
     pub fn new(rows: Vec<Model>) -> Self {
         Self(Arc::new(CatalogueSnapshot::build(rows)))
     }

@@ -13,24 +13,24 @@ use crate::budget::{
 use crate::error::StoreError;
 use crate::ids::ProcessId;
 
-/// The way in which calls to a store fail.
+/// The failure of calls to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
-    /// They succeed.
+    /// Calls succeed.
     None,
-    /// They do nothing.
+    /// Calls have no effect.
     Away,
-    /// They take effect, and their answers are lost.
+    /// Calls take effect, and their answers are lost.
     LostAnswer,
-    /// As the last, but for one call: that many succeed before it, and all behind it.
+    /// One answer is lost, after this many calls that succeed. All later calls succeed.
     LostAnswerAfter(u32),
-    /// There is no answer.
+    /// Calls hang.
     Hangs,
-    /// Other tasks have their turn before and after each call takes effect.
+    /// Other tasks run before and after each call takes effect.
     Slow,
 }
 
-/// Decorates a store: its calls can fail, and another store can take its place.
+/// Decorates a store: its calls can fail, and the store can be replaced.
 pub struct FaultyBudgetStore {
     store: Mutex<Arc<dyn BudgetStore>>,
     fault: Mutex<StoreFault>,
@@ -38,27 +38,27 @@ pub struct FaultyBudgetStore {
 }
 
 impl FaultyBudgetStore {
-    /// Over a store, without faults.
+    /// Creates a decorator of a store, without a fault.
     pub fn new(store: Arc<dyn BudgetStore>) -> Self {
         Self { store: Mutex::new(store), fault: Mutex::new(StoreFault::None), draws: AtomicU32::new(0) }
     }
 
-    /// How calls fail from now on.
+    /// Sets the fault of the next calls.
     pub fn set(&self, fault: StoreFault) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
-    /// The fault of the calls that follow.
+    /// Returns the fault of the next calls.
     pub fn fault(&self) -> StoreFault {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts another store in place of this one.
+    /// Replaces the store.
     pub fn replace(&self, store: Arc<dyn BudgetStore>) {
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
-    /// Draws that reached the decorator.
+    /// Returns the number of draws so far.
     pub fn draws(&self) -> u32 {
         self.draws.load(Ordering::Relaxed)
     }
@@ -67,7 +67,7 @@ impl FaultyBudgetStore {
         Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The fault of the next call.
+    /// Returns the fault of the next call, and counts the call.
     fn next_fault(&self) -> StoreFault {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match *fault {

@@ -1,4 +1,4 @@
-//! Waiting for many futures at once, without a runtime.
+//! Joining futures without a runtime.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
     results.into_iter().flatten().collect()
 }
 
-/// Lets other futures of the same task have their turn.
+/// Yields to other futures of the same task.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

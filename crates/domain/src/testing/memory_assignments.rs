@@ -1,4 +1,4 @@
-//! Which keys hold which guardrail, in memory.
+//! Assignments of keys to guardrails in memory.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! A blob store in memory. It holds objects whole, which no real store may.
+//! A blob store in memory. It keeps whole objects in memory, which no real store may do.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -22,16 +22,16 @@ pub struct MemoryBlobStore {
     objects: Arc<Mutex<BTreeMap<BlobKey, Object>>>,
 }
 
-/// Its bytes, and when they were written.
+/// The bytes of an object, and their time.
 type Object = (Arc<[u8]>, DateTime<Utc>);
 
 impl MemoryBlobStore {
-    /// Empty; objects are dated by `clock`.
+    /// Creates an empty store; `clock` dates its objects.
     pub fn new(clock: FixedClock) -> Self {
         Self { clock, objects: Arc::default() }
     }
 
-    /// The bytes of an object.
+    /// Returns the bytes of an object.
     pub fn content(&self, key: &BlobKey) -> Option<Arc<[u8]>> {
         lock(&self.objects).get(key).map(|(bytes, _)| Arc::clone(bytes))
     }
@@ -109,19 +109,19 @@ pub struct MemoryByteSource {
 }
 
 impl MemoryByteSource {
-    /// These pieces, one after the other; empty ones are left out.
+    /// Creates a source of these pieces, in order; empty pieces are left out.
     pub fn new<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).filter(|piece: &Vec<u8>| !piece.is_empty()).collect();
         Self { pieces, fails: false }
     }
 
-    /// Fails where it would have ended.
+    /// Lets the source fail in place of its end.
     #[must_use]
     pub fn then_failing(self) -> Self {
         Self { fails: true, ..self }
     }
 
-    /// As a port.
+    /// Returns the source as its port.
     pub fn boxed(self) -> Box<dyn ByteSource> {
         Box::new(self)
     }

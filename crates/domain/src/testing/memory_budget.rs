@@ -22,7 +22,7 @@ use crate::usage::UsageOutcome;
 /// How long a recall lasts.
 const RECALL: TimeDelta = TimeDelta::seconds(5);
 
-/// Processes and the amounts that they have.
+/// Processes and their allowances.
 #[derive(Default, Clone)]
 pub(super) struct Allotments {
     processes: BTreeMap<ProcessId, Process>,
@@ -31,7 +31,7 @@ pub(super) struct Allotments {
     recalled: BTreeMap<CounterId, Recalled>,
 }
 
-/// When a counter was first and last recalled.
+/// The first and the last recall of a counter.
 #[derive(Clone, Copy)]
 struct Recalled {
     began_at: DateTime<Utc>,
@@ -44,12 +44,12 @@ pub(super) type Amounts = BTreeMap<(ProcessId, CounterId), Usd>;
 struct Process {
     status: ProcessStatus,
     seen_at: DateTime<Utc>,
-    /// The reply to the last call where it was a draw.
+    /// The reply to the last call, if it was a draw.
     last_reply: Option<DrawReply>,
 }
 
 impl Process {
-    /// True where the number is that of the last call.
+    /// Returns true if the number is that of the last call.
     fn is_repeated(&self, number: u64) -> Result<bool, BudgetStoreError> {
         let ProcessStatus { state, number: last, .. } = self.status;
         if state != ProcessState::Live {
@@ -72,7 +72,7 @@ impl Allotments {
         self.processes.get(&id).ok_or(BudgetStoreError::NotLive(None))
     }
 
-    /// The beginning of the recall that is in force.
+    /// Returns the beginning of the current recall.
     fn recall(&self, counter: &CounterId, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.recalled.get(counter).filter(|recalled| now - recalled.renewed_at < RECALL).map(|found| found.began_at)
     }
@@ -82,7 +82,7 @@ impl Allotments {
         self.recalled.insert(counter, Recalled { began_at, renewed_at: now });
     }
 
-    /// True where a process beside `asking` has some of a counter and has not answered its recall.
+    /// Returns true if a process other than `asking` has an allowance of a counter and has not answered its recall.
     fn is_unanswered(&self, asking: ProcessId, counter: &CounterId, now: DateTime<Utc>) -> bool {
         let recall = self.recall(counter, now);
         let mut holders = self.allowances.keys().filter(|(process, held)| *process != asking && held == counter);
@@ -96,12 +96,12 @@ impl Allotments {
     }
 }
 
-/// The amount of a process; 0 where it has none.
+/// Returns the amount of a process; zero if it has none.
 fn amount(amounts: &Amounts, process: ProcessId, counter: CounterId) -> Usd {
     amounts.get(&(process, counter)).copied().unwrap_or_default()
 }
 
-/// Adds to the amount of a process; an amount of nothing is removed.
+/// Adds to the amount of a process; removes an amount of zero.
 fn add_amount(amounts: &mut Amounts, process: ProcessId, counter: CounterId, added: Usd) -> Result<(), StoreError> {
     plus(amounts.entry((process, counter)).or_default(), added)?;
     amounts.retain(|_, amount| *amount != Usd::ZERO);
@@ -121,7 +121,7 @@ impl LedgerState {
 }
 
 impl State {
-    /// The limits of an account.
+    /// Returns the limits of an account.
     fn limits_of(&self, account: Account) -> Vec<CounterLimit> {
         let plain = |limit: SpendLimit| CounterLimit { limit, base: Usd::ZERO, is_credit: false };
         match account {
@@ -268,7 +268,7 @@ impl State {
         Ok(())
     }
 
-    /// The entries whose records count, each id once.
+    /// Returns the entries whose records count, each id once.
     fn fresh<'a>(&self, entries: &'a [FoldEntry]) -> Result<Vec<&'a FoldEntry>, StoreError> {
         let is_abandoned = |entry: &FoldEntry| entry.charge.record.outcome == UsageOutcome::Abandoned;
         let mut fresh: Vec<&FoldEntry> = Vec::new();

@@ -11,10 +11,10 @@ use super::memory_store::State;
 use crate::change_feed::{CHANGES_KEPT, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 
-/// The changes that are kept, and the numbers of the newest ones.
+/// The kept changes, and the numbers of the newest ones.
 #[derive(Clone)]
 pub(super) struct MemoryChanges {
-    /// With the times at which they were made. Never empty.
+    /// The changes with their times. Never empty.
     kept: VecDeque<(Change, DateTime<Utc>)>,
     newest: ChangePosition,
     /// The number of the newest change of limits.
@@ -31,14 +31,14 @@ impl Default for MemoryChanges {
     }
 }
 
-/// A mark that no other change of this process has: copies of a store go on differently.
+/// Returns a mark that is unique in this process: copies of a store continue with different marks.
 fn mark() -> i64 {
     static MARKS: AtomicI64 = AtomicI64::new(1);
     MARKS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl State {
-    /// Writes changes to the feed, in the transaction that makes them.
+    /// Writes changes to the feed, in their transaction.
     pub(super) fn changed(&mut self, at: DateTime<Utc>, subjects: impl IntoIterator<Item = ChangeSubject>) {
         let feed = &mut self.changes;
         for subject in subjects {

@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// Takes a pending document out, its claim with it.
+    /// Removes a pending document and its claim.
     fn abandon(&mut self, id: &DocumentId) {
         self.documents.remove(id);
         self.claims.retain(|_, claim| claim.document != *id);
@@ -84,7 +84,7 @@ impl DocumentRepository for MemoryStore {
             }
         }
         let used_bytes = state.used_bytes(document.workspace_id);
-        // A database counts in 63 bits, whatever the quota is.
+        // A database counts in 63 bits.
         let quota_bytes = quota.bytes.min(i64::MAX.unsigned_abs());
         if used_bytes.checked_add(document.charged_bytes).is_none_or(|sum| sum > quota_bytes) {
             return Ok(Reservation::QuotaExceeded { used_bytes });

@@ -24,7 +24,7 @@ impl State {
         self.guardrail_versions.push(GuardrailVersion { guardrail: guardrail.clone(), changed_at, changed_by });
     }
 
-    /// Puts the guardrail's workspace under it; else under none, where it is under this one.
+    /// Makes the guardrail the default of its workspace, or clears it as the default.
     fn place(&mut self, guardrail: &Guardrail, default: bool, at: DateTime<Utc>) {
         let Some(workspace) = self.workspaces.iter_mut().find(|stored| stored.id == guardrail.workspace_id) else {
             return;

@@ -15,11 +15,11 @@ use crate::ids::ProcessId;
 /// The bounds of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalBounds {
-    /// The most bytes that may be unfolded or reserved.
+    /// The most unfolded and reserved bytes.
     pub max_bytes: u64,
     /// The largest payload, in bytes.
     pub max_payload_bytes: usize,
-    /// True where entries are synced on demand alone.
+    /// True if entries are synced on demand only.
     pub is_synced_by_hand: bool,
 }
 
@@ -35,7 +35,7 @@ impl Default for JournalBounds {
 pub struct MemoryJournal {
     process: ProcessId,
     state: Arc<Mutex<State>>,
-    /// `None` where the journal is read as that of a dead process.
+    /// `None` for the journal of a dead process.
     _life: Option<Arc<Life>>,
 }
 
@@ -53,7 +53,7 @@ struct State {
     reserved: usize,
     damage: OrphanedEntries,
     is_alive: bool,
-    /// True while a recovery has the journal.
+    /// True while a recovery owns the journal.
     is_taken: bool,
 }
 
@@ -63,7 +63,7 @@ struct Life(Arc<Mutex<State>>);
 impl Drop for Life {
     fn drop(&mut self) {
         let mut state = lock(&self.0);
-        // A disk that takes nothing loses what waited for it.
+        // A failing disk loses the entries that wait for it.
         let synced = state.synced;
         if state.retains {
             state.entries.retain(|sequence, _| *sequence <= synced);
@@ -103,17 +103,17 @@ impl State {
 }
 
 impl MemoryJournal {
-    /// The kinds of all kept entries, in order.
+    /// Returns the kinds of all kept entries, in order.
     pub fn kinds(&self) -> Vec<EntryKind> {
         self.state().entries.values().filter_map(|entry| EntryKind::from_number(entry.kind)).collect()
     }
 
-    /// The bytes that are reserved for the ends of requests.
+    /// Returns the bytes that are reserved for the ends of requests.
     pub fn reserved_bytes(&self) -> usize {
         self.state().reserved
     }
 
-    /// Changes the most bytes that may be unfolded or reserved.
+    /// Sets the most unfolded and reserved bytes.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         self.state().bounds.max_bytes = max_bytes;
     }
@@ -181,7 +181,7 @@ impl UsageJournal for MemoryJournal {
 
     fn remove_segments(&self, keep_from: u64) -> Result<usize, UsageJournalError> {
         let mut state = self.state();
-        // A segment of the fake is one entry. The current one stays.
+        // Each entry is a segment of the fake. The current one stays.
         let keep_from = keep_from.min(state.folded + 1).min(state.last);
         let kept = state.entries.split_off(&keep_from);
         Ok(std::mem::replace(&mut state.entries, kept).len())
@@ -200,7 +200,7 @@ impl UsageJournal for MemoryJournal {
     }
 }
 
-/// The journals on one machine, whose processes live or are dead.
+/// The journals on one machine, of live and dead processes.
 #[derive(Debug, Clone)]
 pub struct MemoryJournals {
     all: Arc<Mutex<Vec<MemoryJournal>>>,
@@ -209,14 +209,14 @@ pub struct MemoryJournals {
 }
 
 impl Default for MemoryJournals {
-    /// None; recovered ones are kept.
+    /// Creates a machine without journals, which keeps recovered journals.
     fn default() -> Self {
         Self { all: Arc::default(), backup: Arc::default(), keep: Duration::MAX }
     }
 }
 
 impl MemoryJournals {
-    /// The same journals; recovered ones are kept for ever, or with a duration of zero, not at all.
+    /// Returns the same journals. Recovered ones are kept forever, or with a duration of zero not at all.
     #[must_use]
     pub fn keeping(&self, keep: Duration) -> Self {
         Self { keep, ..self.clone() }
@@ -239,12 +239,12 @@ impl MemoryJournals {
         });
     }
 
-    /// Whether the disk takes nothing. Entries that waited for it are written when it does again.
+    /// Sets whether the disk fails. Waiting entries are written once it works again.
     pub fn set_failing(&self, is_failing: bool) {
         self.each(|_, state| state.retains = is_failing);
     }
 
-    /// The loss of power: the entries of dead processes behind their last sync are gone.
+    /// Simulates a power loss: unsynced entries of dead processes are lost.
     pub fn lose_power(&self) {
         self.each(|_, state| {
             let synced = state.synced;
@@ -270,7 +270,7 @@ impl MemoryJournals {
         *lock(&self.backup) = backup;
     }
 
-    /// Replaces the journals of dead processes by their copies in the backup.
+    /// Restores the journals of dead processes from the backup.
     pub fn restore(&self) {
         for (process, entries) in &*lock(&self.backup) {
             let mut found = false;
@@ -311,7 +311,7 @@ impl OrphanedJournals for MemoryJournals {
     }
 }
 
-/// The journal of a dead process while a recovery has it.
+/// The journal of a dead process while a recovery owns it.
 #[derive(Debug)]
 struct MemoryOrphan {
     journal: MemoryJournal,

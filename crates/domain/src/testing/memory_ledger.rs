@@ -17,21 +17,21 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use crate::workspace::Workspace;
 
-/// An account in one period: by the interval's place (0 is for ever) and the period's beginning.
+/// An account in one period: the interval (`None` is all time) and the beginning of the period.
 pub(super) type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
 
-/// Money in memory.
+/// The counters, holds and archived costs of the ledger.
 #[derive(Default, Clone)]
 pub(super) struct LedgerState {
     pub(super) counters: BTreeMap<CounterKey, Counter>,
     holds: BTreeMap<DecisionId, Hold>,
-    /// What records that were pruned had come to.
+    /// The cost of pruned records.
     archived: BTreeMap<Account, Usd>,
-    /// Bytes of records by workspace and the day on which they were added.
+    /// The bytes of records by workspace and day of their addition.
     record_bytes: BTreeMap<(WorkspaceId, DateTime<Utc>), u64>,
-    /// What a workspace had spent in all when it was last given credit after having none, by its account.
+    /// The total spend of a workspace at the beginning of its credit, by account.
     credit_bases: BTreeMap<Account, Usd>,
-    /// When that was.
+    /// The beginning of the credit, by account.
     credits_began: BTreeMap<Account, DateTime<Utc>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Counter {
     pub(super) allotted: Usd,
 }
 
-/// What is added to every account of a payer.
+/// The amounts that are added to all accounts of a payer.
 pub(super) struct Posting {
     payer: Payer,
     at: DateTime<Utc>,
@@ -90,29 +90,29 @@ impl LedgerState {
         self.counters.get(&(account, interval, period(interval, at))).copied().unwrap_or_default()
     }
 
-    /// What an account has spent in all.
+    /// Returns the total spend of an account.
     pub(super) fn spent(&self, account: Account) -> Usd {
         self.counter(account, None, DateTime::UNIX_EPOCH).spent
     }
 
-    /// What of it was spent since the credit began.
+    /// Returns the spend since the beginning of the credit.
     pub(super) fn spent_of_credit(&self, account: Account) -> Usd {
         let base = self.credit_bases.get(&account).copied().unwrap_or_default();
         self.spent(account).checked_add(negative(base)).unwrap_or_default()
     }
 
-    /// From here on what is spent is taken from the credit.
+    /// Begins a credit: later spend counts against it.
     pub(super) fn begin_credit(&mut self, account: Account, at: DateTime<Utc>) {
         self.credit_bases.insert(account, self.spent(account));
         self.credits_began.insert(account, at);
     }
 
-    /// What an account had spent in all when its credit began.
+    /// Returns the total spend at the beginning of the credit.
     pub(super) fn credit_base(&self, account: Account) -> Usd {
         self.credit_bases.get(&account).copied().unwrap_or_default()
     }
 
-    /// What was charged before a credit began is not taken from it.
+    /// Raises the bases of credits by charges from before their beginning, which do not count against them.
     pub(super) fn raise_credit_bases(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
         for Posting { payer, at, spent, .. } in postings {
             let account = Account::Workspace(payer.workspace_id);
@@ -123,7 +123,7 @@ impl LedgerState {
         Ok(())
     }
 
-    /// What the counters have to be without records, allowances and adjustments.
+    /// Returns the expected counters without records, allowances and adjustments.
     pub(super) fn expected(&self) -> Result<Self, StoreError> {
         let mut expected = Self { archived: self.archived.clone(), ..Self::default() };
         for (account, archived) in &self.archived {
@@ -136,12 +136,12 @@ impl LedgerState {
         Ok(expected)
     }
 
-    /// Keeps the cost of a record that is removed.
+    /// Keeps the cost of a removed record.
     pub(super) fn archive(&mut self, account: Account, cost: Usd) -> Result<(), StoreError> {
         plus(self.archived.entry(account).or_default(), cost)
     }
 
-    /// Removes counters of nothing whose periods were over.
+    /// Removes empty counters of past periods.
     pub(super) fn drop_empty(&mut self, before: DateTime<Utc>) {
         self.counters.retain(|(_, interval, start), counter| {
             let over = interval.is_some_and(|interval| interval.end_of(*start) <= before);
@@ -149,7 +149,7 @@ impl LedgerState {
         });
     }
 
-    /// The bytes of the records that a workspace added on the day of `now`.
+    /// Returns the bytes of records that a workspace added on the day of `now`.
     pub(super) fn recorded_bytes(&self, workspace_id: WorkspaceId, now: DateTime<Utc>) -> u64 {
         let day = (workspace_id, ResetInterval::Daily.start_of(now));
         self.record_bytes.get(&day).copied().unwrap_or_default()
@@ -161,7 +161,7 @@ impl LedgerState {
         *self.record_bytes.entry(day).or_default() += record.stored_bytes();
     }
 
-    /// All or nothing.
+    /// Adds all amounts, or none on an error.
     pub(super) fn post(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
         let mut changed: BTreeMap<CounterKey, Counter> = BTreeMap::new();
         for Posting { payer, at, spent, reserved } in postings {
@@ -189,7 +189,7 @@ pub(super) fn payer_of(record: &UsageRecord) -> Payer {
 }
 
 impl State {
-    pub(super) fn standing(&self, payer: &Payer, at: DateTime<Utc>) -> Result<Vec<LimitStatus>, StoreError> {
+    pub(super) fn limit_statuses_at(&self, payer: &Payer, at: DateTime<Utc>) -> Result<Vec<LimitStatus>, StoreError> {
         let unknown = || StoreError::Corrupt(format!("the key {} of the workspace is not there", payer.api_key));
         let key = &self.keys.get(&payer.api_key).ok_or_else(unknown)?.key;
         let workspace = self.workspace(payer.workspace_id).ok_or_else(unknown)?;
@@ -223,7 +223,7 @@ impl State {
         }
     }
 
-    /// The workspace's credit and budgets as they stand.
+    /// Returns the status of the workspace's credit and budgets.
     pub(super) fn limits_of_workspace(&self, workspace: &Workspace, at: DateTime<Utc>) -> Vec<LimitStatus> {
         let account = Account::Workspace(workspace.id);
         let mut limits = Vec::new();
@@ -236,7 +236,7 @@ impl State {
         limits
     }
 
-    /// Adds a record unless it is there, and ends the reservation of its id.
+    /// Adds a record unless its id is known, and ends its hold.
     fn charge(&mut self, settlement: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let UsageCharge { record, messages } = settlement;
         let mut postings = Vec::new();
@@ -272,7 +272,7 @@ impl Ledger for MemoryStore {
         if let Some(hold) = state.ledger.holds.get(&claim.id) {
             return Ok(Ok(hold.clone()));
         }
-        if let Err(overspent) = admit(&state.standing(&claim.payer, at)?, claim.amount) {
+        if let Err(overspent) = admit(&state.limit_statuses_at(&claim.payer, at)?, claim.amount) {
             return Ok(Err(overspent));
         }
         let hold = Hold { id: claim.id, at, payer: claim.payer, amount: claim.amount };
@@ -292,7 +292,7 @@ impl Ledger for MemoryStore {
         let Some(mut hold) = state.ledger.holds.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
-        if let Err(overspent) = admit(&state.standing(&hold.payer, hold.at)?, more) {
+        if let Err(overspent) = admit(&state.limit_statuses_at(&hold.payer, hold.at)?, more) {
             return Ok(Err(overspent));
         }
         plus(&mut hold.amount, more)?;

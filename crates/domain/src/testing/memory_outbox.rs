@@ -12,7 +12,7 @@ use crate::ids::{DestinationId, OutboxId};
 use crate::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
 use crate::usage::OutboxMessage;
 
-/// A message with where it stands.
+/// A message with its delivery state.
 #[derive(Clone)]
 pub(super) struct StoredMessage {
     pub(super) message: OutboxMessage,
@@ -29,7 +29,7 @@ impl StoredMessage {
 }
 
 impl State {
-    /// Puts messages into the outbox; part of the transaction that settles a request.
+    /// Adds messages to the outbox, in the transaction of a charge.
     pub(super) fn enqueue(&mut self, messages: Vec<OutboxMessage>, at: DateTime<Utc>) {
         let keep = |message| StoredMessage { message, failures: 0, created_at: at, next_at: Some(at) };
         self.outbox.extend(messages.into_iter().map(keep));

@@ -19,7 +19,7 @@ use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
 impl State {
-    /// See the port.
+    /// Audits the ledger; see [`LedgerAuditor`].
     pub(super) fn audit(&self) -> Result<LedgerAudit, StoreError> {
         let mut expected = self.ledger.expected()?;
         let postings: Vec<Posting> = self.usage.iter().map(Posting::spent).collect();
@@ -88,7 +88,7 @@ impl State {
 #[async_trait]
 impl LimitStatusReader for MemoryStore {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        self.state().standing(payer, self.now())
+        self.state().limit_statuses_at(payer, self.now())
     }
 }
 

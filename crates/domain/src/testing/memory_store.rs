@@ -1,4 +1,4 @@
-//! The database in memory: one state behind one lock, so that every method is one transaction.
+//! The database in memory: one state with one lock, so that every method is one transaction.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,7 +27,7 @@ use crate::system::Clock;
 use crate::usage::UsageRecord;
 use crate::workspace::Workspace;
 
-/// Every repository, and the change feed, over one state. Clones share it.
+/// All repositories and the change feed over one state. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
@@ -53,10 +53,10 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Writes down a change, in the transaction of the change.
+    /// Appends the audit entry of a change, in its transaction.
     pub(super) fn note(&mut self, audit: &AuditDraft, at: DateTime<Utc>) -> AuditEntry {
         let previous = self.audit.last().map(|entry| (entry.seq, entry.hash));
-        // Its rows can only be changed through it, so that there is no state to account for.
+        // Rows in memory cannot be modified past the log, so there is no row state to verify.
         let entry = AuditEntry::following(previous, at, audit, AuditHash::NONE);
         self.audit.push(entry.clone());
         entry
@@ -66,16 +66,16 @@ impl State {
 #[derive(Clone)]
 pub(super) struct StoredKey {
     pub(super) key: ApiKey,
-    /// The row stays so that the id and the hash are never given out again.
+    /// The row stays so that id and hash are never reused.
     pub(super) deleted: bool,
-    /// Who gave the key the guardrail that it holds, and when.
+    /// The actor and the time of the guardrail's assignment.
     pub(super) assigned: Option<(String, DateTime<Utc>)>,
 }
 
 #[derive(Clone)]
 pub(super) enum StoredDocument {
     Pending(PendingDocument),
-    /// With its charged bytes.
+    /// The document, and its bytes of the quota.
     Ready(Document, u64),
 }
 
@@ -87,18 +87,18 @@ pub(super) struct StoredClaim {
 }
 
 impl MemoryStore {
-    /// An empty database.
+    /// Creates an empty database.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells the time by that clock, in place of one that stands still.
+    /// Sets the clock; the default clock never moves.
     #[must_use]
     pub fn with_clock(self, clock: FixedClock) -> Self {
         Self { clock, ..self }
     }
 
-    /// A copy of all that is stored now, with the same clock.
+    /// Returns a copy of the current state, with the same clock.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self { state: Arc::new(Mutex::new(self.state().clone())), clock: self.clock.clone() }

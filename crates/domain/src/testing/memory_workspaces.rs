@@ -89,7 +89,7 @@ impl WorkspaceRepository for MemoryStore {
         Ok(all)
     }
 
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         let state = self.state();
         Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.now())))
     }
@@ -161,7 +161,7 @@ impl WorkspaceRepository for MemoryStore {
         let out_of_range = || StoreError::Corrupt("the credit leaves the range of money".to_owned());
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
         let account = Account::Workspace(id);
-        // Who had none begins now: what was spent before is not taken from it.
+        // A first credit begins now: earlier spend does not count against it.
         let spent = before.map_or(Usd::ZERO, |_| state.ledger.spent_of_credit(account));
         let left = granted.checked_add(Usd::from_pico(-spent.pico())).ok_or_else(out_of_range)?;
         if before == Some(granted) {

@@ -1,5 +1,4 @@
-//! For tests: an in-memory fake of every port, and one contract suite per port that the fakes and the real adapters
-//! run alike.
+//! Test support: an in-memory fake of every port, and a contract suite per port for the fakes and the real adapters.
 
 mod catalogue;
 mod faulty_budget_store;

@@ -1,4 +1,4 @@
-//! Traces in an encoding of no receiver.
+//! Traces in a plain encoding for tests.
 
 use crate::json::Json;
 use crate::observability::{TraceContent, TraceEncoder};

@@ -1,4 +1,4 @@
-//! A ledger whose work beside requests is done before every request.
+//! A ledger that does its background work before every request.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
-/// A [`JournaledLedger`] without a task of its own: it reads changes of limits before every hold, and charges are in
-/// the store when a charge returns. For contract suites, which read the store at once.
+/// A [`JournaledLedger`] without a background task: it reads changes of limits before every hold, and folds each charge
+/// before it returns. For contract suites, which read the store at once.
 #[derive(Clone)]
 pub struct PromptLedger(pub Arc<JournaledLedger>);
 

@@ -1,10 +1,10 @@
-//! How many cases a property is tried with.
+//! The number of cases of a property test.
 
-/// Cases of a property where `PROPTEST_CASES` is not set.
+/// The cases of a property if `PROPTEST_CASES` is not set.
 const DEFAULT_CASES: u32 = 256;
 
-/// Returns the cases of a property that takes `usual` ones, scaled by what `PROPTEST_CASES` asks for. `configured` is what
-/// the library read from that variable: 256 where it is not set, so that 2560 is ten times as many of every property.
+/// Returns the cases of a property with `usual` cases, scaled by `PROPTEST_CASES`. `configured` is the value that the
+/// library read from that variable, 256 by default: 2560 means ten times the usual cases of every property.
 pub fn property_cases(usual: u32, configured: u32) -> u32 {
     let cases = u64::from(usual) * u64::from(configured) / u64::from(DEFAULT_CASES);
     u32::try_from(cases).unwrap_or(u32::MAX).max(1)

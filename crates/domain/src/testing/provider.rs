@@ -1,4 +1,4 @@
-//! Fakes of what lies around Decisions and files: providers, callers, media types.
+//! Fakes of providers, client connections and media types.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,8 +11,8 @@ use crate::file::MediaTypes;
 use crate::question::ProviderInput;
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 
-/// A provider that answers from a list, first to last, and remembers every call. Past the end of the list it is
-/// broken. Clones share list and memory.
+/// A provider that answers from a list, in order, and records its calls. After the end of the list it fails. Clones
+/// share the list and the calls.
 #[derive(Clone, Default)]
 pub struct ScriptedProvider {
     script: Arc<Mutex<VecDeque<Result<ProviderAnswer, AttemptFailure>>>>,
@@ -20,12 +20,12 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// Answers so, in this order.
+    /// Creates a provider with these answers, in order.
     pub fn new(script: impl IntoIterator<Item = Result<ProviderAnswer, AttemptFailure>>) -> Self {
         Self { script: Arc::new(Mutex::new(script.into_iter().collect())), calls: Arc::default() }
     }
 
-    /// Every call so far.
+    /// Returns all calls so far.
     pub fn calls(&self) -> Vec<ProviderCall> {
         lock(&self.calls).clone()
     }
@@ -39,13 +39,13 @@ impl DecisionProvider for ScriptedProvider {
         next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "the script has ended")))
     }
 
-    /// The provider input as it is, whatever the script says was sent.
+    /// Returns the size of the provider input, without regard to the script.
     fn outbound_bytes(&self, _: &Endpoint, provider_input: &ProviderInput) -> u64 {
         u64::try_from(provider_input.len_bytes()).unwrap_or(u64::MAX)
     }
 }
 
-/// A caller that has left before it was asked.
+/// A client that has disconnected already.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlreadyDisconnected;
 
@@ -54,7 +54,7 @@ impl ClientConnection for AlreadyDisconnected {
     async fn disconnected(&self) {}
 }
 
-/// One media type for everything.
+/// A detector with the same result for all contents.
 #[derive(Debug, Clone)]
 pub struct FixedMediaType(pub String);
 

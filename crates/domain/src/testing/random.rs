@@ -1,4 +1,4 @@
-//! Randomness that can be foretold.
+//! Predictable randomness.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use super::system::lock;
 use crate::system::Randomness;
 
-/// Draws from a list, first to last; zero past its end. Clones share the list.
+/// Draws from a list, in order; zero after its end. Clones share the list.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptedRandomness(Arc<Mutex<VecDeque<u64>>>);
 
 impl ScriptedRandomness {
-    /// Draws so, in this order.
+    /// Creates a source of these numbers, in order.
     pub fn new(draws: impl IntoIterator<Item = u64>) -> Self {
         Self(Arc::new(Mutex::new(draws.into_iter().collect())))
     }

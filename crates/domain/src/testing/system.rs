@@ -1,4 +1,4 @@
-//! Fakes of the machine: time that stands still, ids and secrets that can be foretold.
+//! Fakes of the machine: a manual clock, predictable ids and secrets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,22 +21,22 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A clock that moves only when it is told to. Clones share the time.
+/// A clock that moves only when set or advanced. Clones share the time.
 #[derive(Debug, Clone)]
 pub struct FixedClock(Arc<Mutex<(DateTime<Utc>, Duration)>>);
 
 impl FixedClock {
-    /// Stands at `now`; the monotonic time stands at zero.
+    /// Creates a clock at `now`; the monotonic time is zero.
     pub fn at(now: DateTime<Utc>) -> Self {
         Self(Arc::new(Mutex::new((now, Duration::ZERO))))
     }
 
-    /// Sets the wall clock, also backwards; the monotonic time stays.
+    /// Sets the wall clock, also backwards. The monotonic time stays.
     pub fn set(&self, now: DateTime<Utc>) {
         lock(&self.0).0 = now;
     }
 
-    /// Moves both times on.
+    /// Advances wall clock and monotonic time.
     pub fn advance(&self, duration: Duration) {
         let mut time = lock(&self.0);
         time.0 += TimeDelta::from_std(duration).unwrap_or(TimeDelta::zero());
@@ -45,7 +45,7 @@ impl FixedClock {
 }
 
 impl Default for FixedClock {
-    /// Stands at 2026-01-01T00:00:00Z.
+    /// Creates a clock at 2026-01-01T00:00:00Z.
     fn default() -> Self {
         Self::at(DateTime::from_timestamp(1_767_225_600, 0).unwrap_or_default())
     }
@@ -61,7 +61,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// A timer that moves a [`FixedClock`] instead of waiting.
+/// A timer that advances a [`FixedClock`] instead of waiting.
 #[derive(Debug, Clone)]
 pub struct ManualTimer {
     clock: FixedClock,
@@ -69,12 +69,12 @@ pub struct ManualTimer {
 }
 
 impl ManualTimer {
-    /// Moves that clock.
+    /// Creates a timer that advances this clock.
     pub fn new(clock: FixedClock) -> Self {
         Self { clock, slept: Arc::default() }
     }
 
-    /// Every sleep so far.
+    /// Returns all sleeps so far.
     pub fn slept(&self) -> Vec<Duration> {
         lock(&self.slept).clone()
     }
@@ -94,12 +94,12 @@ impl Timer for ManualTimer {
 pub struct SequentialIds(Arc<AtomicU64>);
 
 impl SequentialIds {
-    /// The `number`th UUID that it makes, counted from one.
+    /// Returns the `number`th generated UUID, counted from one.
     pub fn uuid(number: u64) -> Uuid {
         Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + u128::from(number))
     }
 
-    /// A key id of the `number`th UUID that it makes.
+    /// Returns the key id of the `number`th generated UUID.
     pub fn key(number: u64) -> ApiKeyId {
         ApiKeyId::from_uuid(Self::uuid(number))
     }
@@ -147,12 +147,12 @@ impl IdGenerator for SequentialIds {
     }
 }
 
-/// Secrets that count up. Anyone can guess them.
+/// Predictable secrets that count up.
 #[derive(Debug, Clone, Default)]
 pub struct FixedSecrets(Arc<AtomicU64>);
 
 impl FixedSecrets {
-    /// The `number`th secret that it makes, counted from one.
+    /// Returns the `number`th generated secret, counted from one.
     pub fn secret(number: u64) -> ApiKeySecret {
         let mut bytes = [0; 32];
         bytes[24..].copy_from_slice(&number.to_be_bytes());
@@ -166,7 +166,7 @@ impl SecretGenerator for FixedSecrets {
     }
 }
 
-/// A probe whose answer can be switched. Clones share the switch.
+/// A health check with a settable result. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ToggleHealthCheck {
     name: &'static str,
@@ -175,17 +175,17 @@ pub struct ToggleHealthCheck {
 }
 
 impl ToggleHealthCheck {
-    /// Healthy, until it is switched.
+    /// Creates a healthy check.
     pub fn new(name: &'static str) -> Self {
         Self { name, healthy: Arc::new(Mutex::new(true)), bridged: Arc::default() }
     }
 
-    /// Decides what the next probes answer.
+    /// Sets the result of the next probes.
     pub fn set_healthy(&self, healthy: bool) {
         *lock(&self.healthy) = healthy;
     }
 
-    /// Decides whether requests are served while it is not healthy.
+    /// Sets whether requests are served while the check is unhealthy.
     pub fn set_bridged(&self, bridged: bool) {
         *lock(&self.bridged) = bridged;
     }
@@ -206,7 +206,7 @@ impl HealthProbe for ToggleHealthCheck {
     }
 }
 
-/// Lets each key make a number of requests in all, and take a number of tokens; time never brings new ones.
+/// A rate limiter with a total of requests and tokens for each key, which time does not refill.
 #[derive(Debug, Clone)]
 pub struct MemoryRateLimiter {
     limit: u32,
@@ -216,18 +216,18 @@ pub struct MemoryRateLimiter {
 }
 
 impl MemoryRateLimiter {
-    /// `limit` requests of each key, and any number of tokens.
+    /// Creates a limiter with `limit` requests for each key, and unlimited tokens.
     pub fn new(limit: u32) -> Self {
         Self { limit, token_limit: u32::MAX, used: Arc::default(), corrections: Arc::default() }
     }
 
-    /// With `limit` tokens of each key.
+    /// Sets the tokens of each key.
     #[must_use]
     pub fn with_tokens(self, limit: u32) -> Self {
         Self { token_limit: limit, ..self }
     }
 
-    /// What was taken in advance and what was used, of every request that has ended.
+    /// Returns the estimated and the used tokens of all ended requests.
     pub fn corrections(&self) -> Vec<(u64, u64)> {
         lock(&self.corrections).clone()
     }

@@ -39,7 +39,7 @@ pub trait WorkspaceRepository: Send + Sync {
 
     /// Returns the status of the workspace's limits: the credit, then the budgets from the shortest to the longest
     /// period. `None` if the workspace does not exist.
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError>;
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError>;
 
     /// Suspends or resumes a workspace. Returns false if it does not exist.
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError>;

@@ -73,7 +73,7 @@ async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitC
     let stores = context.settled_stores().await?;
     let id = context.workspace(&stores, named.id()).await?;
     let workspace = stores.workspaces.find(id).await?;
-    let limits = stores.workspaces.standing_limits(id).await?;
+    let limits = stores.workspaces.workspace_limit_statuses(id).await?;
     let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("there is no workspace {id}") };
     let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
     let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };

@@ -18,8 +18,8 @@ use crate::observability::{DeadLetterRetry, DueMessage};
 use crate::usage::OutboxMessage;
 
 suite! {
-    /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
-    /// the store's.
+    /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long
+    /// after the store's.
     outbox_cases as outbox_contract over Stores {
         what_is_settled_is_due,
         what_is_taken_is_nobody_elses_until_the_lease_is_over,

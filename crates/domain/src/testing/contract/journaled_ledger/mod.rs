@@ -1,5 +1,5 @@
-//! Cases of [`crate::budget::JournaledLedger`] and [`crate::budget::RecoverJournals`] over a store and a machine, with lost
-//! answers, an absent store, and processes that die.
+//! Cases of [`crate::budget::JournaledLedger`] and [`crate::budget::RecoverJournals`] over a store and a machine, with
+//! lost answers, an absent store, and processes that die.
 
 mod folding;
 mod forgetting;

@@ -192,7 +192,8 @@ pub(super) async fn recovery_is_repeated_when_the_store_was_away(machine: &Ledge
     assert_eq!(world.counted().await, (30, 0));
 }
 
-/// A recovery whose answer of each call is lost, one call a round, with a journal that is whole and with one that is not.
+/// A recovery whose answer of each call is lost, one call a round, with a journal that is whole and with one that is
+/// not.
 pub(super) async fn recovery_with_any_answer_lost_is_finished_by_the_next_one(machine: &LedgerMachine) {
     let world = World::limited(machine, 1_000_000).await;
     for is_damaged in [false, true] {
