@@ -23,7 +23,7 @@ async fn verify(database: &Database) -> AuditVerification {
 }
 
 /// A workspace with two guardrails and three keys, of which one was disabled and two hold a guardrail.
-async fn furnish(database: &Database) {
+async fn insert_fixtures(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
@@ -50,8 +50,8 @@ async fn changes_by_the_service_keep_rows_accounted_for() {
         assert!(found.is_verified(), "{change}: {:?} {:?}", found.violation, found.row_violations);
     };
     assert_whole("nothing").await;
-    furnish(&database).await;
-    assert_whole("furnish").await;
+    insert_fixtures(&database).await;
+    assert_whole("insert_fixtures").await;
     workspaces.add_credit(workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
     assert_whole("credit").await;
     guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
@@ -91,7 +91,7 @@ async fn rows_changed_past_the_service_are_found(
 ) {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     assert!(verify(&database).await.is_verified());
     folder.execute(change).await;
     let found = verify(&database).await;
@@ -175,7 +175,7 @@ fn hex(bytes: &[u8]) -> String {
 async fn older_log_and_rows_are_taken_over_with_a_baseline_entry() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     folder.execute("DELETE FROM audit_log").await;
     let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
     Migrator::down(&raw, Some(steps_from("m20261122_000004_files_and_audit"))).await.unwrap();

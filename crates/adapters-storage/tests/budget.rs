@@ -24,7 +24,7 @@ use sea_orm::SqlxSqliteConnector;
 use tokio::task::JoinSet;
 
 /// Workspace 1 and its key 1 with a limit of so many picodollars.
-async fn furnish(database: &Database, limit: i64) {
+async fn insert_fixtures(database: &Database, limit: i64) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: None });
     let key = ApiKey { limit, ..key(1, ApiKeyScope::Inference(workspace_id(1))) };
@@ -53,7 +53,7 @@ async fn used(records: &Records) -> (i64, i64) {
 async fn allowances_survive_the_death_of_the_process() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, 100).await;
+    insert_fixtures(&database, 100).await;
     let process = new_process();
     let store = SeaOrmBudgetStore::new(database);
     store.register(process).await.unwrap();
@@ -75,7 +75,7 @@ async fn allowances_survive_the_death_of_the_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_draws_of_three_processes_keep_the_limit() {
     let folder = Folder::new();
-    furnish(&folder.open().await, 205).await;
+    insert_fixtures(&folder.open().await, 205).await;
     let observer = Records::over(folder.open().await);
     let mut drawing = JoinSet::new();
     for _ in 0..3 {
@@ -106,7 +106,7 @@ async fn concurrent_draws_of_three_processes_keep_the_limit() {
 async fn audit_names_what_does_not_add_up() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let records = Records::over(database);
     for number in 1..=3 {
         records.record(charged(number, 100)).await.unwrap();
@@ -176,7 +176,7 @@ async fn audit_names_what_does_not_add_up() {
 async fn audit_names_records_that_cannot_be_read_whatever_they_cost() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let records = Records::over(database);
     records.record(charged(1, 0)).await.unwrap();
     records.record(charged(2, 7)).await.unwrap();
@@ -199,7 +199,7 @@ async fn audit_names_records_that_cannot_be_read_whatever_they_cost() {
 async fn audit_reads_every_page() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, i64::MAX).await;
+    insert_fixtures(&database, i64::MAX).await;
     let records = Records::over(database);
     records.record_all((1..=4_203).map(|number| charged(number, 1)).collect()).await.unwrap();
     let of_others =
@@ -214,7 +214,7 @@ async fn audit_reads_every_page() {
 async fn upgrade_counts_records_of_before_there_were_counters() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     workspaces.add_credit(workspace_id(1), Usd::from_pico(500), &audit()).await.unwrap();
     let records = Records::over(database.clone());
@@ -249,7 +249,7 @@ async fn upgrade_counts_records_of_before_there_were_counters() {
 async fn upgrade_keeps_records_as_they_are() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let records = Records::over(database.clone());
     let odd = UsageRecord {
         id: "gen-dec-12345678".parse().unwrap(),
@@ -284,7 +284,7 @@ async fn retention_goes_on_behind_records_that_cannot_be_read() {
     let folder = Folder::new();
     let clock = FixedClock::at(at(1_790_000_000));
     let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let records = Records::over(database);
     records.record_all((1..=300).map(|number| charged(number, 1)).collect()).await.unwrap();
     let damages = [
@@ -321,7 +321,7 @@ async fn retention_names_some_of_many_records_that_cannot_be_read() {
     let folder = Folder::new();
     let clock = FixedClock::at(at(1_790_000_000));
     let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
-    furnish(&database, 1_000).await;
+    insert_fixtures(&database, 1_000).await;
     let records = Records::over(database);
     records.record_all((1..=30).map(|number| charged(number, 10)).collect()).await.unwrap();
     folder.execute(&format!("UPDATE usage_records SET workspace_id = 'x' WHERE id <> {}", id_column(30))).await;

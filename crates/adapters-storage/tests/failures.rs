@@ -32,7 +32,7 @@ use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 
 /// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
-async fn furnish(database: &Database) {
+async fn insert_fixtures(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in [1, 2] {
@@ -98,7 +98,7 @@ async fn every_write_is_unavailable(database: &Database) {
     unavailable("retention", &records.reports.prune(Duration::ZERO, 10).await);
 }
 
-/// What [`furnish`] left, and nothing else. Reads only.
+/// What [`insert_fixtures`] left, and nothing else. Reads only.
 async fn nothing_has_changed(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -124,7 +124,7 @@ async fn nothing_has_changed(database: &Database) {
 #[tokio::test]
 async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() {
     let folder = Folder::new();
-    furnish(&folder.open().await).await;
+    insert_fixtures(&folder.open().await).await;
     let database = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     let raw = folder.raw().await;
     let mut lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
@@ -148,7 +148,7 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
 async fn a_read_only_database_is_read_and_not_written() {
     let folder = Folder::new();
     let writable = folder.open().await;
-    furnish(&writable).await;
+    insert_fixtures(&writable).await;
     let url = format!("{}?mode=ro", folder.settings().url);
     let database = open(&StorageSettings::new(url)).await;
     every_write_is_unavailable(&database).await;
@@ -173,7 +173,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     folder.open().await.close().await;
     let settings = StorageSettings { max_bytes: Some(80 * 4_096), ..folder.settings() };
     let database = open(&settings).await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
@@ -247,7 +247,7 @@ async fn leave_after(polls: usize, future: impl Future) -> bool {
 async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let mut finished = false;

@@ -59,7 +59,7 @@ fn claim() -> IdempotencyClaim {
 
 /// Two limited keys, of which the first is under a guardrail and the second is deleted, with records, an allowance, a
 /// claim and a filter; and a record of a key that never was.
-async fn furnish(database: &Database) {
+async fn insert_fixtures(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let limit = Some(SpendLimit { amount: Usd::from_pico(LIMIT), reset: None });
@@ -102,7 +102,7 @@ async fn verify(database: &Database) -> AuditVerification {
 async fn references_follow_keys_to_hashes_and_to_new_ids() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     let counters = folder.count("spend_counters").await;
     step_down(&folder).await;
     for (table, expected) in [
@@ -155,7 +155,7 @@ async fn counters_of(folder: &Folder, scope: &str) -> i64 {
     folder.count(&format!("spend_counters WHERE scope = '{scope}'")).await
 }
 
-/// The hash of a row of [`furnish`] as the version before sealed it.
+/// The hash of a row of [`insert_fixtures`] as the version before sealed it.
 fn sealed_without_id(number: u64, is_deleted: bool) -> AuditHash {
     RowHasher::new("api_keys")
         .bytes(&hash(number).bytes()[..])
@@ -198,7 +198,7 @@ async fn step_down_with_sums(folder: &Folder) {
 async fn rows_stay_accounted_for_and_an_entry_says_that_keys_got_ids() {
     let folder = Folder::new();
     let database = folder.open().await;
-    furnish(&database).await;
+    insert_fixtures(&database).await;
     let before = verify(&database).await;
     assert!(before.is_verified());
     step_down_with_sums(&folder).await;
@@ -219,7 +219,7 @@ async fn a_row_that_was_changed_past_the_service_before_is_still_found() {
     ] {
         let folder = Folder::new();
         let database = folder.open().await;
-        furnish(&database).await;
+        insert_fixtures(&database).await;
         step_down_with_sums(&folder).await;
         folder.execute(damage).await;
         database.migrate().await.unwrap();

@@ -169,7 +169,7 @@ impl Ledger for UsageList {
         Ok(Ok(Hold { id, at: DateTime::UNIX_EPOCH, payer, amount }))
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         _: &DecisionId,
         _: Usd,

@@ -99,7 +99,7 @@ async fn request(process: Process, number: u128, hold: i64, more: i64, cost: i64
     let Ok(Ok(held)) = process.ledger.reserve(hold_request(number, hold)).await else { return 0 };
     thread::yield_now();
     if more > 0 {
-        let _ = process.ledger.extend(&held.id, Usd::from_pico(more), &[]).await;
+        let _ = process.ledger.increase(&held.id, Usd::from_pico(more), &[]).await;
         thread::yield_now();
     }
     if cost == 0 {

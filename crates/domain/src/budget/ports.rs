@@ -37,7 +37,7 @@ pub trait Ledger: Send + Sync {
 
     /// Increases a hold by the bound of `attempts`. `Ok(Err(_))` leaves the hold as it was; an id without a hold is
     /// [`StoreError::Corrupt`].
-    async fn extend(
+    async fn increase(
         &self,
         id: &DecisionId,
         more: Usd,

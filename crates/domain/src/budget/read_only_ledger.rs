@@ -22,7 +22,7 @@ impl Ledger for ReadOnlyLedger {
         Err(read_only())
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         _: &DecisionId,
         _: Usd,

@@ -237,8 +237,8 @@ impl State {
     }
 
     /// Adds a record unless its id is known, and ends its hold.
-    fn charge(&mut self, settlement: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let UsageCharge { record, messages } = settlement;
+    fn charge(&mut self, charge: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let UsageCharge { record, messages } = charge;
         let mut postings = Vec::new();
         if let Some(hold) = self.ledger.holds.get(&record.id) {
             postings.push(Posting::released(hold));
@@ -265,23 +265,23 @@ impl State {
 
 #[async_trait]
 impl Ledger for MemoryStore {
-    async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
-        not_negative(claim.amount)?;
+    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        not_negative(request.amount)?;
         let at = self.now();
         let mut state = self.state();
-        if let Some(hold) = state.ledger.holds.get(&claim.id) {
+        if let Some(hold) = state.ledger.holds.get(&request.id) {
             return Ok(Ok(hold.clone()));
         }
-        if let Err(overspent) = admit(&state.limit_statuses_at(&claim.payer, at)?, claim.amount) {
-            return Ok(Err(overspent));
+        if let Err(exceeded) = admit(&state.limit_statuses_at(&request.payer, at)?, request.amount) {
+            return Ok(Err(exceeded));
         }
-        let hold = Hold { id: claim.id, at, payer: claim.payer, amount: claim.amount };
+        let hold = Hold { id: request.id, at, payer: request.payer, amount: request.amount };
         state.ledger.post(&[Posting::reserved(&hold, hold.amount)])?;
         state.ledger.holds.insert(hold.id.clone(), hold.clone());
         Ok(Ok(hold))
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         id: &DecisionId,
         more: Usd,
@@ -292,8 +292,8 @@ impl Ledger for MemoryStore {
         let Some(mut hold) = state.ledger.holds.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
-        if let Err(overspent) = admit(&state.limit_statuses_at(&hold.payer, hold.at)?, more) {
-            return Ok(Err(overspent));
+        if let Err(exceeded) = admit(&state.limit_statuses_at(&hold.payer, hold.at)?, more) {
+            return Ok(Err(exceeded));
         }
         plus(&mut hold.amount, more)?;
         state.ledger.post(&[Posting::reserved(&hold, more)])?;
@@ -301,9 +301,9 @@ impl Ledger for MemoryStore {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
-        not_negative(settlement.record.cost)?;
-        self.state().charge(settlement, self.now()).map(drop)
+    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+        not_negative(charge.record.cost)?;
+        self.state().charge(charge, self.now()).map(drop)
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {

@@ -24,14 +24,14 @@ impl Ledger for PromptLedger {
         self.0.reserve(request).await
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         id: &DecisionId,
         more: Usd,
         attempts: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         self.0.tick().await?;
-        self.0.extend(id, more, attempts).await
+        self.0.increase(id, more, attempts).await
     }
 
     async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {

@@ -78,7 +78,7 @@ async fn work(ledger: &JournaledLedger, first: u128) {
     }
     let id = |number| hold_request(number, HOLD).id;
     ledger
-        .extend(&id(first + 1), hold_request(first, HOLD).amount, &hold_request(first, HOLD).attempts)
+        .increase(&id(first + 1), hold_request(first, HOLD).amount, &hold_request(first, HOLD).attempts)
         .await
         .unwrap()
         .unwrap();

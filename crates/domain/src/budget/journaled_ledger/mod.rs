@@ -272,7 +272,7 @@ impl Ledger for JournaledLedger {
         }
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         id: &DecisionId,
         more: Usd,

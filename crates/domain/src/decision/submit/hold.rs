@@ -176,7 +176,7 @@ impl RequestHold {
             self.holds.ledger.reserve(self.request(amount, attempts)).await?.map(|hold| Some(hold.at))
         } else {
             let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
-            self.holds.ledger.extend(&self.id, more, &attempts).await?.map(|()| None)
+            self.holds.ledger.increase(&self.id, more, &attempts).await?.map(|()| None)
         };
         let took = self.time().monotonic().saturating_sub(began);
         if granted.is_ok() && self.is_limited {

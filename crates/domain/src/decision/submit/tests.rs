@@ -197,7 +197,7 @@ fn granting_ledger() -> MockLedger {
         let at = crate::system::Clock::now(&FixedClock::default());
         Ok(Ok(Hold { id: wanted.id, at, payer: wanted.payer, amount: wanted.amount }))
     });
-    ledger.expect_extend().returning(|_, _, _| Ok(Ok(())));
+    ledger.expect_increase().returning(|_, _, _| Ok(Ok(())));
     ledger.expect_release().returning(|_| Ok(()));
     ledger
 }

@@ -15,18 +15,18 @@ use crate::ids::ApiKeyId;
 suite! {
     /// Every case of the port's contract.
     guardrail_assignments_cases as guardrail_assignments_contract over Stores {
-        what_is_assigned_is_listed,
-        pages_follow_each_other,
-        what_is_removed_is_held_no_more,
-        a_key_of_another_guardrail_keeps_it,
-        of_rival_removals_each_key_counts_once,
-        many_are_removed_at_once,
-        a_key_is_removed_once_under_both_names,
+        list_returns_assigned_keys,
+        list_returns_consecutive_pages,
+        remove_unassigns_keys,
+        remove_keeps_keys_of_other_guardrails,
+        concurrent_removals_count_each_key_once,
+        remove_takes_many_keys,
+        remove_counts_key_once_under_both_references,
     }
 }
 
 /// A workspace with two guardrails and `keys` keys, all of which hold the first.
-async fn world(stores: &Stores, keys: u64) -> Vec<ApiKeyId> {
+async fn insert_keys(stores: &Stores, keys: u64) -> Vec<ApiKeyId> {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &guardrail(1, 1)).await;
     add_guardrail(stores, &guardrail(2, 1)).await;
@@ -50,8 +50,8 @@ async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<K
     (page.assignments, page.total)
 }
 
-async fn what_is_assigned_is_listed(stores: &Stores) {
-    let ids = world(stores, 2).await;
+async fn list_returns_assigned_keys(stores: &Stores) {
+    let ids = insert_keys(stores, 2).await;
     let (assignments, total) = listed(stores, 1, 0, 10).await;
     assert_eq!(total, 2);
     assert_eq!(assignments.iter().map(|found| found.key_id).collect::<Vec<_>>(), ids, "given at once, by id");
@@ -66,8 +66,8 @@ async fn what_is_assigned_is_listed(stores: &Stores) {
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }
 
-async fn pages_follow_each_other(stores: &Stores) {
-    let ids = world(stores, 5).await;
+async fn list_returns_consecutive_pages(stores: &Stores) {
+    let ids = insert_keys(stores, 5).await;
     let mut seen = Vec::new();
     for offset in [0, 2, 4, 6] {
         let (page, total) = listed(stores, 1, offset, 2).await;
@@ -77,8 +77,8 @@ async fn pages_follow_each_other(stores: &Stores) {
     assert_eq!(seen, ids, "each once, in one order");
 }
 
-async fn what_is_removed_is_held_no_more(stores: &Stores) {
-    let ids = world(stores, 3).await;
+async fn remove_unassigns_keys(stores: &Stores) {
+    let ids = insert_keys(stores, 3).await;
     let before = newest_change(stores).await;
     let removed = stores.assignments.remove(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(removed, Some(2));
@@ -92,20 +92,20 @@ async fn what_is_removed_is_held_no_more(stores: &Stores) {
     assert_eq!(again, Some(0), "they hold it no more");
     assert_eq!(newest_change(stores).await, newest, "and nothing changed");
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
-    let nobody = stores.assignments.remove(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
-    assert_eq!(nobody, None, "there is no such guardrail");
+    let unknown = stores.assignments.remove(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
+    assert_eq!(unknown, None, "there is no such guardrail");
 }
 
-async fn a_key_of_another_guardrail_keeps_it(stores: &Stores) {
-    let ids = world(stores, 2).await;
+async fn remove_keeps_keys_of_other_guardrails(stores: &Stores) {
+    let ids = insert_keys(stores, 2).await;
     stores.guardrails.assign_keys(guardrail_id(2), &names(&ids[..1]), &Actor::system()).await.unwrap();
     assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(), Some(1));
     assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
     assert_eq!(listed(stores, 2, 0, 10).await.1, 1);
 }
 
-async fn of_rival_removals_each_key_counts_once(stores: &Stores) {
-    let ids = world(stores, 4).await;
+async fn concurrent_removals_count_each_key_once(stores: &Stores) {
+    let ids = insert_keys(stores, 4).await;
     let rivals = (0..8).map(|_| {
         let (port, ids) = (&stores.assignments, &ids);
         async move { port.remove(guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
@@ -113,15 +113,15 @@ async fn of_rival_removals_each_key_counts_once(stores: &Stores) {
     assert_eq!(join_all(rivals).await.into_iter().sum::<u64>(), 4);
 }
 
-async fn many_are_removed_at_once(stores: &Stores) {
-    let ids = world(stores, 2).await;
+async fn remove_takes_many_keys(stores: &Stores) {
+    let ids = insert_keys(stores, 2).await;
     let mut many: Vec<ApiKeyId> = (10..20_010).map(key_id).chain(ids).collect();
     many.sort_unstable();
     assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(), Some(2));
 }
 
-async fn a_key_is_removed_once_under_both_names(stores: &Stores) {
-    let ids = world(stores, 3).await;
+async fn remove_counts_key_once_under_both_references(stores: &Stores) {
+    let ids = insert_keys(stores, 3).await;
     let both = [ids[0].into(), ids[1].into(), hash(1).into(), hash(2).into()];
     assert_eq!(stores.assignments.remove(guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
     let entry = stores.audit.newest(1).await.unwrap().remove(0);

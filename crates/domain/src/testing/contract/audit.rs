@@ -24,17 +24,17 @@ use crate::system::Clock;
 use crate::workspace::Workspace;
 
 suite! {
-    /// Every case of the port's contract, and that every change leaves its one entry.
+    /// Every case of the port's contract, and that every change appends its one entry.
     audit_log_cases as audit_log_contract over Stores {
-        what_is_appended_is_read,
-        writers_at_once_make_one_chain,
-        what_is_pruned_is_the_oldest_and_the_newest_stays,
-        the_chain_goes_on_after_pruning,
-        changes_of_keys_leave_an_entry_each,
-        changes_of_workspaces_leave_an_entry_each,
-        changes_of_guardrails_leave_an_entry_each,
-        changes_of_the_catalogue_leave_an_entry_each,
-        the_entry_is_there_with_its_change,
+        read_returns_appended_entries,
+        concurrent_appends_form_one_chain,
+        prune_removes_oldest_and_keeps_newest,
+        chain_continues_after_prune,
+        key_changes_append_one_entry_each,
+        workspace_changes_append_one_entry_each,
+        guardrail_changes_append_one_entry_each,
+        catalogue_changes_append_one_entry_each,
+        entry_is_visible_with_its_change,
     }
 }
 
@@ -54,7 +54,7 @@ async fn verified(stores: &Stores) -> u64 {
     found.entries
 }
 
-async fn what_is_appended_is_read(stores: &Stores) {
+async fn read_returns_appended_entries(stores: &Stores) {
     assert_eq!(stores.audit.read(0, 10).await.unwrap(), []);
     assert_eq!(stores.audit.newest(10).await.unwrap(), []);
     let mut written = Vec::new();
@@ -76,7 +76,7 @@ async fn what_is_appended_is_read(stores: &Stores) {
     assert_eq!(verified(stores).await, 5);
 }
 
-async fn writers_at_once_make_one_chain(stores: &Stores) {
+async fn concurrent_appends_form_one_chain(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
     join_all((0..100).map(|number| async move {
         match number % 3 {
@@ -99,7 +99,7 @@ async fn ten_hours(stores: &Stores) -> Vec<AuditEntry> {
     written
 }
 
-async fn what_is_pruned_is_the_oldest_and_the_newest_stays(stores: &Stores) {
+async fn prune_removes_oldest_and_keeps_newest(stores: &Stores) {
     assert_eq!(stores.audit.prune(stores.clock.now(), 10).await.unwrap(), 0, "of nothing");
     let written = ten_hours(stores).await;
     assert_eq!(stores.audit.prune(written[0].at, 10).await.unwrap(), 0, "nothing is older than the first");
@@ -113,7 +113,7 @@ async fn what_is_pruned_is_the_oldest_and_the_newest_stays(stores: &Stores) {
     assert_eq!(stores.audit.prune(future, 100).await.unwrap(), 0);
 }
 
-async fn the_chain_goes_on_after_pruning(stores: &Stores) {
+async fn chain_continues_after_prune(stores: &Stores) {
     let written = ten_hours(stores).await;
     stores.audit.prune(stores.clock.now(), 100).await.unwrap();
     let next = stores.audit.append(&draft(11)).await.unwrap();
@@ -125,8 +125,8 @@ async fn the_chain_goes_on_after_pruning(stores: &Stores) {
     assert_eq!(verified(stores).await, 3);
 }
 
-/// Runs a change and says how many entries it left; with one it is that of the change.
-async fn left<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize) {
+/// Runs a change and says how many entries it count_entries_of; with one it is that of the change.
+async fn count_entries_of<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize) {
     let before = stores.audit.newest(1).await.unwrap().first().map_or(0, |entry| entry.seq);
     let ended = change.await;
     let new = stores.audit.read(before + 1, 10).await.unwrap();
@@ -137,93 +137,93 @@ async fn left<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize)
     (ended, new.len())
 }
 
-/// That the change says `$ended` and leaves so many entries.
-macro_rules! leaves {
+/// That the change says `$ended` and appends so many entries.
+macro_rules! appends {
     ($stores:expr, $count:expr, $ended:pat, $change:expr) => {{
-        let (ended, entries) = left($stores, $change).await;
+        let (ended, entries) = count_entries_of($stores, $change).await;
         assert!(matches!(ended, $ended), "{}: {ended:?}", stringify!($change));
         assert_eq!(entries, $count, "{}", stringify!($change));
     }};
 }
 
-async fn changes_of_keys_leave_an_entry_each(stores: &Stores) {
+async fn key_changes_append_one_entry_each(stores: &Stores) {
     let (keys, draft) = (&stores.api_keys, audit());
-    leaves!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
+    appends!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
-    leaves!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
-    leaves!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
-    leaves!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    leaves!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    leaves!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
-    leaves!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
+    appends!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
+    appends!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
+    appends!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    appends!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    appends!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
+    appends!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
     let before = inference_key(1, 1);
     let after = ApiKey { limit: None, ..before.clone() };
-    leaves!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
-    leaves!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
-    leaves!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
+    appends!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
+    appends!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
+    appends!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
-    leaves!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
-    leaves!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
-    leaves!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
-    leaves!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
+    appends!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
+    appends!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
+    appends!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
+    appends!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
 }
 
-async fn changes_of_workspaces_leave_an_entry_each(stores: &Stores) {
+async fn workspace_changes_append_one_entry_each(stores: &Stores) {
     let (workspaces, draft, one) = (&stores.workspaces, audit(), workspace_id(1));
-    leaves!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
-    leaves!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
-    leaves!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
-    leaves!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
-    leaves!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
-    leaves!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
-    leaves!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
-    leaves!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
+    appends!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
+    appends!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
+    appends!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
+    appends!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
+    appends!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
+    appends!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
+    appends!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
+    appends!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
     let (none, some) = (
         WorkspaceBudgets::default(),
         WorkspaceBudgets { daily: Some(Usd::from_pico(5)), ..WorkspaceBudgets::default() },
     );
-    leaves!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
-    leaves!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
-    leaves!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
+    appends!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
+    appends!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
+    appends!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
     let (none, some) = (RateLimits::default(), RateLimits { requests_per_minute: Some(7), tokens_per_minute: None });
-    leaves!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
-    leaves!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
-    leaves!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
-    leaves!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
-    leaves!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
-    leaves!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    leaves!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
-    leaves!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
-    leaves!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    leaves!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
+    appends!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
+    appends!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
+    appends!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
+    appends!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
+    appends!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
+    appends!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    appends!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
+    appends!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
+    appends!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    appends!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
 }
 
-async fn changes_of_guardrails_leave_an_entry_each(stores: &Stores) {
+async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
-    leaves!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
+    appends!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
-    leaves!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
+    appends!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
-    leaves!(stores, 1, Ok(true), guardrails.update(&second, &draft));
-    leaves!(stores, 0, Ok(false), guardrails.update(&second, &draft));
-    leaves!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    leaves!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    leaves!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
-    leaves!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
-    leaves!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
-    leaves!(stores, 1, Ok(true), guardrails.delete(id, &draft));
-    leaves!(stores, 0, Ok(false), guardrails.delete(id, &draft));
+    appends!(stores, 1, Ok(true), guardrails.update(&second, &draft));
+    appends!(stores, 0, Ok(false), guardrails.update(&second, &draft));
+    appends!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    appends!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    appends!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
+    appends!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
+    appends!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
+    appends!(stores, 1, Ok(true), guardrails.delete(id, &draft));
+    appends!(stores, 0, Ok(false), guardrails.delete(id, &draft));
 }
 
-async fn changes_of_the_catalogue_leave_an_entry_each(stores: &Stores) {
+async fn catalogue_changes_append_one_entry_each(stores: &Stores) {
     let (version, draft) = (catalogue_version(stores).await, audit());
-    leaves!(stores, 1, Ok(true), stores.models.apply(&CatalogueChange::default(), version, &draft));
-    leaves!(stores, 0, Ok(false), stores.models.apply(&CatalogueChange::default(), version, &draft));
+    appends!(stores, 1, Ok(true), stores.models.apply(&CatalogueChange::default(), version, &draft));
+    appends!(stores, 0, Ok(false), stores.models.apply(&CatalogueChange::default(), version, &draft));
 }
 
 /// Whoever sees the change sees its entry.
-async fn the_entry_is_there_with_its_change(stores: &Stores) {
+async fn entry_is_visible_with_its_change(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
     let act = async |number: u64| {
         if number == 6 {

@@ -15,19 +15,19 @@ suite! {
     /// Every case of the port's contract that needs nothing but the port; links, devices and the death of the process
     /// are for the adapter's own tests.
     blob_store_cases as blob_store_contract over Blobs {
-        what_is_put_is_there,
-        putting_replaces,
-        a_source_that_breaks_off_leaves_nothing,
-        nothing_is_seen_half_written,
-        a_copy_is_whole,
-        a_source_of_another_size_has_changed,
-        a_folder_is_no_object,
-        deleting_twice_is_no_error,
-        names_are_literal,
-        lists_are_in_bytewise_order,
-        lists_go_page_by_page,
-        rivals_leave_one_whole_object,
-        sweeping_leaves_objects,
+        put_stores_content,
+        put_replaces_object,
+        put_leaves_nothing_when_source_fails,
+        partial_object_is_invisible,
+        copy_is_complete,
+        copy_reports_changed_source_size,
+        folder_is_not_an_object,
+        delete_is_idempotent,
+        names_are_not_decoded,
+        list_is_in_bytewise_order,
+        list_returns_pages,
+        concurrent_puts_leave_one_complete_object,
+        sweep_keeps_objects,
     }
 }
 
@@ -64,7 +64,7 @@ fn large() -> Vec<u8> {
     (0..1_500_007_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
 
-async fn what_is_put_is_there(blobs: &Blobs) {
+async fn put_stores_content(blobs: &Blobs) {
     assert_eq!(blobs.store.stat(&key("documents/w/a")).await.unwrap(), None);
     for (name, content) in [("documents/w/a", large()), ("documents/w/empty", Vec::new())] {
         put(blobs, name, &content).await;
@@ -77,14 +77,14 @@ async fn what_is_put_is_there(blobs: &Blobs) {
     assert_content(blobs, &deep, b"deep").await;
 }
 
-async fn putting_replaces(blobs: &Blobs) {
+async fn put_replaces_object(blobs: &Blobs) {
     put(blobs, "documents/w/a", &large()).await;
     put(blobs, "documents/w/a", b"short").await;
     assert_content(blobs, "documents/w/a", b"short").await;
     assert_eq!(names(blobs, "documents/").await, ["documents/w/a"]);
 }
 
-async fn a_source_that_breaks_off_leaves_nothing(blobs: &Blobs) {
+async fn put_leaves_nothing_when_source_fails(blobs: &Blobs) {
     put(blobs, "documents/w/old", b"old").await;
     for name in ["documents/w/old", "documents/w/new"] {
         let source = MemoryByteSource::new([large()]).then_failing();
@@ -115,13 +115,13 @@ impl ByteSource for ConcurrentReader {
     }
 }
 
-async fn nothing_is_seen_half_written(blobs: &Blobs) {
-    let onlooker = ConcurrentReader { store: Arc::clone(&blobs.store), pieces: 3 };
-    assert_eq!(blobs.store.put(&key("documents/w/new"), Box::new(onlooker)).await.unwrap(), 900_000);
+async fn partial_object_is_invisible(blobs: &Blobs) {
+    let reader = ConcurrentReader { store: Arc::clone(&blobs.store), pieces: 3 };
+    assert_eq!(blobs.store.put(&key("documents/w/new"), Box::new(reader)).await.unwrap(), 900_000);
     assert_eq!(size(blobs, "documents/w/new").await, Some(900_000));
 }
 
-async fn a_copy_is_whole(blobs: &Blobs) {
+async fn copy_is_complete(blobs: &Blobs) {
     let just_the_head = vec![b'h'; CopiedBlob::HEAD_BYTES];
     for content in [large(), just_the_head, b"x".to_vec(), Vec::new()] {
         put(blobs, "containers/w/c/from", &content).await;
@@ -139,7 +139,7 @@ async fn a_copy_is_whole(blobs: &Blobs) {
     assert_eq!(size(blobs, "documents/w/to").await, None, "nothing was made");
 }
 
-async fn a_source_of_another_size_has_changed(blobs: &Blobs) {
+async fn copy_reports_changed_source_size(blobs: &Blobs) {
     put(blobs, "containers/w/c/from", &large()).await;
     let length = large().len() as u64;
     for expected in [0, length - 1, length + 1, u64::MAX] {
@@ -150,7 +150,7 @@ async fn a_source_of_another_size_has_changed(blobs: &Blobs) {
     assert_eq!(names(blobs, "documents/").await, [""; 0]);
 }
 
-async fn a_folder_is_no_object(blobs: &Blobs) {
+async fn folder_is_not_an_object(blobs: &Blobs) {
     put(blobs, "containers/w/c/folder/file", b"x").await;
     for name in ["containers/w/c/folder", "containers/w/c", "containers/w/c/folder/file/below", "containers/w/none/x"] {
         assert_eq!(size(blobs, name).await, None, "{name}");
@@ -161,7 +161,7 @@ async fn a_folder_is_no_object(blobs: &Blobs) {
     assert_eq!(names(blobs, "containers/").await, ["containers/w/c/folder/file"], "and none was deleted");
 }
 
-async fn deleting_twice_is_no_error(blobs: &Blobs) {
+async fn delete_is_idempotent(blobs: &Blobs) {
     put(blobs, "documents/w/a", b"x").await;
     put(blobs, "documents/w/b", b"x").await;
     for _ in 0..2 {
@@ -172,7 +172,7 @@ async fn deleting_twice_is_no_error(blobs: &Blobs) {
     assert_eq!(names(blobs, "documents/").await, ["documents/w/b"]);
 }
 
-async fn names_are_literal(blobs: &Blobs) {
+async fn names_are_not_decoded(blobs: &Blobs) {
     let odd = ["a b", "a#1", "a%2Fb", "a%252Fb", "a+b", "a?b*", "a~", "é", "e\u{301}", "..a", "a..", "🦀", "A B"];
     for (number, name) in odd.iter().enumerate() {
         put(blobs, &format!("containers/w/c/{name}"), &vec![b'x'; number]).await;
@@ -186,7 +186,7 @@ async fn names_are_literal(blobs: &Blobs) {
     assert_eq!(names(blobs, "containers/w/c/").await, expected);
 }
 
-async fn lists_are_in_bytewise_order(blobs: &Blobs) {
+async fn list_is_in_bytewise_order(blobs: &Blobs) {
     assert_eq!(names(blobs, "containers/").await, [""; 0], "an empty store lists nothing");
     // A slash sorts between a dot and a zero, so the names inside a folder lie between those around it.
     let sorted = ["a!", "a-b", "a.txt", "a/b/c", "a/b0", "a/z", "a0", "aa", "b", "ä"];
@@ -208,7 +208,7 @@ async fn lists_are_in_bytewise_order(blobs: &Blobs) {
     assert_eq!(Some(&listed[0]), blobs.store.stat(&listed[0].key).await.unwrap().as_ref(), "as stat tells it");
 }
 
-async fn lists_go_page_by_page(blobs: &Blobs) {
+async fn list_returns_pages(blobs: &Blobs) {
     let mut expected = Vec::new();
     for (number, folder) in (0..30).zip(["x", "x/y", "x-", "z"].into_iter().cycle()) {
         let name = format!("documents/{folder}/{number}");
@@ -236,7 +236,7 @@ async fn lists_go_page_by_page(blobs: &Blobs) {
     assert_eq!(after_what_is_gone.first().map(|meta| meta.key.as_str()), next.map(String::as_str));
 }
 
-async fn rivals_leave_one_whole_object(blobs: &Blobs) {
+async fn concurrent_puts_leave_one_complete_object(blobs: &Blobs) {
     let contents: Vec<Vec<u8>> = (1..=6_u8).map(|number| vec![number; 100_000 * usize::from(number)]).collect();
     join_all(contents.iter().map(|content| put(blobs, "documents/w/a", content))).await;
     let winner = size(blobs, "documents/w/a").await.unwrap();
@@ -245,7 +245,7 @@ async fn rivals_leave_one_whole_object(blobs: &Blobs) {
     assert_eq!(names(blobs, "documents/").await, ["documents/w/a"]);
 }
 
-async fn sweeping_leaves_objects(blobs: &Blobs) {
+async fn sweep_keeps_objects(blobs: &Blobs) {
     put(blobs, "documents/w/a", b"x").await;
     put(blobs, "containers/w/c/a", b"x").await;
     assert_eq!(blobs.store.sweep_partial(Duration::ZERO).await.unwrap(), 0, "there is nothing left behind");

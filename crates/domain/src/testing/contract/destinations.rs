@@ -11,14 +11,14 @@ use crate::observability::{Destination, DestinationInsert, DestinationKind, Secr
 suite! {
     /// Every case of the port's contract.
     destination_repository_cases as destination_repository_contract over Stores {
-        what_is_added_is_found,
-        the_oldest_is_listed_first,
-        a_workspace_has_only_so_many_of_a_kind,
-        of_rivals_only_so_many_are_added,
-        an_update_replaces_what_it_has_seen,
-        of_rival_updates_one_wins,
-        deleting_takes_what_waits_along,
-        every_change_tells_the_feed_and_the_log,
+        find_returns_inserted_destination,
+        list_is_oldest_first,
+        insert_rejects_too_many_of_a_kind,
+        concurrent_inserts_respect_maximum,
+        update_replaces_unchanged_destination_only,
+        concurrent_updates_succeed_once,
+        delete_removes_pending_messages,
+        changes_write_feed_and_audit_log,
     }
 }
 
@@ -48,7 +48,7 @@ async fn add(stores: &Stores, destination: &Destination) -> DestinationInsert {
     stores.destinations.insert(destination, 5, &audit()).await.unwrap()
 }
 
-async fn what_is_added_is_found(stores: &Stores) {
+async fn find_returns_inserted_destination(stores: &Stores) {
     assert_eq!(add(stores, &destination(1, 1)).await, DestinationInsert::UnknownWorkspace);
     assert_eq!(stores.destinations.find(destination_id(1)).await.unwrap(), None);
     add_workspace(stores, 1).await;
@@ -69,7 +69,7 @@ async fn what_is_added_is_found(stores: &Stores) {
     }
 }
 
-async fn the_oldest_is_listed_first(stores: &Stores) {
+async fn list_is_oldest_first(stores: &Stores) {
     for workspace in [1, 2] {
         add_workspace(stores, workspace).await;
     }
@@ -82,7 +82,7 @@ async fn the_oldest_is_listed_first(stores: &Stores) {
     assert_eq!(listed(Some(workspace_id(9))).await, []);
 }
 
-async fn a_workspace_has_only_so_many_of_a_kind(stores: &Stores) {
+async fn insert_rejects_too_many_of_a_kind(stores: &Stores) {
     for workspace in [1, 2] {
         add_workspace(stores, workspace).await;
     }
@@ -96,7 +96,7 @@ async fn a_workspace_has_only_so_many_of_a_kind(stores: &Stores) {
     assert_eq!(add(stores, &destination(8, 2)).await, DestinationInsert::Added, "and so is another workspace");
 }
 
-async fn of_rivals_only_so_many_are_added(stores: &Stores) {
+async fn concurrent_inserts_respect_maximum(stores: &Stores) {
     add_workspace(stores, 1).await;
     let rivals = (1..=9).map(|number| async move { add(stores, &destination(number, 1)).await });
     let added = join_all(rivals).await;
@@ -104,7 +104,7 @@ async fn of_rivals_only_so_many_are_added(stores: &Stores) {
     assert_eq!(stores.destinations.list(None).await.unwrap().len(), 5);
 }
 
-async fn an_update_replaces_what_it_has_seen(stores: &Stores) {
+async fn update_replaces_unchanged_destination_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     add(stores, &destination(1, 1)).await;
     let update = async |changed: &Destination, seen| stores.destinations.update(changed, seen, &audit()).await.unwrap();
@@ -130,7 +130,7 @@ async fn an_update_replaces_what_it_has_seen(stores: &Stores) {
     assert!(!update(&destination(2, 1), None).await, "there is no such destination");
 }
 
-async fn of_rival_updates_one_wins(stores: &Stores) {
+async fn concurrent_updates_succeed_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     add(stores, &destination(1, 1)).await;
     let rivals = (1..=8).map(|number| async move {
@@ -141,7 +141,7 @@ async fn of_rival_updates_one_wins(stores: &Stores) {
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
 }
 
-async fn deleting_takes_what_waits_along(stores: &Stores) {
+async fn delete_removes_pending_messages(stores: &Stores) {
     add_workspace(stores, 1).await;
     for number in [1, 2] {
         add(stores, &destination(number, 1)).await;
@@ -153,7 +153,7 @@ async fn deleting_takes_what_waits_along(stores: &Stores) {
     assert!(!stores.destinations.delete(destination_id(1), &audit()).await.unwrap(), "a second time is nothing");
 }
 
-async fn every_change_tells_the_feed_and_the_log(stores: &Stores) {
+async fn changes_write_feed_and_audit_log(stores: &Stores) {
     add_workspace(stores, 1).await;
     let mut entries = stores.audit.newest(100).await.unwrap().len();
     for step in 0..3 {

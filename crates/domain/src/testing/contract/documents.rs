@@ -10,28 +10,28 @@ use crate::file::{ClaimState, Document, DocumentQuota, IdempotencyClaim, Pending
 suite! {
     /// Every case of the port's contract.
     document_repository_cases as document_repository_contract over Stores {
-        a_pending_document_is_seen_by_nobody,
-        a_ready_document_is_seen_by_its_workspace,
-        only_a_pending_document_becomes_ready,
-        an_abandoned_document_gives_its_bytes_back,
-        the_quota_is_met_to_the_byte,
+        pending_document_is_invisible,
+        ready_document_is_visible_to_its_workspace_only,
+        mark_ready_accepts_pending_documents_only,
+        abandon_releases_bytes,
+        quota_is_exact_to_the_byte,
         reserve_is_rejected_when_the_sum_would_overflow,
-        rivals_never_exceed_the_quota,
-        the_number_of_documents_is_bounded,
-        the_charged_bytes_count,
-        the_workspaces_own_record_shows_what_is_used,
-        a_claim_goes_through_its_states,
-        a_claim_is_of_one_key_operation_and_subject,
-        a_claim_ends_with_its_pending_document,
-        a_claim_is_forgotten_in_time,
-        of_rival_claims_one_is_reserved,
-        ready_or_abandoned_but_not_both,
-        only_the_stale_are_abandoned,
-        unknown_documents_are_told,
+        concurrent_reserves_never_exceed_the_quota,
+        reserve_rejects_too_many_documents,
+        charged_bytes_count_against_the_quota,
+        workspace_shows_used_bytes,
+        claim_passes_through_its_states,
+        claim_is_bound_to_key_operation_and_subject,
+        claim_ends_with_its_pending_document,
+        claim_expires,
+        concurrent_claims_reserve_once,
+        concurrent_ready_and_abandon_have_one_effect,
+        abandon_stale_removes_old_pending_documents_only,
+        unknown_returns_missing_ids,
     }
 }
 
-async fn furnish(stores: &Stores) {
+async fn insert_fixtures(stores: &Stores) {
     for number in [1, 2] {
         add_workspace(stores, number).await;
         add_key(stores, &inference_key(number, number)).await;
@@ -50,7 +50,7 @@ fn pending(number: u64, workspace: u64, size_bytes: u64) -> PendingDocument {
 }
 
 /// A quota of bytes alone.
-fn of_bytes(bytes: u64) -> DocumentQuota {
+fn byte_quota(bytes: u64) -> DocumentQuota {
     DocumentQuota { bytes, documents: u64::MAX }
 }
 
@@ -77,11 +77,11 @@ fn claim(key: &str, subject: &str) -> IdempotencyClaim {
 }
 
 async fn reserve(stores: &Stores, document: &PendingDocument, quota: u64) -> Reservation {
-    stores.documents.reserve(document, of_bytes(quota), None).await.unwrap()
+    stores.documents.reserve(document, byte_quota(quota), None).await.unwrap()
 }
 
 async fn reserve_with(stores: &Stores, document: &PendingDocument, claim: &IdempotencyClaim) -> Reservation {
-    stores.documents.reserve(document, of_bytes(1_000), Some(claim)).await.unwrap()
+    stores.documents.reserve(document, byte_quota(1_000), Some(claim)).await.unwrap()
 }
 
 async fn make_ready(stores: &Stores, pending: &PendingDocument) -> Option<Document> {
@@ -97,16 +97,16 @@ async fn used(stores: &Stores, workspace: u64) -> u64 {
     stores.documents.used_bytes(workspace_id(workspace)).await.unwrap()
 }
 
-async fn a_pending_document_is_seen_by_nobody(stores: &Stores) {
-    furnish(stores).await;
+async fn pending_document_is_invisible(stores: &Stores) {
+    insert_fixtures(stores).await;
     let document = pending(1, 1, 10);
     assert_eq!(reserve(stores, &document, 1_000).await, Reservation::Reserved);
     assert_eq!(stores.documents.find(workspace_id(1), &document.id).await.unwrap(), None);
     assert_eq!(used(stores, 1).await, 10, "but it holds quota");
 }
 
-async fn a_ready_document_is_seen_by_its_workspace(stores: &Stores) {
-    furnish(stores).await;
+async fn ready_document_is_visible_to_its_workspace_only(stores: &Stores) {
+    insert_fixtures(stores).await;
     let document = pending(1, 1, 10);
     reserve(stores, &document, 1_000).await;
     assert_eq!(make_ready(stores, &document).await, Some(ready(&document)), "field by field");
@@ -119,8 +119,8 @@ async fn a_ready_document_is_seen_by_its_workspace(stores: &Stores) {
     assert_eq!(make_ready(stores, &empty).await, Some(ready(&empty)));
 }
 
-async fn only_a_pending_document_becomes_ready(stores: &Stores) {
-    furnish(stores).await;
+async fn mark_ready_accepts_pending_documents_only(stores: &Stores) {
+    insert_fixtures(stores).await;
     assert_eq!(make_ready(stores, &pending(1, 1, 10)).await, None, "there is no such document");
     let document = pending(2, 1, 10);
     reserve(stores, &document, 1_000).await;
@@ -134,8 +134,8 @@ async fn only_a_pending_document_becomes_ready(stores: &Stores) {
     assert_eq!(make_ready(stores, &abandoned).await, None, "it was swept");
 }
 
-async fn an_abandoned_document_gives_its_bytes_back(stores: &Stores) {
-    furnish(stores).await;
+async fn abandon_releases_bytes(stores: &Stores) {
+    insert_fixtures(stores).await;
     let document = pending(1, 1, 10);
     reserve(stores, &document, 1_000).await;
     let abandon = async |workspace| stores.documents.abandon(workspace_id(workspace), &document.id).await.unwrap();
@@ -152,8 +152,8 @@ async fn an_abandoned_document_gives_its_bytes_back(stores: &Stores) {
     assert!(stores.documents.find(workspace_id(1), &kept.id).await.unwrap().is_some());
 }
 
-async fn the_quota_is_met_to_the_byte(stores: &Stores) {
-    furnish(stores).await;
+async fn quota_is_exact_to_the_byte(stores: &Stores) {
+    insert_fixtures(stores).await;
     let first = pending(1, 1, 60);
     reserve(stores, &first, 100).await;
     make_ready(stores, &first).await;
@@ -173,7 +173,7 @@ async fn the_quota_is_met_to_the_byte(stores: &Stores) {
 
 /// A counter that wrapped would make room for everything.
 async fn reserve_is_rejected_when_the_sum_would_overflow(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let largest = i64::MAX.unsigned_abs();
     assert_eq!(reserve(stores, &pending(1, 1, largest), u64::MAX).await, Reservation::Reserved);
     for (number, size) in [(2, 1), (3, largest)] {
@@ -185,8 +185,8 @@ async fn reserve_is_rejected_when_the_sum_would_overflow(stores: &Stores) {
     assert_eq!(used(stores, 1).await, 0);
 }
 
-async fn rivals_never_exceed_the_quota(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_reserves_never_exceed_the_quota(stores: &Stores) {
+    insert_fixtures(stores).await;
     let rivals = (1..=24).map(|number| async move { reserve(stores, &pending(number, 1, 100), 1_050).await });
     let results = join_all(rivals).await;
     let reserved = results.iter().filter(|result| **result == Reservation::Reserved).count();
@@ -194,8 +194,8 @@ async fn rivals_never_exceed_the_quota(stores: &Stores) {
     assert_eq!(used(stores, 1).await, 1_000);
 }
 
-async fn the_number_of_documents_is_bounded(stores: &Stores) {
-    furnish(stores).await;
+async fn reserve_rejects_too_many_documents(stores: &Stores) {
+    insert_fixtures(stores).await;
     let reserve = async |number, workspace, documents| {
         let quota = DocumentQuota { bytes: u64::MAX, documents };
         stores.documents.reserve(&pending(number, workspace, 0), quota, None).await.unwrap()
@@ -218,8 +218,8 @@ async fn the_number_of_documents_is_bounded(stores: &Stores) {
     assert_eq!(reserved, 5, "{results:?}");
 }
 
-async fn the_charged_bytes_count(stores: &Stores) {
-    furnish(stores).await;
+async fn charged_bytes_count_against_the_quota(stores: &Stores) {
+    insert_fixtures(stores).await;
     let empty = |number| PendingDocument { charged_bytes: 40, ..pending(number, 1, 0) };
     for number in [1, 2] {
         assert_eq!(reserve(stores, &empty(number), 100).await, Reservation::Reserved);
@@ -231,16 +231,16 @@ async fn the_charged_bytes_count(stores: &Stores) {
     assert_eq!(used(stores, 1).await, 40, "what was charged is returned");
 }
 
-async fn the_workspaces_own_record_shows_what_is_used(stores: &Stores) {
-    furnish(stores).await;
+async fn workspace_shows_used_bytes(stores: &Stores) {
+    insert_fixtures(stores).await;
     reserve(stores, &pending(1, 1, 60), 100).await;
     let found = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap();
     assert_eq!(found.storage_used_bytes, 60, "documents being written included");
     assert_eq!(used(stores, 9).await, 0, "there is no such workspace");
 }
 
-async fn a_claim_goes_through_its_states(stores: &Stores) {
-    furnish(stores).await;
+async fn claim_passes_through_its_states(stores: &Stores) {
+    insert_fixtures(stores).await;
     let claim = claim("k1", "c/a");
     let state = async || stores.documents.claim_state(&claim).await.unwrap();
     let document = pending(1, 1, 10);
@@ -258,8 +258,8 @@ async fn a_claim_goes_through_its_states(stores: &Stores) {
     assert_eq!(unknown, [document_id(2), document_id(3)], "nothing was added");
 }
 
-async fn a_claim_is_of_one_key_operation_and_subject(stores: &Stores) {
-    furnish(stores).await;
+async fn claim_is_bound_to_key_operation_and_subject(stores: &Stores) {
+    insert_fixtures(stores).await;
     let claimed = claim("k1", "c/a");
     let document = pending(1, 1, 10);
     reserve_with(stores, &document, &claimed).await;
@@ -280,8 +280,8 @@ async fn a_claim_is_of_one_key_operation_and_subject(stores: &Stores) {
     assert_eq!(reserve_with(stores, &pending(3, 1, 1), &claim("K1", "c/b")).await, Reservation::Reserved);
 }
 
-async fn a_claim_ends_with_its_pending_document(stores: &Stores) {
-    furnish(stores).await;
+async fn claim_ends_with_its_pending_document(stores: &Stores) {
+    insert_fixtures(stores).await;
     let claim = claim("k1", "c/a");
     reserve_with(stores, &pending(1, 1, 10), &claim).await;
     stores.documents.abandon(workspace_id(1), &document_id(1)).await.unwrap();
@@ -292,8 +292,8 @@ async fn a_claim_ends_with_its_pending_document(stores: &Stores) {
     assert_eq!(reserve_with(stores, &pending(3, 1, 10), &claim).await, Reservation::Reserved);
 }
 
-async fn a_claim_is_forgotten_in_time(stores: &Stores) {
-    furnish(stores).await;
+async fn claim_expires(stores: &Stores) {
+    insert_fixtures(stores).await;
     for (number, key) in [(10, "k1"), (20, "k2")] {
         let document = pending(number, 1, 10);
         reserve_with(stores, &document, &claim(key, "c/a")).await;
@@ -311,12 +311,12 @@ async fn a_claim_is_forgotten_in_time(stores: &Stores) {
     assert!(stores.documents.find(workspace_id(1), &document_id(20)).await.unwrap().is_some(), "the document stays");
 }
 
-async fn of_rival_claims_one_is_reserved(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_claims_reserve_once(stores: &Stores) {
+    insert_fixtures(stores).await;
     let rivals = (1..=12).map(|number| async move {
         // There is room for one: a rival must not be told that the quota is exceeded by the very call that it repeats.
         let document = pending(number, 1, 100);
-        stores.documents.reserve(&document, of_bytes(100), Some(&claim("k1", "c/a"))).await.unwrap()
+        stores.documents.reserve(&document, byte_quota(100), Some(&claim("k1", "c/a"))).await.unwrap()
     });
     let results = join_all(rivals).await;
     let count = |wanted: &Reservation| results.iter().filter(|result| *result == wanted).count();
@@ -325,8 +325,8 @@ async fn of_rival_claims_one_is_reserved(stores: &Stores) {
     assert_eq!(used(stores, 1).await, 100);
 }
 
-async fn ready_or_abandoned_but_not_both(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_ready_and_abandon_have_one_effect(stores: &Stores) {
+    insert_fixtures(stores).await;
     for number in 1..=4 {
         let document = pending(number, 1, 10);
         reserve(stores, &document, 1_000).await;
@@ -347,8 +347,8 @@ async fn ready_or_abandoned_but_not_both(stores: &Stores) {
     }
 }
 
-async fn only_the_stale_are_abandoned(stores: &Stores) {
-    furnish(stores).await;
+async fn abandon_stale_removes_old_pending_documents_only(stores: &Stores) {
+    insert_fixtures(stores).await;
     for (number, workspace) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
         reserve(stores, &pending(number, workspace, 10), 1_000).await;
     }
@@ -361,8 +361,8 @@ async fn only_the_stale_are_abandoned(stores: &Stores) {
     assert!(make_ready(stores, &pending(4, 1, 10)).await.is_some(), "the young one goes on");
 }
 
-async fn unknown_documents_are_told(stores: &Stores) {
-    furnish(stores).await;
+async fn unknown_returns_missing_ids(stores: &Stores) {
+    insert_fixtures(stores).await;
     for number in [1, 2, 3] {
         reserve(stores, &pending(number, 1, 1), 1_000).await;
     }

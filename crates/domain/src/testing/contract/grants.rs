@@ -16,12 +16,12 @@ use crate::workspace::Workspace;
 suite! {
     /// Every case of the port's contract, but for failures of the store, which an adapter provokes in its own way.
     key_grants_cases as key_grants_contract over Stores {
-        a_key_grants_what_it_says,
-        a_key_is_found_at_once,
-        every_change_shows,
+        grant_has_fields_of_key_and_workspace,
+        new_key_is_found_at_once,
+        changes_become_visible,
         grant_is_limited_when_a_single_limit_is_set,
         grant_is_limited_after_first_credit,
-        a_deleted_key_grants_nothing,
+        deleted_key_has_no_grant,
     }
 }
 
@@ -44,7 +44,7 @@ fn inference(workspace: u64, change: impl FnOnce(&mut bool)) -> GrantScope {
     }
 }
 
-async fn a_key_grants_what_it_says(stores: &Stores) {
+async fn grant_has_fields_of_key_and_workspace(stores: &Stores) {
     add_workspace(stores, 1).await;
     stores.workspaces.insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }, &audit()).await.unwrap();
     let expired = ApiKey { expires_at: Some(at(-9_999_999)), disabled: true, ..inference_key(2, 2) };
@@ -76,14 +76,14 @@ async fn a_key_grants_what_it_says(stores: &Stores) {
     assert_eq!(find(stores, 3).await, Some(expected));
 }
 
-async fn a_key_is_found_at_once(stores: &Stores) {
+async fn new_key_is_found_at_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     assert_eq!(find(stores, 1).await, None);
     add_key(stores, &inference_key(1, 1)).await;
     assert!(find(stores, 1).await.is_some(), "that it was not there a moment ago is not remembered");
 }
 
-async fn every_change_shows(stores: &Stores) {
+async fn changes_become_visible(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_guardrail(stores, &guardrail(9, 1)).await;
@@ -165,7 +165,7 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
     assert!(!is_limited(stores, 1).await);
 }
 
-async fn a_deleted_key_grants_nothing(stores: &Stores) {
+async fn deleted_key_has_no_grant(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
     stores.api_keys.delete(key_id(1), &audit()).await.unwrap();

@@ -76,7 +76,7 @@ async fn newest_entry(stores: &Stores) -> AuditEntry {
     stores.audit.newest(1).await.unwrap().remove(0)
 }
 
-pub(super) async fn every_member_is_kept_to_the_letter(stores: &Stores) {
+pub(super) async fn update_stores_every_field(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &whole(10, 1)).await;
     assert_eq!(stored(stores, 10).await, whole(10, 1));
@@ -90,7 +90,7 @@ pub(super) async fn every_member_is_kept_to_the_letter(stores: &Stores) {
     assert_eq!(stored(stores, 10).await, forever);
 }
 
-pub(super) async fn every_version_is_kept(stores: &Stores) {
+pub(super) async fn versions_returns_every_version(stores: &Stores) {
     add_workspace(stores, 1).await;
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
     assert!(stores.guardrails.insert(&named(10, "one", 1), &by("user:ada", "s")).await.unwrap());
@@ -109,7 +109,7 @@ pub(super) async fn every_version_is_kept(stores: &Stores) {
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
 }
 
-pub(super) async fn only_the_next_version_replaces_one(stores: &Stores) {
+pub(super) async fn update_accepts_next_version_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &named(10, "one", 1)).await;
     let before = (newest_change(stores).await, newest_entry(stores).await);
@@ -126,7 +126,7 @@ pub(super) async fn only_the_next_version_replaces_one(stores: &Stores) {
     assert_eq!(changed_since(stores, before.0).await, [ChangeSubject::Guardrail(guardrail_id(10))]);
 }
 
-pub(super) async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
+pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &named(10, "one", 1)).await;
     let rivals = (0..8).map(|number| async move {
@@ -148,8 +148,8 @@ pub(super) async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
     assert_eq!(default_of(stores, 1).await, (won[0] % 2 == 1).then(|| guardrail_id(10)));
 }
 
-/// What the key of that number is under, once changes show.
-async fn under(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<GuardrailId>) {
+/// What the key of that number is effective_guardrails, once changes show.
+async fn effective_guardrails(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<GuardrailId>) {
     stores.wait_for_grants().await;
     let grant = stores.key_grants.find(&hash(key)).await.unwrap().expect("the key is live");
     match &grant.scope {
@@ -158,7 +158,7 @@ async fn under(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<Guardr
     }
 }
 
-pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
+pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
     add_key(stores, &inference_key(1, 1)).await;
@@ -168,7 +168,7 @@ pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     let set = async |workspace: u64, guardrail: Option<u64>| {
         stores.guardrails.set_default(workspace_id(workspace), guardrail.map(guardrail_id), &audit()).await.unwrap()
     };
-    assert_eq!(under(stores, 1).await, (None, None));
+    assert_eq!(effective_guardrails(stores, 1).await, (None, None));
     for (refused, why) in
         [((1, Some(20)), "of another workspace"), ((1, Some(99)), "unknown"), ((3, None), "no workspace")]
     {
@@ -180,17 +180,17 @@ pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     assert!(set(1, Some(10)).await);
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
-    assert_eq!(under(stores, 1).await, (Some(guardrail_id(10)), None));
+    assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(10)), None));
     assert!(set(1, Some(11)).await, "one in place of the other");
     stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
-    assert_eq!(under(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
+    assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
     assert!(set(1, None).await);
     assert_eq!(default_of(stores, 1).await, None);
-    assert_eq!(under(stores, 1).await, (None, Some(guardrail_id(10))));
+    assert_eq!(effective_guardrails(stores, 1).await, (None, Some(guardrail_id(10))));
     assert_eq!(default_of(stores, 2).await, None, "another workspace is untouched");
 }
 
-pub(super) async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
+pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Stores) {
     assert!(!stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap(), "no workspace");
     add_workspace(stores, 1).await;
     let before = newest_change(stores).await;
@@ -205,12 +205,12 @@ pub(super) async fn a_guardrail_becomes_the_default_with_its_own_change(stores: 
         assert_eq!(stored(stores, number).await, changed);
         default_of(stores, 1).await
     };
-    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "it was under another one, and is");
+    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "it was effective_guardrails another one, and is");
     assert_eq!(update(11, 3, true).await, Some(guardrail_id(11)));
     assert_eq!(update(11, 4, false).await, None);
 }
 
-pub(super) async fn a_deleted_default_is_nobodys(stores: &Stores) {
+pub(super) async fn delete_clears_default(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
@@ -219,10 +219,10 @@ pub(super) async fn a_deleted_default_is_nobodys(stores: &Stores) {
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Workspace(workspace_id(1))];
     assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(default_of(stores, 1).await, None);
-    assert_eq!(under(stores, 1).await, (None, None));
+    assert_eq!(effective_guardrails(stores, 1).await, (None, None));
 }
 
-pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
+pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     add_workspace(stores, 1).await;
     let wrote = async |subject: &str| {
         let entry = newest_entry(stores).await;

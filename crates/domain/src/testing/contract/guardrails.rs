@@ -3,9 +3,9 @@
 use super::super::join_all;
 use super::Stores;
 use super::guardrail_changes::{
-    a_change_and_its_entry_are_one, a_deleted_default_is_nobodys, a_guardrail_becomes_the_default_with_its_own_change,
-    a_workspace_is_under_one_of_its_own, every_member_is_kept_to_the_letter, every_version_is_kept,
-    of_rivals_exactly_one_changes_it, only_the_next_version_replaces_one,
+    changes_write_their_audit_entry, concurrent_updates_succeed_once, delete_clears_default,
+    set_default_accepts_own_guardrail_only, update_accepts_next_version_only,
+    update_default_sets_default_in_same_transaction, update_stores_every_field, versions_returns_every_version,
 };
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -19,26 +19,26 @@ use crate::ids::GuardrailId;
 suite! {
     /// Every case of the port's contract.
     guardrail_repository_cases as guardrail_repository_contract over Stores {
-        what_is_added_is_found,
-        only_keys_that_may_hold_it_get_it,
-        a_key_holds_one_guardrail,
-        assigning_again_counts_again,
-        a_guardrail_that_is_not_there_changes_nothing,
-        many_hashes_go_in_one_call,
-        a_key_counts_once_under_both_names,
-        a_rotated_key_keeps_its_guardrail,
-        a_deleted_guardrail_is_held_by_nobody,
-        a_deleted_key_holds_nothing,
-        rivals_leave_each_key_with_one_of_them,
-        deleting_during_an_assignment_leaves_no_holder,
-        every_member_is_kept_to_the_letter,
-        every_version_is_kept,
-        only_the_next_version_replaces_one,
-        of_rivals_exactly_one_changes_it,
-        a_workspace_is_under_one_of_its_own,
-        a_guardrail_becomes_the_default_with_its_own_change,
-        a_deleted_default_is_nobodys,
-        a_change_and_its_entry_are_one,
+        find_returns_inserted_guardrail,
+        assign_keys_accepts_live_keys_of_the_workspace_only,
+        assign_keys_replaces_previous_guardrail,
+        assign_keys_counts_keys_again_when_repeated,
+        unknown_guardrail_changes_nothing,
+        assign_keys_takes_many_hashes,
+        assign_keys_counts_key_once_under_both_references,
+        rotated_key_keeps_its_guardrail,
+        delete_unassigns_all_keys,
+        deleted_key_has_no_guardrail,
+        concurrent_assignments_are_atomic,
+        delete_during_assignment_leaves_no_key,
+        update_stores_every_field,
+        versions_returns_every_version,
+        update_accepts_next_version_only,
+        concurrent_updates_succeed_once,
+        set_default_accepts_own_guardrail_only,
+        update_default_sets_default_in_same_transaction,
+        delete_clears_default,
+        changes_write_their_audit_entry,
     }
 }
 
@@ -52,7 +52,7 @@ async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
 }
 
 /// Workspaces 1 and 2; keys 1 to 3 and guardrails 10 and 11 in the first of them.
-async fn furnish(stores: &Stores) {
+async fn insert_fixtures(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
     for number in 1..=3 {
@@ -63,7 +63,7 @@ async fn furnish(stores: &Stores) {
     }
 }
 
-async fn what_is_added_is_found(stores: &Stores) {
+async fn find_returns_inserted_guardrail(stores: &Stores) {
     assert!(!stores.guardrails.insert(&guardrail(1, 1), &audit()).await.unwrap(), "its workspace does not exist");
     assert_eq!(stores.guardrails.find(guardrail_id(1)).await.unwrap(), None);
     add_workspace(stores, 1).await;
@@ -77,8 +77,8 @@ async fn what_is_added_is_found(stores: &Stores) {
     assert_eq!(stores.guardrails.list(workspace_id(3)).await.unwrap(), []);
 }
 
-async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
-    furnish(stores).await;
+async fn assign_keys_accepts_live_keys_of_the_workspace_only(stores: &Stores) {
+    insert_fixtures(stores).await;
     add_key(stores, &inference_key(4, 2)).await;
     add_key(stores, &management_key(5)).await;
     add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
@@ -98,8 +98,8 @@ async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 4);
 }
 
-async fn a_key_holds_one_guardrail(stores: &Stores) {
-    furnish(stores).await;
+async fn assign_keys_replaces_previous_guardrail(stores: &Stores) {
+    insert_fixtures(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2]).await, Some(2));
     assert_eq!(assign(stores, guardrail_id(11), &[2, 3]).await, Some(2), "it replaces what a key held");
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
@@ -107,16 +107,16 @@ async fn a_key_holds_one_guardrail(stores: &Stores) {
     assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)));
 }
 
-async fn assigning_again_counts_again(stores: &Stores) {
-    furnish(stores).await;
+async fn assign_keys_counts_keys_again_when_repeated(stores: &Stores) {
+    insert_fixtures(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1]).await, Some(1));
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2]).await, Some(2), "those that held it already are counted");
     assert_eq!(assign(stores, guardrail_id(10), &[]).await, Some(0));
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 2);
 }
 
-async fn a_guardrail_that_is_not_there_changes_nothing(stores: &Stores) {
-    furnish(stores).await;
+async fn unknown_guardrail_changes_nothing(stores: &Stores) {
+    insert_fixtures(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1]).await, Some(1));
     assert_eq!(assign(stores, guardrail_id(99), &[1, 2]).await, None);
     assert_eq!(assign(stores, guardrail_id(99), &[]).await, None);
@@ -125,8 +125,8 @@ async fn a_guardrail_that_is_not_there_changes_nothing(stores: &Stores) {
 }
 
 /// More than a statement of any common database takes parameters.
-async fn many_hashes_go_in_one_call(stores: &Stores) {
-    furnish(stores).await;
+async fn assign_keys_takes_many_hashes(stores: &Stores) {
+    insert_fixtures(stores).await;
     let numbers: Vec<u64> = (1..=70_000).collect();
     for number in [4, 30_000, 70_000] {
         add_key(stores, &inference_key(number, 1)).await;
@@ -135,8 +135,8 @@ async fn many_hashes_go_in_one_call(stores: &Stores) {
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 6);
 }
 
-async fn a_key_counts_once_under_both_names(stores: &Stores) {
-    furnish(stores).await;
+async fn assign_keys_counts_key_once_under_both_references(stores: &Stores) {
+    insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[3]).await;
     let mut both =
         vec![key_id(1).into(), key_id(3).into(), hash(1).into(), hash(2).into(), hash(3).into(), hash(9).into()];
@@ -150,8 +150,8 @@ async fn a_key_counts_once_under_both_names(stores: &Stores) {
     assert_eq!(entry.details.text(), named, "those that changed, by id");
 }
 
-async fn a_rotated_key_keeps_its_guardrail(stores: &Stores) {
-    furnish(stores).await;
+async fn rotated_key_keeps_its_guardrail(stores: &Stores) {
+    insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
     let before = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
     let listed = async || stores.assignments.list(guardrail_id(10), 0, 10).await.unwrap().unwrap().assignments;
@@ -164,8 +164,8 @@ async fn a_rotated_key_keeps_its_guardrail(stores: &Stores) {
     assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
 }
 
-async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
-    furnish(stores).await;
+async fn delete_unassigns_all_keys(stores: &Stores) {
+    insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
     assign(stores, guardrail_id(11), &[2]).await;
     let before = newest_change(stores).await;
@@ -180,15 +180,15 @@ async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
     assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1)]);
 }
 
-async fn a_deleted_key_holds_nothing(stores: &Stores) {
-    furnish(stores).await;
+async fn deleted_key_has_no_guardrail(stores: &Stores) {
+    insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1, 2]).await;
     assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
 }
 
-async fn rivals_leave_each_key_with_one_of_them(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_assignments_are_atomic(stores: &Stores) {
+    insert_fixtures(stores).await;
     let rivals = (0..8).map(|number| assign(stores, guardrail_id(10 + number % 2), &[1, 2, 3]));
     assert_eq!(join_all(rivals).await, [Some(3); 8]);
     let first = held_by(stores, 1).await;
@@ -198,8 +198,8 @@ async fn rivals_leave_each_key_with_one_of_them(stores: &Stores) {
     }
 }
 
-async fn deleting_during_an_assignment_leaves_no_holder(stores: &Stores) {
-    furnish(stores).await;
+async fn delete_during_assignment_leaves_no_key(stores: &Stores) {
+    insert_fixtures(stores).await;
     let acts = (0..6).map(|number| async move {
         if number == 3 {
             assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());

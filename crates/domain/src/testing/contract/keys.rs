@@ -16,25 +16,25 @@ use crate::rate::RateLimits;
 suite! {
     /// Every case of the port's contract.
     api_key_repository_cases as api_key_repository_contract over Stores {
-        what_is_added_is_found,
-        a_key_needs_its_workspace,
-        the_newest_is_listed_first,
-        switching_is_seen_and_tells_the_feed,
-        a_change_is_seen_and_tells_the_feed,
-        of_rival_changes_one_wins,
+        find_returns_inserted_key,
+        insert_rejects_unknown_workspace,
+        list_is_newest_first,
+        set_disabled_is_visible_and_writes_the_feed,
+        update_is_visible_and_writes_the_feed,
+        concurrent_updates_succeed_once,
         update_is_rejected_when_any_other_field_changed,
-        a_deleted_key_is_gone_for_every_method,
-        a_rotation_replaces_the_hash_and_tells_the_feed,
-        a_rotation_leaves_other_changes_alone,
-        of_rival_rotations_one_wins,
-        identities_are_of_live_and_deleted_keys,
-        an_id_or_hash_is_never_used_again,
-        of_rival_insertions_one_wins,
-        of_rival_deletions_one_wins,
+        deleted_key_is_unknown_to_every_method,
+        rotate_replaces_hash_and_writes_the_feed,
+        rotate_keeps_other_changes,
+        concurrent_rotations_succeed_once,
+        identities_include_deleted_keys,
+        insert_rejects_used_id_or_hash,
+        concurrent_inserts_succeed_once,
+        concurrent_deletes_succeed_once,
     }
 }
 
-async fn what_is_added_is_found(stores: &Stores) {
+async fn find_returns_inserted_key(stores: &Stores) {
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     add_workspace(stores, 1).await;
     let forever = SpendLimit { amount: Usd::from_pico(1), reset: None };
@@ -52,14 +52,14 @@ async fn what_is_added_is_found(stores: &Stores) {
     }
 }
 
-async fn a_key_needs_its_workspace(stores: &Stores) {
+async fn insert_rejects_unknown_workspace(stores: &Stores) {
     assert!(!stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap());
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None, "nothing is added");
     add_workspace(stores, 1).await;
     assert!(stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap(), "its hash is not used up");
 }
 
-async fn the_newest_is_listed_first(stores: &Stores) {
+async fn list_is_newest_first(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
     for number in [2, 3, 1] {
@@ -74,7 +74,7 @@ async fn the_newest_is_listed_first(stores: &Stores) {
     assert_eq!(stores.api_keys.list(Some(workspace_id(3))).await.unwrap(), []);
 }
 
-async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
+async fn set_disabled_is_visible_and_writes_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
@@ -92,7 +92,7 @@ async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
     assert!(!stores.api_keys.set_disabled(key_id(3), true, &audit()).await.unwrap(), "there is no such key");
 }
 
-async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
+async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(2, 1)).await;
     let states = [
@@ -124,7 +124,7 @@ async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
     assert!(!stores.api_keys.update(&states[3], &states[0], &audit()).await.unwrap(), "a deleted key is gone");
 }
 
-async fn of_rival_changes_one_wins(stores: &Stores) {
+async fn concurrent_updates_succeed_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     let before = ApiKey { limit: None, ..inference_key(1, 1) };
     add_key(stores, &before).await;
@@ -168,7 +168,7 @@ async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
     }
 }
 
-async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
+async fn deleted_key_is_unknown_to_every_method(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
@@ -186,7 +186,7 @@ fn rotated(key: &ApiKey, number: u64) -> ApiKey {
     ApiKey { hash: hash(number), label: format!("label {number}"), ..key.clone() }
 }
 
-async fn a_rotation_replaces_the_hash_and_tells_the_feed(stores: &Stores) {
+async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(2, 1)).await;
     let before = inference_key(1, 1);
@@ -208,7 +208,7 @@ async fn a_rotation_replaces_the_hash_and_tells_the_feed(stores: &Stores) {
     assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
 }
 
-async fn a_rotation_leaves_other_changes_alone(stores: &Stores) {
+async fn rotate_keeps_other_changes(stores: &Stores) {
     let before = management_key(1);
     add_key(stores, &before).await;
     let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() };
@@ -222,7 +222,7 @@ async fn a_rotation_leaves_other_changes_alone(stores: &Stores) {
     assert_eq!(hash_now, Some(hash(101)));
 }
 
-async fn of_rival_rotations_one_wins(stores: &Stores) {
+async fn concurrent_rotations_succeed_once(stores: &Stores) {
     let before = management_key(1);
     add_key(stores, &before).await;
     let rivals = (0..8).map(|number| {
@@ -238,7 +238,7 @@ async fn of_rival_rotations_one_wins(stores: &Stores) {
     assert_eq!(live, 1, "there are never two secrets");
 }
 
-async fn identities_are_of_live_and_deleted_keys(stores: &Stores) {
+async fn identities_include_deleted_keys(stores: &Stores) {
     for number in 1..=3 {
         add_key(stores, &management_key(number)).await;
     }
@@ -252,7 +252,7 @@ async fn identities_are_of_live_and_deleted_keys(stores: &Stores) {
     assert_eq!(stores.api_keys.identities(&many).await.unwrap(), [management_key(3).identity()]);
 }
 
-async fn an_id_or_hash_is_never_used_again(stores: &Stores) {
+async fn insert_rejects_used_id_or_hash(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
@@ -267,7 +267,7 @@ async fn an_id_or_hash_is_never_used_again(stores: &Stores) {
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None, "it stays deleted");
 }
 
-async fn of_rival_insertions_one_wins(stores: &Stores) {
+async fn concurrent_inserts_succeed_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
@@ -278,7 +278,7 @@ async fn of_rival_insertions_one_wins(stores: &Stores) {
     assert_eq!(results.iter().filter(|result| matches!(result, Err(StoreError::Corrupt(_)))).count(), 7, "{results:?}");
 }
 
-async fn of_rival_deletions_one_wins(stores: &Stores) {
+async fn concurrent_deletes_succeed_once(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;

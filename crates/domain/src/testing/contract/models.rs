@@ -10,11 +10,11 @@ use crate::money::Price;
 suite! {
     /// Every case of the port's contract.
     model_repository_cases as model_repository_contract over Stores {
-        what_is_applied_is_listed,
-        an_updated_row_keeps_its_place,
-        who_was_overtaken_changes_nothing,
-        of_rivals_one_wins,
-        many_rows_go_in_one_call,
+        list_returns_applied_rows,
+        updated_row_keeps_its_position,
+        apply_changes_nothing_for_outdated_version,
+        concurrent_applies_succeed_once,
+        apply_takes_many_rows,
     }
 }
 
@@ -73,7 +73,7 @@ fn full() -> Model {
     }
 }
 
-async fn what_is_applied_is_listed(stores: &Stores) {
+async fn list_returns_applied_rows(stores: &Stores) {
     assert_eq!(stores.models.list().await.unwrap(), []);
     let rows = [full(), row("acme/bare")];
     apply(stores, change(&rows, &[])).await;
@@ -91,7 +91,7 @@ async fn what_is_applied_is_listed(stores: &Stores) {
     );
 }
 
-async fn an_updated_row_keeps_its_place(stores: &Stores) {
+async fn updated_row_keeps_its_position(stores: &Stores) {
     apply(stores, change(&[row("a/c"), row("a/a"), row("a/b")], &[])).await;
     let renamed = Model { name: "New".to_owned(), ..row("a/a") };
     apply(stores, change(&[row("a/0"), renamed.clone()], &["a/c", "a/unknown"])).await;
@@ -100,7 +100,7 @@ async fn an_updated_row_keeps_its_place(stores: &Stores) {
     assert_eq!(ids(stores).await, ["a/a", "a/b", "a/0", "a/c"], "a row that comes back comes last");
 }
 
-async fn who_was_overtaken_changes_nothing(stores: &Stores) {
+async fn apply_changes_nothing_for_outdated_version(stores: &Stores) {
     let stale = catalogue_version(stores).await;
     apply(stores, change(&[row("a/a")], &[])).await;
     let now = catalogue_version(stores).await;
@@ -111,7 +111,7 @@ async fn who_was_overtaken_changes_nothing(stores: &Stores) {
     assert_eq!(catalogue_version(stores).await, now);
 }
 
-async fn of_rivals_one_wins(stores: &Stores) {
+async fn concurrent_applies_succeed_once(stores: &Stores) {
     let version = catalogue_version(stores).await;
     let rivals = (0..8).map(|number| async move {
         let rows = [row(&format!("a/{number}")), row(&format!("b/{number}"))];
@@ -127,7 +127,7 @@ async fn of_rivals_one_wins(stores: &Stores) {
     );
 }
 
-async fn many_rows_go_in_one_call(stores: &Stores) {
+async fn apply_takes_many_rows(stores: &Stores) {
     let rows: Vec<Model> = (0..1_500).map(|number| row(&format!("many/{}", number * 7_919 % 1_500))).collect();
     apply(stores, change(&rows, &[])).await;
     assert_eq!(stores.models.list().await.unwrap(), rows, "in insertion order");

@@ -21,16 +21,16 @@ suite! {
     /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long
     /// after the store's.
     outbox_cases as outbox_contract over Stores {
-        what_is_settled_is_due,
-        what_is_taken_is_nobody_elses_until_the_lease_is_over,
-        each_message_goes_to_one_of_many_takers,
-        no_more_is_taken_than_is_wanted,
-        what_is_delivered_is_gone,
-        what_failed_is_due_later_and_counted,
-        what_is_postponed_is_not_counted,
-        a_dead_letter_waits_until_it_is_revived,
-        old_dead_letters_are_pruned,
-        only_what_waits_for_nobody_is_discarded,
+        message_is_due_after_charge,
+        taken_message_is_leased_to_one_taker,
+        concurrent_takers_share_messages,
+        take_respects_count_and_bytes,
+        delivered_message_is_removed,
+        failed_message_is_due_later_with_a_failure,
+        postponed_message_has_no_failure,
+        dead_letter_waits_for_retry,
+        prune_removes_old_dead_letters,
+        discard_removes_messages_of_deleted_destinations_only,
         discard_keeps_dead_letters,
     }
 }
@@ -69,7 +69,7 @@ fn numbers(taken: &[DueMessage]) -> Vec<OutboxId> {
     ids
 }
 
-async fn what_is_settled_is_due(stores: &Stores) {
+async fn message_is_due_after_charge(stores: &Stores) {
     let due = async |except: &[u64]| {
         let except: Vec<_> = except.iter().map(|number| destination_id(*number)).collect();
         let mut due = stores.outbox.due(later(0), &except).await.unwrap();
@@ -93,7 +93,7 @@ async fn what_is_settled_is_due(stores: &Stores) {
     assert_eq!(status.oldest, Some(first.created_at));
 }
 
-async fn what_is_taken_is_nobody_elses_until_the_lease_is_over(stores: &Stores) {
+async fn taken_message_is_leased_to_one_taker(stores: &Stores) {
     put(stores, &[(1, 1)]).await;
     assert_eq!(take(stores, 1, later(0)).await.len(), 1);
     assert_eq!(take(stores, 1, later(59)).await, []);
@@ -103,7 +103,7 @@ async fn what_is_taken_is_nobody_elses_until_the_lease_is_over(stores: &Stores) 
     assert_eq!(take(stores, 1, later(61)).await, []);
 }
 
-async fn each_message_goes_to_one_of_many_takers(stores: &Stores) {
+async fn concurrent_takers_share_messages(stores: &Stores) {
     let messages: Vec<(u64, u64)> = (1..=40).map(|number| (number, 1)).collect();
     put(stores, &messages).await;
     let takers =
@@ -115,7 +115,7 @@ async fn each_message_goes_to_one_of_many_takers(stores: &Stores) {
     assert_eq!(distinct.len() + rest.len(), 40, "and nothing is lost");
 }
 
-async fn no_more_is_taken_than_is_wanted(stores: &Stores) {
+async fn take_respects_count_and_bytes(stores: &Stores) {
     put(stores, &[(1, 1), (2, 1), (3, 1)]).await;
     let size = message(1, 1).payload.text().len();
     let take = async |most, bytes| {
@@ -128,7 +128,7 @@ async fn no_more_is_taken_than_is_wanted(stores: &Stores) {
     assert_eq!(take(9, ALL).await, 3);
 }
 
-async fn what_is_delivered_is_gone(stores: &Stores) {
+async fn delivered_message_is_removed(stores: &Stores) {
     put(stores, &[(1, 1), (2, 1)]).await;
     take(stores, 1, later(0)).await;
     stores.outbox.delivered(&[id(1)]).await.unwrap();
@@ -138,7 +138,7 @@ async fn what_is_delivered_is_gone(stores: &Stores) {
     assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
 }
 
-async fn what_failed_is_due_later_and_counted(stores: &Stores) {
+async fn failed_message_is_due_later_with_a_failure(stores: &Stores) {
     put(stores, &[(1, 1)]).await;
     for failures in 1..=3 {
         let now = later(i64::from(failures) * 100);
@@ -151,7 +151,7 @@ async fn what_failed_is_due_later_and_counted(stores: &Stores) {
     stores.outbox.failed(&[id(9)], None, "it never was there").await.unwrap();
 }
 
-async fn what_is_postponed_is_not_counted(stores: &Stores) {
+async fn postponed_message_has_no_failure(stores: &Stores) {
     put(stores, &[(1, 1), (2, 1)]).await;
     take(stores, 1, later(0)).await;
     stores.outbox.postponed(&[id(1), id(2)], later(5)).await.unwrap();
@@ -163,7 +163,7 @@ async fn what_is_postponed_is_not_counted(stores: &Stores) {
     assert_eq!(stores.outbox.status().await.unwrap().dead, 1, "a dead letter is not called back to life by it");
 }
 
-async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
+async fn dead_letter_waits_for_retry(stores: &Stores) {
     put(stores, &[(1, 1), (2, 2), (3, 2)]).await;
     for number in [1, 2] {
         stores.outbox.failed(&[id(number)], None, "given up").await.unwrap();
@@ -187,16 +187,20 @@ async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
     stores.outbox.failed(&[id(3)], None, "given up").await.unwrap();
     assert_eq!(retry(None).await, 2);
     assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
-    let told = stores.audit.newest(100).await.unwrap();
-    let told = &told[..told.len() - entries];
+    let entries = stores.audit.newest(100).await.unwrap();
+    let entries = &entries[..entries.len() - entries];
     let said = |entry: &AuditEntry| (entry.subject.clone(), entry.details.text().to_owned());
     let first = (format!("destination {}", destination_id(1)), r#"{"revived_count":1}"#.to_owned());
     let second = ("every destination".to_owned(), r#"{"revived_count":2}"#.to_owned());
-    assert_eq!(told.iter().map(said).collect::<Vec<_>>(), [second, first], "one entry for each that changed something");
-    assert!(told.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
+    assert_eq!(
+        entries.iter().map(said).collect::<Vec<_>>(),
+        [second, first],
+        "one entry for each that changed something"
+    );
+    assert!(entries.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
 }
 
-async fn old_dead_letters_are_pruned(stores: &Stores) {
+async fn prune_removes_old_dead_letters(stores: &Stores) {
     put(stores, &[(1, 1), (2, 1), (3, 1), (4, 1)]).await;
     for number in [1, 2, 3] {
         stores.outbox.failed(&[id(number)], None, "given up").await.unwrap();
@@ -208,7 +212,7 @@ async fn old_dead_letters_are_pruned(stores: &Stores) {
     assert_eq!((status.pending, status.dead), (1, 0), "what waits stays");
 }
 
-async fn only_what_waits_for_nobody_is_discarded(stores: &Stores) {
+async fn discard_removes_messages_of_deleted_destinations_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     stores.destinations.insert(&destination(1, 1), 5, &audit()).await.unwrap();
     put(stores, &[(1, 1), (2, 2), (3, 2)]).await;

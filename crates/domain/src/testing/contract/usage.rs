@@ -18,13 +18,13 @@ use crate::usage::{AttemptRecord, UsageFilter, UsageOutcome, UsageRecord, UsageS
 suite! {
     /// Every case of the port's contract, but for the death of the process.
     usage_repository_cases as usage_repository_contract over Stores {
-        what_is_recorded_is_found,
-        recording_again_changes_nothing,
-        the_newest_of_the_workspace_is_listed_first,
-        a_key_s_records_are_found_without_its_workspace,
+        find_returns_recorded_usage,
+        second_charge_changes_nothing,
+        list_is_newest_first,
+        list_by_key_needs_no_workspace,
         list_includes_since_and_excludes_until,
-        records_made_at_once_are_all_there,
-        of_rivals_with_one_id_one_is_recorded,
+        concurrent_charges_are_all_recorded,
+        concurrent_charges_of_one_id_record_once,
     }
 }
 
@@ -32,7 +32,7 @@ async fn settle(stores: &Stores, record: UsageRecord) -> Result<(), StoreError> 
     fold_charge(stores, UsageCharge { record, messages: Vec::new() }).await
 }
 
-async fn furnish(stores: &Stores) {
+async fn insert_fixtures(stores: &Stores) {
     for number in [1, 2] {
         add_workspace(stores, number).await;
         add_key(stores, &inference_key(number, number)).await;
@@ -106,8 +106,8 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
     }
 }
 
-async fn what_is_recorded_is_found(stores: &Stores) {
-    furnish(stores).await;
+async fn find_returns_recorded_usage(stores: &Stores) {
+    insert_fixtures(stores).await;
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), None);
     let bare = UsageRecord {
         outcome: UsageOutcome::Cancelled,
@@ -135,8 +135,8 @@ async fn what_is_recorded_is_found(stores: &Stores) {
     }
 }
 
-async fn recording_again_changes_nothing(stores: &Stores) {
-    furnish(stores).await;
+async fn second_charge_changes_nothing(stores: &Stores) {
+    insert_fixtures(stores).await;
     settle(stores, record(1, 1)).await.unwrap();
     let other = UsageRecord { cost: Usd::from_pico(1), workspace_id: workspace_id(2), ..record(1, 1) };
     settle(stores, other).await.unwrap();
@@ -145,8 +145,8 @@ async fn recording_again_changes_nothing(stores: &Stores) {
     assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 10).await.unwrap(), []);
 }
 
-async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
-    furnish(stores).await;
+async fn list_is_newest_first(stores: &Stores) {
+    insert_fixtures(stores).await;
     for (number, workspace) in [(2, 1), (4, 1), (3, 2), (1, 1)] {
         settle(stores, record(number, workspace)).await.unwrap();
     }
@@ -156,8 +156,8 @@ async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
     assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(9)), 10).await.unwrap(), []);
 }
 
-async fn a_key_s_records_are_found_without_its_workspace(stores: &Stores) {
-    furnish(stores).await;
+async fn list_by_key_needs_no_workspace(stores: &Stores) {
+    insert_fixtures(stores).await;
     let of = |number, workspace, key| UsageRecord { api_key: key_id(key), ..record(number, workspace) };
     for (number, workspace, key) in [(1, 1, 7), (2, 2, 8), (3, 2, 7)] {
         settle(stores, of(number, workspace, key)).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_key_s_records_are_found_without_its_workspace(stores: &Stores) {
 
 /// Neighbouring ranges share a bound; a record at it belongs to one of them.
 async fn list_includes_since_and_excludes_until(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     for number in 1..=4 {
         settle(stores, record(number, 1)).await.unwrap();
     }
@@ -189,16 +189,16 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
     assert_eq!(list(Some(2), Some(2)).await, []);
 }
 
-async fn records_made_at_once_are_all_there(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_charges_are_all_recorded(stores: &Stores) {
+    insert_fixtures(stores).await;
     join_all((1..=100).map(|number| async move { settle(stores, record(number, 1)).await.unwrap() })).await;
     let listed = stores.usage.list(&UsageFilter::of(workspace_id(1)), 1_000).await.unwrap();
     let expected: Vec<UsageRecord> = (1..=100).rev().map(|number| record(number, 1)).collect();
     assert_eq!(listed, expected);
 }
 
-async fn of_rivals_with_one_id_one_is_recorded(stores: &Stores) {
-    furnish(stores).await;
+async fn concurrent_charges_of_one_id_record_once(stores: &Stores) {
+    insert_fixtures(stores).await;
     join_all((1..=20).map(|pico| async move {
         let rival = UsageRecord { cost: Usd::from_pico(pico), ..record(1, 1) };
         settle(stores, rival).await.expect("a record that is there already is no error");

@@ -16,26 +16,26 @@ use crate::workspace::Workspace;
 suite! {
     /// Every case of the port's contract.
     workspace_repository_cases as workspace_repository_contract over Stores {
-        what_is_added_is_found,
-        the_oldest_is_listed_first,
-        there_is_one_default,
-        rivals_agree_on_one_default,
-        the_first_inhabitants_come_once,
-        of_rival_bootstraps_one_wins,
-        a_deleted_first_key_does_not_come_again,
-        suspending_is_seen_and_tells_the_feed,
-        budgets_change_where_they_are_what_was_seen,
-        rates_change_where_they_are_what_was_seen,
+        find_returns_inserted_workspace,
+        list_is_oldest_first,
+        default_or_insert_creates_one_default,
+        concurrent_calls_agree_on_one_default,
+        bootstrap_succeeds_once,
+        concurrent_bootstraps_succeed_once,
+        bootstrap_counts_deleted_keys,
+        set_suspended_is_visible_and_writes_the_feed,
+        set_budgets_changes_unchanged_budgets_only,
+        set_rates_changes_unchanged_rates_only,
         budgets_change_is_rejected_when_any_other_budget_changed,
         rates_change_is_rejected_when_the_other_rate_changed,
         first_credit_is_a_change_of_the_workspace,
-        credit_adds_up,
-        credit_added_at_once_is_all_there,
-        credit_stays_in_range,
+        add_credit_adds_to_balance,
+        concurrent_credits_add_up,
+        add_credit_rejects_sum_out_of_range,
     }
 }
 
-async fn what_is_added_is_found(stores: &Stores) {
+async fn find_returns_inserted_workspace(stores: &Stores) {
     let repository = &stores.workspaces;
     assert_eq!(repository.find(workspace_id(1)).await.unwrap(), None);
     let full = Workspace { suspended: true, credit: Some(Usd::from_pico(-7)), ..workspace(1) };
@@ -46,7 +46,7 @@ async fn what_is_added_is_found(stores: &Stores) {
     assert_eq!(repository.find(bare.id).await.unwrap(), Some(bare), "field by field");
 }
 
-async fn the_oldest_is_listed_first(stores: &Stores) {
+async fn list_is_oldest_first(stores: &Stores) {
     for number in [2, 3, 1] {
         add_workspace(stores, number).await;
     }
@@ -54,7 +54,7 @@ async fn the_oldest_is_listed_first(stores: &Stores) {
     assert_eq!(listed, [workspace(1), workspace(2), workspace(3)]);
 }
 
-async fn there_is_one_default(stores: &Stores) {
+async fn default_or_insert_creates_one_default(stores: &Stores) {
     let repository = &stores.workspaces;
     add_workspace(stores, 5).await;
     let first = repository.default_or_insert(&workspace(1), &audit()).await.unwrap();
@@ -65,7 +65,7 @@ async fn there_is_one_default(stores: &Stores) {
     assert_eq!(repository.find(workspace_id(1)).await.unwrap(), Some(first));
 }
 
-async fn rivals_agree_on_one_default(stores: &Stores) {
+async fn concurrent_calls_agree_on_one_default(stores: &Stores) {
     let rivals = (1..=8).map(|number| {
         let repository = &stores.workspaces;
         async move { repository.default_or_insert(&workspace(number), &audit()).await.unwrap().id }
@@ -78,7 +78,7 @@ async fn rivals_agree_on_one_default(stores: &Stores) {
     assert!(listed[0].is_default);
 }
 
-async fn the_first_inhabitants_come_once(stores: &Stores) {
+async fn bootstrap_succeeds_once(stores: &Stores) {
     let repository = &stores.workspaces;
     assert!(repository.bootstrap(&workspace(1), &management_key(1), &audit()).await.unwrap());
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), Some(management_key(1)));
@@ -90,7 +90,7 @@ async fn the_first_inhabitants_come_once(stores: &Stores) {
     assert_eq!(repository.list().await.unwrap(), [Workspace { is_default: true, ..workspace(1) }]);
 }
 
-async fn of_rival_bootstraps_one_wins(stores: &Stores) {
+async fn concurrent_bootstraps_succeed_once(stores: &Stores) {
     let rivals = (1..=8).map(|number| {
         let repository = &stores.workspaces;
         async move { repository.bootstrap(&workspace(number), &management_key(number), &audit()).await.unwrap() }
@@ -101,7 +101,7 @@ async fn of_rival_bootstraps_one_wins(stores: &Stores) {
     assert_eq!(stores.api_keys.list(None).await.unwrap().len(), 1);
 }
 
-async fn a_deleted_first_key_does_not_come_again(stores: &Stores) {
+async fn bootstrap_counts_deleted_keys(stores: &Stores) {
     stores.workspaces.default_or_insert(&workspace(1), &audit()).await.unwrap();
     assert!(stores.api_keys.insert(&inference_key(7, 1), &audit()).await.unwrap());
     assert!(
@@ -116,7 +116,7 @@ async fn a_deleted_first_key_does_not_come_again(stores: &Stores) {
     assert_eq!(stores.api_keys.list(None).await.unwrap(), []);
 }
 
-async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
+async fn set_suspended_is_visible_and_writes_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     for suspended in [true, false] {
         let before = newest_change(stores).await;
@@ -134,7 +134,7 @@ async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
     );
 }
 
-async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
+async fn set_budgets_changes_unchanged_budgets_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     let usd = |pico| Some(Usd::from_pico(pico));
     let states = [
@@ -155,8 +155,8 @@ async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
         );
         assert!(!repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
-    let nobody = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
-    assert!(!nobody, "there is no such workspace");
+    let unknown = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
+    assert!(!unknown, "there is no such workspace");
     let rivals = (1..=8).map(|pico| {
         let after = WorkspaceBudgets { daily: usd(pico), ..WorkspaceBudgets::default() };
         async move { repository.set_budgets(id, &WorkspaceBudgets::default(), &after, &audit()).await.unwrap() }
@@ -164,7 +164,7 @@ async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1, "of rival changes one wins");
 }
 
-async fn rates_change_where_they_are_what_was_seen(stores: &Stores) {
+async fn set_rates_changes_unchanged_rates_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     let states = [
         RateLimits::default(),
@@ -242,17 +242,17 @@ async fn first_credit_is_a_change_of_the_workspace(stores: &Stores) {
     assert!(add(0).await, "the first credit after none, of nothing");
 }
 
-async fn credit_adds_up(stores: &Stores) {
+async fn add_credit_adds_to_balance(stores: &Stores) {
     add_workspace(stores, 1).await;
     let add = async |pico| stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap();
     assert_eq!(add(10).await, Some(Usd::from_pico(10)), "an unlimited workspace starts from zero");
     assert_eq!(add(-13).await, Some(Usd::from_pico(-3)), "a negative amount takes away");
     assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(Usd::from_pico(-3)));
-    let nobody = stores.workspaces.add_credit(workspace_id(2), Usd::from_pico(1), &audit()).await.unwrap();
-    assert_eq!(nobody, None, "there is no such workspace");
+    let unknown = stores.workspaces.add_credit(workspace_id(2), Usd::from_pico(1), &audit()).await.unwrap();
+    assert_eq!(unknown, None, "there is no such workspace");
 }
 
-async fn credit_added_at_once_is_all_there(stores: &Stores) {
+async fn concurrent_credits_add_up(stores: &Stores) {
     add_workspace(stores, 1).await;
     join_all((1..=16).map(|pico| {
         let repository = &stores.workspaces;
@@ -263,7 +263,7 @@ async fn credit_added_at_once_is_all_there(stores: &Stores) {
     assert_eq!(credit, Some(Usd::from_pico(136)), "no addition is lost");
 }
 
-async fn credit_stays_in_range(stores: &Stores) {
+async fn add_credit_rejects_sum_out_of_range(stores: &Stores) {
     for (number, edge, step) in [(1, i64::MAX, 1), (2, i64::MIN, -1)] {
         let full = Workspace { credit: Some(Usd::from_pico(edge)), created_at: at(0), ..workspace(number) };
         stores.workspaces.insert(&full, &audit()).await.unwrap();

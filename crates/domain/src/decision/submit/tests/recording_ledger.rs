@@ -133,7 +133,7 @@ impl Ledger for RecordingLedger {
         Ok(reserved)
     }
 
-    async fn extend(
+    async fn increase(
         &self,
         id: &DecisionId,
         more: Usd,
@@ -142,7 +142,7 @@ impl Ledger for RecordingLedger {
         self.check_available()?;
         assert!(more > Usd::ZERO && !attempts.is_empty());
         assert!(bounds::total(attempts) <= more, "the bounds of the attempts fit into the increase");
-        let extended = self.store.extend(id, more, attempts).await?;
+        let extended = self.store.increase(id, more, attempts).await?;
         self.record(if extended.is_ok() { LedgerCall::Increased(more) } else { LedgerCall::Rejected(more) });
         Ok(extended)
     }

@@ -1,7 +1,9 @@
 //! Draws and returns.
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, limit_key, limit_workspace, payer, payer_under, record, usd, utc};
+use super::super::ledger::fixtures::{
+    insert_fixtures, limit_key, limit_workspace, payer, payer_under, record, usd, utc,
+};
 use super::super::samples::{add_guardrail, audit, guardrail, guardrail_id, workspace_id};
 use super::setup::{Holder, ask, ask_at, entry, is_corrupt, key_of, lifetime, noon, period, workspace_of};
 use crate::budget::{
@@ -12,7 +14,7 @@ use crate::guardrail::Guardrail;
 use crate::ids::ProcessId;
 
 pub(super) async fn draw_grants_no_more_than_each_limit_leaves(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_workspace(stores, 1, WorkspaceBudgets { lifetime: Some(usd(90)), ..WorkspaceBudgets::default() }).await;
     stores.workspaces.add_credit(workspace_id(1), usd(60), &audit()).await.unwrap();
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
@@ -29,7 +31,7 @@ pub(super) async fn draw_grants_no_more_than_each_limit_leaves(stores: &Stores) 
 }
 
 pub(super) async fn draw_counts_credit_from_its_base(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     process.fold(stores, vec![entry(record(1, payer.clone(), 500, noon()), &[])]).await;
     stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
@@ -40,7 +42,7 @@ pub(super) async fn draw_counts_credit_from_its_base(stores: &Stores) {
 }
 
 pub(super) async fn draw_counts_each_period_on_its_own(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(50)), ..WorkspaceBudgets::default() }).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let account = Account::Workspace(payer.workspace_id);
@@ -59,7 +61,7 @@ pub(super) async fn draw_counts_each_period_on_its_own(stores: &Stores) {
 }
 
 pub(super) async fn draw_grants_all_counters_or_none(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let budget = Some(SpendLimit { amount: usd(40), reset: Some(ResetInterval::Monthly) });
     add_guardrail(stores, &Guardrail { budget, ..guardrail(1, 1) }).await;
     limit_key(stores, 1, Some((100, None))).await;
@@ -73,7 +75,7 @@ pub(super) async fn draw_grants_all_counters_or_none(stores: &Stores) {
 }
 
 pub(super) async fn draw_serves_asks_in_order(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);
@@ -85,7 +87,7 @@ pub(super) async fn draw_serves_asks_in_order(stores: &Stores) {
 }
 
 pub(super) async fn draw_fills_counters_ahead_within_its_share(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((1_000, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -100,7 +102,7 @@ pub(super) async fn draw_fills_counters_ahead_within_its_share(stores: &Stores) 
 }
 
 pub(super) async fn draw_returns_first_reply_when_repeated(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, Some(ResetInterval::Weekly)))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = period(Account::Key(payer.api_key), ResetInterval::Weekly, noon());
@@ -121,7 +123,7 @@ pub(super) async fn draw_returns_first_reply_when_repeated(stores: &Stores) {
 }
 
 pub(super) async fn draw_rejects_unexpected_numbers(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);
@@ -142,7 +144,7 @@ pub(super) async fn draw_rejects_unexpected_numbers(stores: &Stores) {
 }
 
 pub(super) async fn draw_rejects_processes_that_are_not_live(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let process = Holder::register(stores, 1).await;
     let unknown = ProcessId::from_uuid(uuid::Uuid::from_u128(99));
     let counter = key_of(&payer(1));
@@ -159,7 +161,7 @@ pub(super) async fn draw_rejects_processes_that_are_not_live(stores: &Stores) {
 }
 
 pub(super) async fn draw_is_corrupt_for_unknown_payer(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let process = Holder::register(stores, 1).await;
     let elsewhere = crate::budget::Payer { workspace_id: workspace_id(2), ..payer(1) };
     for unknown in [payer(7), elsewhere] {
@@ -172,7 +174,7 @@ pub(super) async fn draw_is_corrupt_for_unknown_payer(stores: &Stores) {
 }
 
 pub(super) async fn draw_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = lifetime(Account::Key(payer.api_key));
     process.draw_one(stores, &payer, i64::MAX, &[counter]).await.expect("nothing limits the counter");
@@ -185,7 +187,7 @@ pub(super) async fn draw_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores)
 }
 
 pub(super) async fn return_makes_room_once(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;

@@ -1,12 +1,12 @@
 //! The ends of processes.
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, limit_key, payer, record, usd};
+use super::super::ledger::fixtures::{insert_fixtures, limit_key, payer, record, usd};
 use super::setup::{Holder, entry, key_of, noon};
 use crate::budget::{BudgetStoreError, ProcessState, RemainingAllowances};
 
 pub(super) async fn end_returns_allowances(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -28,7 +28,7 @@ pub(super) async fn end_returns_allowances(stores: &Stores) {
 }
 
 pub(super) async fn end_counts_allowances_as_spent_when_adjusted(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -46,7 +46,7 @@ pub(super) async fn end_counts_allowances_as_spent_when_adjusted(stores: &Stores
 }
 
 pub(super) async fn lost_process_gives_up_its_adjustments_when_its_journal_was_folded(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -65,7 +65,7 @@ pub(super) async fn lost_process_gives_up_its_adjustments_when_its_journal_was_f
 }
 
 pub(super) async fn fold_takes_adjustments_after_end(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;

@@ -1,7 +1,9 @@
 //! Charges that are folded.
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, id, limit_key, limit_workspace, payer, payer_under, record, usd, utc};
+use super::super::ledger::fixtures::{
+    id, insert_fixtures, limit_key, limit_workspace, payer, payer_under, record, usd, utc,
+};
 use super::super::samples::{audit, workspace_id};
 use super::setup::{Holder, ask, entry, is_corrupt, key_of, noon, period, workspace_of};
 use crate::budget::{Account, BudgetStoreError, FoldEntry, FoldRequest, ResetInterval, UsageCharge, WorkspaceBudgets};
@@ -12,7 +14,7 @@ use crate::usage::OutboxMessage;
 use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
 pub(super) async fn fold_charges_and_takes_allowances(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);
@@ -33,7 +35,7 @@ pub(super) async fn fold_charges_and_takes_allowances(stores: &Stores) {
 }
 
 pub(super) async fn fold_counts_periods_of_the_charge(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let each = WorkspaceBudgets { daily: Some(usd(100)), monthly: Some(usd(100)), ..WorkspaceBudgets::default() };
     limit_workspace(stores, 1, each).await;
     let (payer, process) = (payer_under(1, &[1]), Holder::register(stores, 1).await);
@@ -48,7 +50,7 @@ pub(super) async fn fold_counts_periods_of_the_charge(stores: &Stores) {
 }
 
 pub(super) async fn fold_is_idempotent(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);
@@ -71,7 +73,7 @@ pub(super) async fn fold_is_idempotent(stores: &Stores) {
 }
 
 pub(super) async fn fold_adds_nothing_for_known_ids(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer_1, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer_1);
@@ -87,7 +89,7 @@ pub(super) async fn fold_adds_nothing_for_known_ids(stores: &Stores) {
 }
 
 pub(super) async fn fold_replaces_abandoned_records(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer_1, process) = (payer(1), Holder::register(stores, 1).await);
     let abandoned =
@@ -111,7 +113,7 @@ pub(super) async fn fold_replaces_abandoned_records(stores: &Stores) {
 }
 
 pub(super) async fn fold_raises_credit_base_for_late_charges(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let credit = async || stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit;
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, ..record(1, payer.clone(), 50, noon()) };
@@ -147,7 +149,7 @@ fn message(number: u64) -> OutboxMessage {
 }
 
 pub(super) async fn fold_adds_messages_and_bytes_once(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let with = |number, messages| FoldEntry {
         charge: UsageCharge { record: record(number, payer.clone(), 1, noon()), messages },
@@ -165,7 +167,7 @@ pub(super) async fn fold_adds_messages_and_bytes_once(stores: &Stores) {
 
 pub(super) async fn fold_takes_many_entries(stores: &Stores) {
     const ENTRIES: u64 = 700;
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((10_000, None))).await;
     let process = Holder::register(stores, 1).await;
     let counter = key_of(&payer(1));
@@ -184,7 +186,7 @@ pub(super) async fn fold_takes_many_entries(stores: &Stores) {
 }
 
 pub(super) async fn fold_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((i64::MAX, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let large = |number| record(number, payer.clone(), i64::MAX, noon());

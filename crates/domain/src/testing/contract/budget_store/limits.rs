@@ -1,14 +1,14 @@
 //! Limits as processes read them.
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, limit_key, limit_workspace, payer, payer_under, usd};
+use super::super::ledger::fixtures::{insert_fixtures, limit_key, limit_workspace, payer, payer_under, usd};
 use super::super::samples::{add_guardrail, audit, guardrail, guardrail_id, workspace_id};
 use crate::budget::{Account, CounterLimit, CounterLimits, ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
 
 pub(super) async fn limits_list_every_account(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let plain = |pico, reset| CounterLimit {
         limit: SpendLimit { amount: usd(pico), reset },
         base: Usd::ZERO,
@@ -41,7 +41,7 @@ pub(super) async fn limits_list_every_account(stores: &Stores) {
 }
 
 pub(super) async fn limits_follow_changes(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let feed = async || stores.budget.signals().await.unwrap().feed;
     let before = feed().await;
     assert_eq!(stores.budget.limits(&payer(1)).await.unwrap().1, before);

@@ -1,14 +1,14 @@
 //! Several processes at once.
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, limit_key, limit_workspace, payer, record, usd};
+use super::super::ledger::fixtures::{insert_fixtures, limit_key, limit_workspace, payer, record, usd};
 use super::setup::{Holder, ask, entry, key_of, noon, period};
 use crate::budget::{Account, BudgetStoreError, ResetInterval, WorkspaceBudgets};
 use crate::testing::join_all;
 
 /// Draws of 64 requests by two processes, whose numbers are in order within each.
 pub(super) async fn concurrent_draws_never_exceed_a_limit(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((109, None))).await;
     limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(203)), ..WorkspaceBudgets::default() }).await;
     let payer = payer(1);
@@ -39,7 +39,7 @@ pub(super) async fn concurrent_draws_never_exceed_a_limit(stores: &Stores) {
 }
 
 pub(super) async fn concurrent_repetitions_take_effect_once(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((1_000, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);

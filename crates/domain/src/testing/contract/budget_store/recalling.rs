@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, limit_key, payer, usd};
+use super::super::ledger::fixtures::{insert_fixtures, limit_key, payer, usd};
 use super::setup::{Holder, ask, key_of};
 use crate::budget::allowances::CounterId;
 
@@ -14,7 +14,7 @@ async fn recalled(stores: &Stores) -> Vec<CounterId> {
 
 /// Two processes: the first has 90 of 100.
 async fn held(stores: &Stores) -> (Holder, Holder) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (first, second) = (Holder::register(stores, 1).await, Holder::register(stores, 2).await);
     first.draw_one(stores, &payer(1), 90, &[key_of(&payer(1))]).await.unwrap();
@@ -72,7 +72,7 @@ pub(super) async fn live_processes_are_listed_with_their_silence(stores: &Stores
 }
 
 pub(super) async fn draw_recalls_allowances_of_others(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -90,7 +90,7 @@ pub(super) async fn draw_recalls_allowances_of_others(stores: &Stores) {
 }
 
 pub(super) async fn own_allowances_are_not_recalled(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = key_of(&payer);
@@ -103,7 +103,7 @@ pub(super) async fn own_allowances_are_not_recalled(stores: &Stores) {
 }
 
 pub(super) async fn draw_exact_while_recalled(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;
@@ -119,7 +119,7 @@ pub(super) async fn draw_exact_while_recalled(stores: &Stores) {
 }
 
 pub(super) async fn recall_ends_after_five_seconds(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, first) = (payer(1), Holder::register(stores, 1).await);
     let second = Holder::register(stores, 2).await;

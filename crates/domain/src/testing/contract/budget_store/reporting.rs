@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::super::Stores;
-use super::super::ledger::furniture::{furnish, id, limit_key, limit_workspace, payer, payer_under, record, usd, utc};
+use super::super::ledger::fixtures::{
+    id, insert_fixtures, limit_key, limit_workspace, payer, payer_under, record, usd, utc,
+};
 use super::super::samples::{audit, workspace_id};
 use super::setup::{Holder, adds_up, entry, key_of, noon, period};
 use crate::budget::{Account, LedgerAudit, Payer, RemainingAllowances, ResetInterval, WorkspaceBudgets};
@@ -27,7 +29,7 @@ async fn statuses(stores: &Stores, payer: &Payer) -> Vec<(i64, i64)> {
 }
 
 pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     process.fold(stores, vec![entry(record(1, payer.clone(), 7, noon()), &[])]).await;
@@ -47,7 +49,7 @@ pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
 }
 
 pub(super) async fn audit_counts_what_it_compares(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     process.fold(stores, vec![entry(record(1, payer.clone(), 7, noon()), &[])]).await;
@@ -59,7 +61,7 @@ pub(super) async fn audit_counts_what_it_compares(stores: &Stores) {
 
 /// Leaves behind what does not add up.
 pub(super) async fn audit_names_records_whose_cost_is_not_that_of_their_tokens(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let process = Holder::register(stores, 1).await;
     let shared = |number, index, cost| UsageRecord {
         share: UsageShare { index, of: 3 },
@@ -85,7 +87,7 @@ pub(super) async fn audit_names_records_whose_cost_is_not_that_of_their_tokens(s
 }
 
 pub(super) async fn prune_keeps_totals(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
     let process = Holder::register(stores, 1).await;
@@ -110,7 +112,7 @@ pub(super) async fn prune_keeps_totals(stores: &Stores) {
 }
 
 pub(super) async fn prune_keeps_what_still_counts(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     let budgets = WorkspaceBudgets { weekly: Some(usd(100)), monthly: Some(usd(1_000)), ..WorkspaceBudgets::default() };
     limit_workspace(stores, 1, budgets).await;
     limit_key(stores, 1, Some((30, Some(ResetInterval::Daily)))).await;
@@ -131,7 +133,7 @@ pub(super) async fn prune_keeps_what_still_counts(stores: &Stores) {
 }
 
 pub(super) async fn prune_removes_adjustments_of_periods_that_are_over(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
     limit_workspace(stores, 1, WorkspaceBudgets { lifetime: Some(usd(100)), ..WorkspaceBudgets::default() }).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
@@ -148,7 +150,7 @@ pub(super) async fn prune_removes_adjustments_of_periods_that_are_over(stores: &
 }
 
 pub(super) async fn concurrent_prunes_remove_each_record_once(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((1_000, None))).await;
     let process = Holder::register(stores, 1).await;
     let old = |number| entry(record(number, payer(1), 3, utc("2026-01-05T00:00:00Z")), &[]);

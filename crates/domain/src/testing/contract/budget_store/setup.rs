@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::super::Stores;
-use super::super::ledger::furniture::{usd, utc};
+use super::super::ledger::fixtures::{usd, utc};
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
     Account, BudgetStoreError, DrawAhead, DrawAsk, DrawReply, DrawRequest, FoldEntry, FoldRequest, LimitExceeded,
@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::ids::ProcessId;
 use crate::usage::UsageRecord;
 
-/// The time at which [`super::super::ledger::furniture::furnish`] sets the clock.
+/// The time at which [`super::super::ledger::fixtures::insert_fixtures`] sets the clock.
 pub(super) fn noon() -> DateTime<Utc> {
     utc("2026-07-15T12:00:00Z")
 }

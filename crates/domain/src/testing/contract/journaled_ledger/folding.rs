@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
-use super::world::{LedgerMachine, World, hold_request, id, key_counter, payer, process_id, usd};
+use super::fixture::{LedgerFixture, LedgerMachine, hold_request, id, key_counter, payer, process_id, usd};
 use crate::budget::Ledger;
 use crate::error::StoreError;
 use crate::testing::{JournalBounds, StoreFault, yield_now};
 use crate::usage::PendingRecords;
 
 pub(super) async fn request_waits_for_the_store_only_while_its_counter_is_cold(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000_000).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000_000).await;
+    let process = fixture.process(1);
     process.hold(1, 10).await.unwrap().unwrap();
     process.ledger.tick().await.unwrap();
     let draws = process.store.draws();
@@ -26,13 +26,13 @@ pub(super) async fn request_waits_for_the_store_only_while_its_counter_is_cold(m
     assert!(process.ledger.tick().await.is_err());
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
-    assert_eq!(world.counted().await.0, 7);
-    world.audit().await;
+    assert_eq!(fixture.counted().await.0, 7);
+    fixture.audit().await;
 }
 
 pub(super) async fn hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 60).await.unwrap().unwrap();
     process.store.set(StoreFault::Away);
     assert!(matches!(process.hold(2, 60).await, Err(StoreError::Unavailable(_))));
@@ -41,12 +41,12 @@ pub(super) async fn hold_fails_as_unavailable_while_the_store_is_away_and_never_
     process.store.set(StoreFault::None);
     let exceeded = process.hold(4, 60).await.unwrap().unwrap_err();
     assert_eq!((exceeded.spent, exceeded.reserved, exceeded.wanted), (usd(50), usd(10), usd(60)));
-    world.audit().await;
+    fixture.audit().await;
 }
 
 pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 60).await.unwrap().unwrap();
     process.store.set(StoreFault::Away);
     assert!(process.ledger.tick().await.is_err());
@@ -59,24 +59,24 @@ pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(
     process.store.set(StoreFault::None);
     process.ledger.tick().await.unwrap();
     process.hold(2, 40).await.unwrap().unwrap();
-    world.audit().await;
+    fixture.audit().await;
 }
 
 pub(super) async fn draw_with_a_lost_answer_is_granted_once(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.ledger.tick().await.unwrap();
     process.store.set(StoreFault::LostAnswer);
     assert!(process.hold(1, 60).await.is_err());
     process.store.set(StoreFault::None);
     process.hold(2, 60).await.unwrap().unwrap();
-    assert_eq!(world.counted().await, (0, 60), "the first grant is the second request's");
-    world.audit().await;
+    assert_eq!(fixture.counted().await, (0, 60), "the first grant is the second request's");
+    fixture.audit().await;
 }
 
 pub(super) async fn fold_and_return_with_lost_answers_take_effect_once(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 60).await.unwrap().unwrap();
     process.charge(1, 20).await.unwrap();
     process.store.set(StoreFault::LostAnswer);
@@ -86,21 +86,21 @@ pub(super) async fn fold_and_return_with_lost_answers_take_effect_once(machine: 
     assert!(process.ledger.flush().await.is_err());
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
-    assert_eq!(world.counted().await, (25, 35));
-    world.advance(Duration::from_secs(11));
+    assert_eq!(fixture.counted().await, (25, 35));
+    fixture.advance(Duration::from_secs(11));
     process.store.set(StoreFault::LostAnswer);
     assert!(process.ledger.tick().await.is_err());
     process.store.set(StoreFault::None);
     process.ledger.tick().await.unwrap();
     process.ledger.tick().await.unwrap();
-    assert_eq!(world.counted().await, (25, 0), "idle allowances are returned");
+    assert_eq!(fixture.counted().await, (25, 0), "idle allowances are returned");
     process.hold(3, 75).await.unwrap().unwrap();
-    world.audit().await;
+    fixture.audit().await;
 }
 
 pub(super) async fn released_hold_is_free_at_once_and_journaled(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 100).await.unwrap().unwrap();
     process.ledger.release(&id(1)).await.unwrap();
     process.hold(2, 100).await.unwrap().unwrap();
@@ -109,20 +109,20 @@ pub(super) async fn released_hold_is_free_at_once_and_journaled(machine: &Ledger
 }
 
 pub(super) async fn full_journal_rejects_a_request_before_it_costs_anything(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process_with(1, JournalBounds { max_bytes: 4_500, ..JournalBounds::default() });
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process_with(1, JournalBounds { max_bytes: 4_500, ..JournalBounds::default() });
     process.hold(1, 50).await.unwrap().unwrap();
     assert!(matches!(process.hold(2, 50).await, Err(StoreError::Unavailable(_))));
     let free = process.ledger.free(payer().workspace_id, key_counter()).pico();
-    assert_eq!(world.counted().await, (0, 50 + free), "nothing is held for it");
+    assert_eq!(fixture.counted().await, (0, 50 + free), "nothing is held for it");
     process.charge(1, 50).await.unwrap();
     process.ledger.flush().await.unwrap();
     process.hold(3, 50).await.unwrap().unwrap();
 }
 
 pub(super) async fn charge_that_waits_for_the_disk_is_an_error_and_is_charged_once(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 50).await.unwrap().unwrap();
     machine.journals.set_disk_failing(true);
     assert!(process.charge(1, 30).await.is_err());
@@ -130,50 +130,50 @@ pub(super) async fn charge_that_waits_for_the_disk_is_an_error_and_is_charged_on
     machine.journals.set_disk_failing(false);
     machine.journals.sync(process_id(1));
     process.ledger.flush().await.unwrap();
-    assert_eq!(world.counted().await.0, 30);
-    world.audit().await;
+    assert_eq!(fixture.counted().await.0, 30);
+    fixture.audit().await;
 }
 
 pub(super) async fn pending_records_are_stored_on_demand(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.hold(1, 50).await.unwrap().unwrap();
     process.charge(1, 30).await.unwrap();
-    assert_eq!(world.counted().await.0, 0);
+    assert_eq!(fixture.counted().await.0, 0);
     process.ledger.store_pending().await.unwrap();
-    assert_eq!(world.counted().await.0, 30);
+    assert_eq!(fixture.counted().await.0, 30);
 }
 
 pub(super) async fn request_that_nothing_limits_needs_no_store(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
     process.store.set(StoreFault::Away);
     let unlimited = crate::budget::HoldRequest { is_limited: false, ..hold_request(1, 1_000_000) };
     process.ledger.reserve(unlimited).await.unwrap().unwrap();
     process.charge(1, 5).await.unwrap();
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
-    assert_eq!(world.counted().await, (5, 0), "it counts in every account all the same");
-    world.audit().await;
+    assert_eq!(fixture.counted().await, (5, 0), "it counts in every account all the same");
+    fixture.audit().await;
 }
 
 pub(super) async fn closed_process_has_folded_everything_and_returned_its_allowances(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let process = fixture.process(1);
     process.hold(1, 50).await.unwrap().unwrap();
     process.ledger.tick().await.unwrap();
     assert!(process.ledger.close().await.is_err(), "a request is open");
     process.charge(1, 30).await.unwrap();
     process.ledger.close().await.unwrap();
-    assert_eq!(world.counted().await, (30, 0));
-    world.audit().await;
+    assert_eq!(fixture.counted().await, (30, 0));
+    fixture.audit().await;
 }
 
 pub(super) async fn request_in_flight_when_a_limit_begins_counts_when_it_is_charged(machine: &LedgerMachine) {
-    let world = World::unlimited(machine).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::unlimited(machine).await;
+    let process = fixture.process(1);
     process.hold(1, 80).await.unwrap().unwrap();
-    world.limit_key(Some(100)).await;
+    fixture.limit_key(Some(100)).await;
     process.ledger.tick().await.unwrap();
     process.hold(2, 20).await.unwrap().unwrap();
     process.charge(1, 80).await.unwrap();
@@ -181,25 +181,25 @@ pub(super) async fn request_in_flight_when_a_limit_begins_counts_when_it_is_char
     process.ledger.flush().await.unwrap();
     let exceeded = process.hold(3, 11).await.unwrap().unwrap_err();
     assert_eq!((exceeded.spent, exceeded.reserved), (usd(90), usd(0)));
-    world.limit_key(None).await;
+    fixture.limit_key(None).await;
     process.ledger.tick().await.unwrap();
     process.hold(4, 1_000).await.unwrap().unwrap();
-    world.audit().await;
+    fixture.audit().await;
 }
 
 /// A process of which one answer is lost, another one each round.
 pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
-    let world = World::limited(machine, 100_000).await;
+    let fixture = LedgerFixture::limited(machine, 100_000).await;
     for lost in 0.. {
         let first = 10 * u128::from(lost) + 1;
-        let (mut spent, _) = world.counted().await;
-        let process = world.process(first);
+        let (mut spent, _) = fixture.counted().await;
+        let process = fixture.process(first);
         process.store.set(StoreFault::LostAnswerAfter(lost));
         for number in first..first + 4 {
             let Ok(held) = process.hold(number, 50).await else { continue };
             held.unwrap();
             process.ledger.tick().await.ok();
-            process.ledger.extend(&id(number), usd(500), &[]).await.ok();
+            process.ledger.increase(&id(number), usd(500), &[]).await.ok();
             if number == first {
                 process.ledger.release(&id(number)).await.unwrap();
             } else {
@@ -207,7 +207,7 @@ pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
                 spent += 30;
             }
             process.ledger.flush().await.ok();
-            world.advance(Duration::from_secs(11));
+            fixture.advance(Duration::from_secs(11));
             process.ledger.tick().await.ok();
         }
         let is_over = process.store.fault() != StoreFault::None;
@@ -215,11 +215,11 @@ pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
         process.hold(first + 5, 50).await.unwrap().unwrap();
         process.ledger.tick().await.unwrap();
         let free = process.ledger.free(payer().workspace_id, key_counter()).pico();
-        assert_eq!(world.counted().await, (spent, free + 50), "answer {lost} was lost");
-        world.audit().await;
+        assert_eq!(fixture.counted().await, (spent, free + 50), "answer {lost} was lost");
+        fixture.audit().await;
         process.charge(first + 5, 50).await.unwrap();
         process.ledger.close().await.unwrap();
-        assert_eq!(world.counted().await, (spent + 50, 0), "answer {lost} was lost");
+        assert_eq!(fixture.counted().await, (spent + 50, 0), "answer {lost} was lost");
         if is_over {
             assert!(lost > 10, "a process calls the store");
             break;
@@ -228,8 +228,8 @@ pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
 }
 
 pub(super) async fn folding_of_a_long_journal_leaves_turns_to_requests(machine: &LedgerMachine) {
-    let world = World::unlimited(machine).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::unlimited(machine).await;
+    let process = fixture.process(1);
     for number in 1..=1_100 {
         process.hold(number, 1).await.unwrap().unwrap();
         process.charge(number, 1).await.unwrap();
@@ -238,7 +238,7 @@ pub(super) async fn folding_of_a_long_journal_leaves_turns_to_requests(machine: 
     process.store.set(StoreFault::Slow);
     let clock = async {
         loop {
-            world.advance(Duration::from_millis(60));
+            fixture.advance(Duration::from_millis(60));
             yield_now().await;
         }
     };
@@ -250,5 +250,5 @@ pub(super) async fn folding_of_a_long_journal_leaves_turns_to_requests(machine: 
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
     assert!(!process.ledger.has_unfolded());
-    world.audit().await;
+    fixture.audit().await;
 }

@@ -1,14 +1,14 @@
 //! Cases of [`crate::budget::JournaledLedger`] and [`crate::budget::RecoverJournals`] over a store and a machine, with
 //! lost answers, an absent store, and processes that die.
 
+mod fixture;
 mod folding;
 mod forgetting;
 mod recovering;
 mod sharing;
 mod shortening;
-mod world;
 
-pub use world::{LedgerMachine, StoreBackup, hold_request, insert_payer, limit_payer, payer, usage_record};
+pub use fixture::{LedgerMachine, StoreBackup, hold_request, insert_payer, limit_payer, payer, usage_record};
 
 use self::{
     folding::{

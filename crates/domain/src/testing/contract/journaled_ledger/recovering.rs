@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{LedgerMachine, World, attempt, id, process_id, usd};
+use super::fixture::{LedgerFixture, LedgerMachine, attempt, id, process_id, usd};
 use crate::budget::{BudgetStore, Ledger, RecoveryReport};
 use crate::testing::{JournalBounds, StoreFault};
 use crate::usage::{UnknownUsage, UsageOutcome};
@@ -11,8 +11,8 @@ use crate::usage::{UnknownUsage, UsageOutcome};
 pub(super) async fn charges_of_a_dead_process_are_folded_once_and_open_requests_charged_by_their_bounds(
     machine: &LedgerMachine,
 ) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     for number in 1..=4 {
         dead.hold(number, 100).await.unwrap().unwrap();
     }
@@ -20,67 +20,67 @@ pub(super) async fn charges_of_a_dead_process_are_folded_once_and_open_requests_
     dead.ledger.flush().await.unwrap();
     dead.charge(2, 40).await.unwrap();
     dead.ledger.release(&id(3)).await.unwrap();
-    dead.ledger.extend(&id(4), usd(50), &[attempt(50)]).await.unwrap().unwrap();
+    dead.ledger.increase(&id(4), usd(50), &[attempt(50)]).await.unwrap().unwrap();
     drop(dead);
-    let report = world.recover(UnknownUsage::Bound).await;
+    let report = fixture.recover(UnknownUsage::Bound).await;
     assert_eq!(report, RecoveryReport { journals: 1, folded: 1, abandoned: 1, released: 0, gaps: 0 });
-    assert_eq!(world.counted().await, (30 + 40 + 150, 0));
-    let abandoned = world.record(4).await.unwrap();
+    assert_eq!(fixture.counted().await, (30 + 40 + 150, 0));
+    let abandoned = fixture.record(4).await.unwrap();
     assert_eq!((abandoned.outcome, abandoned.cost), (UsageOutcome::Abandoned, usd(150)));
 }
 
 pub(super) async fn open_requests_are_free_where_unknown_usage_is(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     dead.hold(1, 100).await.unwrap().unwrap();
     drop(dead);
-    let report = world.recover(UnknownUsage::Free).await;
+    let report = fixture.recover(UnknownUsage::Free).await;
     assert_eq!((report.abandoned, report.released), (0, 1));
-    assert_eq!(world.counted().await, (0, 0));
+    assert_eq!(fixture.counted().await, (0, 0));
 }
 
 pub(super) async fn allowances_become_adjustments_where_the_power_was_lost(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process_with(1, JournalBounds { is_synced_by_hand: true, ..JournalBounds::default() });
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process_with(1, JournalBounds { is_synced_by_hand: true, ..JournalBounds::default() });
     dead.hold(1, 100).await.unwrap().unwrap();
     machine.journals.sync(process_id(1));
     dead.hold(2, 100).await.unwrap().unwrap();
     dead.charge(1, 60).await.unwrap();
     dead.charge(2, 70).await.unwrap();
-    let (_, allotted) = world.counted().await;
+    let (_, allotted) = fixture.counted().await;
     drop(dead);
     machine.journals.lose_power();
-    let report = world.recover(UnknownUsage::Bound).await;
+    let report = fixture.recover(UnknownUsage::Bound).await;
     assert_eq!((report.folded, report.abandoned), (0, 1));
-    assert_eq!(world.counted().await, (allotted, 0), "the limit holds although 60 and 70 are lost");
+    assert_eq!(fixture.counted().await, (allotted, 0), "the limit holds although 60 and 70 are lost");
 }
 
 pub(super) async fn gap_is_counted_and_nothing_behind_it_is_lost(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     for number in 1..=3 {
         dead.hold(number, 100).await.unwrap().unwrap();
         dead.charge(number, 10).await.unwrap();
     }
-    let (_, allotted) = world.counted().await;
+    let (_, allotted) = fixture.counted().await;
     drop(dead);
     machine.journals.damage(process_id(1), 4);
-    let report = world.recover(UnknownUsage::Bound).await;
+    let report = fixture.recover(UnknownUsage::Bound).await;
     assert_eq!((report.folded, report.abandoned, report.gaps), (2, 1, 1));
-    assert_eq!(world.counted().await.0, allotted, "what is left of the allowances counts as spent");
+    assert_eq!(fixture.counted().await.0, allotted, "what is left of the allowances counts as spent");
 }
 
 pub(super) async fn journal_that_is_newer_than_a_restored_store_is_folded_again(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
     let backup = machine.backup.copy().await;
-    let dead = world.process(1);
+    let dead = fixture.process(1);
     for number in 1..=3 {
         dead.hold(number, 100).await.unwrap().unwrap();
         dead.charge(number, 10).await.unwrap();
     }
     dead.ledger.close().await.unwrap();
     drop(dead);
-    let restored = world.over(&backup);
+    let restored = fixture.over(&backup);
     assert_eq!(restored.counted().await, (0, 0));
     let report = restored.recover(UnknownUsage::Bound).await;
     assert_eq!((report.folded, report.abandoned), (3, 0));
@@ -88,8 +88,8 @@ pub(super) async fn journal_that_is_newer_than_a_restored_store_is_folded_again(
 }
 
 pub(super) async fn living_process_over_an_older_store_loses_no_charge(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let (known, unknown) = (world.process(1), world.process(2));
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let (known, unknown) = (fixture.process(1), fixture.process(2));
     known.hold(1, 100).await.unwrap().unwrap();
     let backup = machine.backup.copy().await;
     known.charge(1, 10).await.unwrap();
@@ -105,28 +105,28 @@ pub(super) async fn living_process_over_an_older_store_loses_no_charge(machine: 
     assert!(!matches!(too_much, Ok(Ok(_))), "a store that does not know the process grants nothing");
     assert!(known.ledger.flush().await.is_err() && unknown.ledger.flush().await.is_err());
     drop((known, unknown));
-    let restored = world.over(&backup);
+    let restored = fixture.over(&backup);
     restored.recover(UnknownUsage::Bound).await;
     assert_eq!(restored.counted().await, (60, 0), "every charge is there once");
 }
 
 pub(super) async fn limits_of_a_restored_store_are_followed_although_its_feed_fell(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let process = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let process = fixture.process(1);
     process.hold(1, 100).await.unwrap().unwrap();
     process.ledger.tick().await.unwrap();
     process.ledger.flush().await.unwrap();
     let backup = machine.backup.copy().await;
     for limit in [2_000, 3_000] {
-        world.limit_key(Some(limit)).await;
+        fixture.limit_key(Some(limit)).await;
         process.ledger.tick().await.unwrap();
     }
     process.hold(2, 10).await.unwrap().unwrap();
     process.store.replace(Arc::clone(&backup.budget));
-    let restored = world.over(&backup);
+    let restored = fixture.over(&backup);
     restored.limit_key(Some(500)).await;
     for _ in 0..2 {
-        world.advance(Duration::from_millis(500));
+        fixture.advance(Duration::from_millis(500));
         process.ledger.tick().await.unwrap();
     }
     let exceeded = process.hold(3, 400).await.unwrap().unwrap_err();
@@ -139,8 +139,8 @@ pub(super) async fn limits_of_a_restored_store_are_followed_although_its_feed_fe
 }
 
 pub(super) async fn journal_copied_back_from_an_older_backup_frees_nothing_that_may_be_spent(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     dead.hold(1, 100).await.unwrap().unwrap();
     dead.charge(1, 10).await.unwrap();
     dead.ledger.flush().await.unwrap();
@@ -152,21 +152,25 @@ pub(super) async fn journal_copied_back_from_an_older_backup_frees_nothing_that_
             dead.ledger.flush().await.unwrap();
         }
     }
-    let (spent, allotted) = world.counted().await;
+    let (spent, allotted) = fixture.counted().await;
     assert_eq!(spent, 20);
     drop(dead);
     machine.journals.restore();
-    let report = world.recover(UnknownUsage::Bound).await;
+    let report = fixture.recover(UnknownUsage::Bound).await;
     assert_eq!((report.folded, report.gaps), (0, 1), "the newest entries are missing");
-    assert_eq!(world.counted().await, (spent + allotted, 0), "the third charge is lost, its limit holds");
+    assert_eq!(fixture.counted().await, (spent + allotted, 0), "the third charge is lost, its limit holds");
     machine.journals.restore();
-    assert_eq!(world.recover(UnknownUsage::Bound).await, RecoveryReport::default());
-    assert_eq!(world.counted().await, (spent + allotted, 0), "a recovered journal adds nothing when it turns up again");
+    assert_eq!(fixture.recover(UnknownUsage::Bound).await, RecoveryReport::default());
+    assert_eq!(
+        fixture.counted().await,
+        (spent + allotted, 0),
+        "a recovered journal adds nothing when it turns up again"
+    );
 }
 
 pub(super) async fn journal_that_was_closed_returns_its_allowances_after_a_loss_of_power(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     dead.hold(1, 100).await.unwrap().unwrap();
     dead.charge(1, 30).await.unwrap();
     dead.ledger.flush().await.unwrap();
@@ -174,56 +178,60 @@ pub(super) async fn journal_that_was_closed_returns_its_allowances_after_a_loss_
     assert!(dead.ledger.close().await.is_err(), "the store does not know of the end");
     drop(dead);
     machine.journals.lose_power();
-    world.recover(UnknownUsage::Bound).await;
-    assert_eq!(world.counted().await, (30, 0));
+    fixture.recover(UnknownUsage::Bound).await;
+    assert_eq!(fixture.counted().await, (30, 0));
 }
 
 pub(super) async fn recovery_is_repeated_when_the_store_was_away(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let dead = world.process(1);
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
     dead.hold(1, 100).await.unwrap().unwrap();
     dead.charge(1, 30).await.unwrap();
     drop(dead);
-    let store = world.faulty_store();
+    let store = fixture.faulty_store();
     store.set(StoreFault::Away);
-    let report = world.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
+    let report = fixture.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
     assert_eq!(report, RecoveryReport::default());
-    assert_eq!(world.recover(UnknownUsage::Bound).await.folded, 1);
-    assert_eq!(world.counted().await, (30, 0));
+    assert_eq!(fixture.recover(UnknownUsage::Bound).await.folded, 1);
+    assert_eq!(fixture.counted().await, (30, 0));
 }
 
 /// A recovery whose answer of each call is lost, one call a round, with a journal that is whole and with one that is
 /// not.
 pub(super) async fn recovery_with_any_answer_lost_is_finished_by_the_next_one(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000_000).await;
+    let fixture = LedgerFixture::limited(machine, 1_000_000).await;
     for is_damaged in [false, true] {
         let first = if is_damaged { 1_000 } else { 0 };
         for lost in 0.. {
             let number = first + 10 * u128::from(lost) + 1;
-            let (before, _) = world.counted().await;
-            let dead = world.process(number);
+            let (before, _) = fixture.counted().await;
+            let dead = fixture.process(number);
             dead.hold(number, 100).await.unwrap().unwrap();
             dead.ledger.tick().await.unwrap();
             dead.hold(number + 1, 100).await.unwrap().unwrap();
             dead.charge(number, 10).await.unwrap();
             // A damaged end would be that of the last write.
             dead.hold(number + 2, 100).await.unwrap().unwrap();
-            let (_, allotted) = world.counted().await;
+            let (_, allotted) = fixture.counted().await;
             assert!(allotted >= 600, "some is free: {allotted}");
             drop(dead);
             if is_damaged {
                 machine.journals.damage(process_id(number), 3);
             }
-            let store = world.faulty_store();
+            let store = fixture.faulty_store();
             store.set(StoreFault::LostAnswerAfter(lost));
-            world.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
-            world.audit().await;
+            fixture.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
+            fixture.audit().await;
             let is_over = store.fault() != StoreFault::None;
-            world.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
-            world.recover(UnknownUsage::Bound).await;
-            world.remove_recovered();
+            fixture.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
+            fixture.recover(UnknownUsage::Bound).await;
+            fixture.remove_recovered();
             let expected = if is_damaged { allotted } else { 210 };
-            assert_eq!(world.counted().await, (before + expected, 0), "answer {lost} was lost, damaged: {is_damaged}");
+            assert_eq!(
+                fixture.counted().await,
+                (before + expected, 0),
+                "answer {lost} was lost, damaged: {is_damaged}"
+            );
             if is_over {
                 assert!(lost > 2, "a recovery calls the store");
                 break;

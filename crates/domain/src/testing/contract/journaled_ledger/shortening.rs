@@ -1,6 +1,6 @@
 //! Records that go without some of their details, so that their charges fit into the journal.
 
-use super::world::{LedgerMachine, World, attempt, hold_request, key_counter, payer, usage_record, usd};
+use super::fixture::{LedgerFixture, LedgerMachine, attempt, hold_request, key_counter, payer, usage_record, usd};
 use crate::budget::{HoldRequest, Ledger, UsageCharge, cost_of_attempts};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, GuardrailId, OutboxId};
@@ -14,15 +14,15 @@ fn text(bytes: usize) -> Json {
 }
 
 pub(super) async fn records_go_without_their_trace_above_half_of_the_journal(machine: &LedgerMachine) {
-    let world = World::unlimited(machine).await;
-    let process = world
+    let fixture = LedgerFixture::unlimited(machine).await;
+    let process = fixture
         .process_with(1, JournalBounds { max_bytes: 64 << 10, max_payload_bytes: 8 << 10, ..JournalBounds::default() });
     let charge = async |number: u128| {
         process.hold(number, 10).await.unwrap().unwrap();
         let record = UsageRecord { trace: Some(text(3_000)), ..usage_record(number, 7) };
         process.ledger.settle(UsageCharge { record, messages: Vec::new() }).await.unwrap();
     };
-    let is_traced = async |number| world.record(number).await.expect("it is recorded").trace.is_some();
+    let is_traced = async |number| fixture.record(number).await.expect("it is recorded").trace.is_some();
     let is_above_half = || {
         let status = process.ledger.journal_status();
         status.unfolded_bytes > status.max_bytes / 2
@@ -53,12 +53,12 @@ pub(super) async fn records_go_without_their_trace_above_half_of_the_journal(mac
         assert_eq!(is_traced(number).await, number <= traced || number == traced + 4, "{number} of {traced}");
     }
     assert_eq!(process.ledger.omitted_traces(), 2, "below half of it records have their traces again");
-    world.audit().await;
+    fixture.audit().await;
 }
 
 pub(super) async fn charge_of_any_size_is_recorded_and_ends_its_hold(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000_000_000).await;
-    let process = world.process_with(1, JournalBounds { max_payload_bytes: 4 << 10, ..JournalBounds::default() });
+    let fixture = LedgerFixture::limited(machine, 1_000_000_000).await;
+    let process = fixture.process_with(1, JournalBounds { max_payload_bytes: 4 << 10, ..JournalBounds::default() });
     let at_price = |pico: i64| {
         let mut attempt = attempt(1);
         attempt.prices.prompt = Price::from_parts(i128::from(pico), 12).unwrap();
@@ -99,25 +99,25 @@ pub(super) async fn charge_of_any_size_is_recorded_and_ends_its_hold(machine: &L
         process.ledger.settle(UsageCharge { record, messages: messages.clone() }).await.unwrap();
         assert_eq!(process.ledger.open_calls(), 0);
         process.ledger.flush().await.unwrap();
-        let found = world.record(number).await.expect("it is recorded");
+        let found = fixture.record(number).await.expect("it is recorded");
         assert_eq!((found.cost, cost_of_attempts(&found.attempts)), (cost, Some(cost)), "{number}");
         assert_eq!((found.trace, found.findings), (None, Vec::new()));
-        let (counted, allotted) = world.counted().await;
+        let (counted, allotted) = fixture.counted().await;
         assert_eq!(counted, spent);
         let free = process.ledger.free(payer().workspace_id, key_counter());
         assert_eq!(free, usd(allotted), "nothing is held any more");
     }
-    let kept = world.record(2).await.unwrap();
+    let kept = fixture.record(2).await.unwrap();
     assert_eq!((kept.attempts.len(), kept.attempts[0].input_tokens), (1, 900), "attempts at one price are one");
     assert_eq!(process.ledger.omitted_traces(), 4);
     process.ledger.close().await.unwrap();
-    assert_eq!(world.counted().await, (spent, 0));
-    world.audit().await;
+    assert_eq!(fixture.counted().await, (spent, 0));
+    fixture.audit().await;
 }
 
 pub(super) async fn hold_is_rejected_when_its_end_cannot_fit_into_the_journal(machine: &LedgerMachine) {
-    let world = World::limited(machine, 1_000).await;
-    let process = world.process_with(1, JournalBounds { max_payload_bytes: 1 << 10, ..JournalBounds::default() });
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let process = fixture.process_with(1, JournalBounds { max_payload_bytes: 1 << 10, ..JournalBounds::default() });
     let rejected = process.hold(1, 10).await;
     assert!(matches!(rejected, Err(StoreError::Unavailable(_))), "{rejected:?}");
     assert_eq!(process.ledger.open_calls(), 0);
@@ -126,6 +126,6 @@ pub(super) async fn hold_is_rejected_when_its_end_cannot_fit_into_the_journal(ma
     assert!(matches!(process.ledger.reserve(all).await, Err(StoreError::Unavailable(_))));
     process.ledger.flush().await.unwrap();
     process.ledger.close().await.unwrap();
-    assert_eq!(world.counted().await, (0, 0));
-    world.audit().await;
+    assert_eq!(fixture.counted().await, (0, 0));
+    fixture.audit().await;
 }

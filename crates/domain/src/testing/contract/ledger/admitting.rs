@@ -2,15 +2,16 @@
 
 use super::super::Stores;
 use super::super::samples::{key_id, workspace_id};
-use super::furniture::{
-    attempt, claim, furnish, id, limit_key, payer, payer_under, record, reserve, spend, standing, usd, used, utc,
+use super::fixtures::{
+    attempt, hold_request, id, insert_fixtures, limit_key, limit_statuses, payer, payer_under, record, reserve, spend,
+    usd, used, utc,
 };
 use crate::budget::{BudgetScope, LimitExceeded, LimitStatus, Payer, ResetInterval, UsageCharge};
 use crate::error::StoreError;
 use crate::testing::join_all;
 
-pub(super) async fn what_fits_is_reserved_and_no_more(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn reserve_accepts_amounts_up_to_the_limit(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let made = reserve(stores, 1, &payer(1), 60).await.unwrap();
     assert_eq!((made.id, made.payer, made.amount), (id(1), payer(1), usd(60)));
@@ -35,8 +36,8 @@ pub(super) async fn what_fits_is_reserved_and_no_more(stores: &Stores) {
     reserve(stores, 3, &payer(2), i64::MAX).await.expect("who has no limit may reserve anything");
 }
 
-pub(super) async fn reserving_again_returns_what_is_there(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn reserve_returns_existing_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let first = reserve(stores, 1, &payer(1), 60).await.unwrap();
     stores.clock.advance(std::time::Duration::from_mins(1));
@@ -48,10 +49,10 @@ pub(super) async fn reserving_again_returns_what_is_there(stores: &Stores) {
     assert_eq!(used(stores, &payer(1)).await, (0, 100));
 }
 
-pub(super) async fn a_reservation_is_extended(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn increase_raises_a_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
-    let extend = async |number, pico| stores.ledger.extend(&id(number), usd(pico), &[attempt(pico)]).await;
+    let extend = async |number, pico| stores.ledger.increase(&id(number), usd(pico), &[attempt(pico)]).await;
     assert!(matches!(extend(1, 1).await, Err(StoreError::Corrupt(_))), "nothing is reserved yet");
     reserve(stores, 1, &payer(1), 60).await.unwrap();
     extend(1, 30).await.unwrap().unwrap();
@@ -66,29 +67,30 @@ pub(super) async fn a_reservation_is_extended(stores: &Stores) {
     assert!(matches!(extend(1, 1).await, Err(StoreError::Corrupt(_))), "it has ended");
 }
 
-pub(super) async fn who_pays_has_to_be_there(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn reserve_fails_for_unknown_payer(stores: &Stores) {
+    insert_fixtures(stores).await;
     let strangers = [
         Payer { api_key: key_id(9), ..payer(1) },
         Payer { workspace_id: workspace_id(9), ..payer(1) },
         Payer { workspace_id: workspace_id(2), ..payer(1) },
     ];
     for stranger in strangers {
-        let refused = stores.ledger.reserve(claim(1, stranger.clone(), 1)).await;
+        let refused = stores.ledger.reserve(hold_request(1, stranger.clone(), 1)).await;
         assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{stranger:?}: {refused:?}");
         assert!(matches!(stores.limits.limit_statuses(&stranger).await, Err(StoreError::Corrupt(_))), "{stranger:?}");
     }
     reserve(stores, 1, &payer_under(1, &[77]), 1).await.expect("a guardrail that is gone limits nothing");
 }
 
-pub(super) async fn a_job_at_fault_fails_alone(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn invalid_call_fails_alone_among_concurrent_calls(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let stranger = Payer { api_key: key_id(9), ..payer(1) };
-    let claims = (1..=20).map(|number| claim(number, if number % 2 == 0 { payer(1) } else { stranger.clone() }, 1));
-    let reserving = join_all(claims.map(|claim| stores.ledger.reserve(claim)));
+    let claims =
+        (1..=20).map(|number| hold_request(number, if number % 2 == 0 { payer(1) } else { stranger.clone() }, 1));
+    let reserving = join_all(claims.map(|hold_request| stores.ledger.reserve(hold_request)));
     let missing = id(50);
-    let extending = stores.ledger.extend(&missing, usd(1), &[]);
+    let extending = stores.ledger.increase(&missing, usd(1), &[]);
     let settling = stores
         .ledger
         .settle(UsageCharge { record: record(51, payer(1), 3, utc("2026-07-15T12:00:00Z")), messages: Vec::new() });
@@ -106,8 +108,8 @@ pub(super) async fn a_job_at_fault_fails_alone(stores: &Stores) {
     assert_eq!(used(stores, &payer(1)).await, (3, 10));
 }
 
-pub(super) async fn what_leaves_the_range_of_money_fails_alone(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn amount_out_of_range_fails_alone(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 2, Some((100, None))).await;
     spend(stores, 1, &payer(1), i64::MAX - 10).await;
     let now = utc("2026-07-15T12:00:00Z");
@@ -126,18 +128,18 @@ pub(super) async fn what_leaves_the_range_of_money_fails_alone(stores: &Stores) 
     let settled = stores.ledger.settle(UsageCharge { record: below(-1), messages: Vec::new() }).await;
     assert!(matches!(settled, Err(StoreError::Corrupt(_))), "nothing is paid out");
     let reserved =
-        stores.ledger.reserve(crate::budget::HoldRequest { amount: usd(-1), ..claim(11, payer(2), 0) }).await;
+        stores.ledger.reserve(crate::budget::HoldRequest { amount: usd(-1), ..hold_request(11, payer(2), 0) }).await;
     assert!(matches!(reserved, Err(StoreError::Corrupt(_))));
     reserve(stores, 12, &payer(2), 1).await.unwrap();
-    let extended = stores.ledger.extend(&id(12), usd(-1), &[]).await;
+    let extended = stores.ledger.increase(&id(12), usd(-1), &[]).await;
     assert!(matches!(extended, Err(StoreError::Corrupt(_))));
     reserve(stores, 13, &payer(1), 1).await.expect("what is reserved is counted apart from what is spent");
     assert_eq!(used(stores, &payer(2)).await, (77, 1));
 }
 
-pub(super) async fn what_is_standing_is_told(stores: &Stores) {
-    furnish(stores).await;
-    assert_eq!(standing(stores, &payer(1)).await, []);
+pub(super) async fn limit_statuses_returns_all_limits(stores: &Stores) {
+    insert_fixtures(stores).await;
+    assert_eq!(limit_statuses(stores, &payer(1)).await, []);
     limit_key(stores, 1, Some((100, Some(ResetInterval::Weekly)))).await;
     spend(stores, 1, &payer(1), 30).await;
     reserve(stores, 2, &payer(1), 20).await.unwrap();
@@ -151,5 +153,5 @@ pub(super) async fn what_is_standing_is_told(stores: &Stores) {
         reserved: usd(20),
         resets_at: Some(utc("2026-07-20T00:00:00Z")),
     };
-    assert_eq!(standing(stores, &payer(1)).await, [expected]);
+    assert_eq!(limit_statuses(stores, &payer(1)).await, [expected]);
 }

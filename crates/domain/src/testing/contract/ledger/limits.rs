@@ -4,8 +4,8 @@ use super::super::Stores;
 use super::super::samples::{
     add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
 };
-use super::furniture::{
-    furnish, id, limit_key, limit_workspace, payer, payer_under, reserve, spend, standing, usd, used, utc,
+use super::fixtures::{
+    id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, payer_under, reserve, spend, usd, used, utc,
 };
 use crate::api_key::ApiKey;
 use crate::budget::{BudgetScope, LimitExceeded, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
@@ -37,7 +37,7 @@ async fn binds(stores: &Stores, payer: &Payer, number: u64, expected: LimitExcee
     }
 }
 
-fn refusal(scope: BudgetScope, reset: Option<ResetInterval>) -> LimitExceeded {
+fn exceeded_limit(scope: BudgetScope, reset: Option<ResetInterval>) -> LimitExceeded {
     LimitExceeded {
         scope,
         guardrail_id: None,
@@ -52,19 +52,19 @@ fn refusal(scope: BudgetScope, reset: Option<ResetInterval>) -> LimitExceeded {
     }
 }
 
-pub(super) async fn each_limit_refuses_on_its_own(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn each_limit_binds_independently(stores: &Stores) {
+    insert_fixtures(stores).await;
     // A payer for each limit; workspace 1 has none of its own until the last.
     for (number, reset) in (10..).zip(RESETS) {
         let limit = Some(SpendLimit { amount: usd(100), reset });
         add_key(stores, &ApiKey { limit, ..inference_key(number, 1) }).await;
         let payer = Payer { api_key: key_id(number), ..payer(1) };
-        binds(stores, &payer, number * 10, refusal(BudgetScope::Key, reset)).await;
+        binds(stores, &payer, number * 10, exceeded_limit(BudgetScope::Key, reset)).await;
     }
     for (number, reset) in (20..).zip(RESETS) {
         add_guardrail(stores, &guardrail_with(number, 100, reset)).await;
         let expected =
-            LimitExceeded { guardrail_id: Some(guardrail_id(number)), ..refusal(BudgetScope::Guardrail, reset) };
+            LimitExceeded { guardrail_id: Some(guardrail_id(number)), ..exceeded_limit(BudgetScope::Guardrail, reset) };
         binds(stores, &payer_under(1, &[99, number]), number * 10, expected).await;
     }
     for (number, reset) in (30..).zip(RESETS) {
@@ -78,15 +78,15 @@ pub(super) async fn each_limit_refuses_on_its_own(stores: &Stores) {
             lifetime: of(None),
         };
         limit_workspace(stores, number, budgets).await;
-        binds(stores, &payer(number), number * 10, refusal(BudgetScope::Workspace, reset)).await;
+        binds(stores, &payer(number), number * 10, exceeded_limit(BudgetScope::Workspace, reset)).await;
     }
     stores.workspaces.add_credit(workspace_id(2), usd(100), &audit()).await.unwrap();
-    let expected = LimitExceeded { is_credit: true, ..refusal(BudgetScope::Workspace, None) };
+    let expected = LimitExceeded { is_credit: true, ..exceeded_limit(BudgetScope::Workspace, None) };
     binds(stores, &payer(2), 400, expected).await;
 }
 
-pub(super) async fn a_limit_binds_only_whom_it_is_for(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn limit_binds_its_owner_only(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((10, None))).await;
     add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
     let sibling = Payer { api_key: key_id(3), ..payer(1) };
@@ -99,8 +99,8 @@ pub(super) async fn a_limit_binds_only_whom_it_is_for(stores: &Stores) {
     reserve(stores, 4, &payer(2), 6).await.unwrap();
 }
 
-pub(super) async fn credit_is_used_up_and_added(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn credit_is_spent_and_added(stores: &Stores) {
+    insert_fixtures(stores).await;
     let add = async |pico| stores.workspaces.add_credit(workspace_id(1), usd(pico), &audit()).await.unwrap();
     let left = async || stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit;
     spend(stores, 1, &payer(1), 1_000).await;
@@ -121,26 +121,26 @@ pub(super) async fn credit_is_used_up_and_added(stores: &Stores) {
     assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
     reserve(stores, 5, &payer(1), 1_000_000).await.unwrap();
     assert_eq!(add(7).await, Some(usd(7)), "credit begins anew");
-    let standing = standing(stores, &payer(1)).await;
-    assert_eq!((standing[0].limit, standing[0].spent), (usd(7), usd(0)));
+    let limit_statuses = limit_statuses(stores, &payer(1)).await;
+    assert_eq!((limit_statuses[0].limit, limit_statuses[0].spent), (usd(7), usd(0)));
 }
 
-pub(super) async fn a_limit_may_be_lowered_below_what_is_reserved(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn limit_can_be_lowered_below_holds(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     reserve(stores, 1, &payer(1), 80).await.unwrap();
     limit_key(stores, 1, Some((50, None))).await;
     let refused = reserve(stores, 2, &payer(1), 1).await.unwrap_err();
     assert_eq!((refused.limit, refused.reserved), (usd(50), usd(80)));
-    assert!(stores.ledger.extend(&id(1), usd(1), &[]).await.unwrap().is_err());
+    assert!(stores.ledger.increase(&id(1), usd(1), &[]).await.unwrap().is_err());
     spend(stores, 1, &payer(1), 60).await;
     assert!(!reserve(stores, 2, &payer(1), 1).await.unwrap_err().waits_for_others());
     limit_key(stores, 1, Some((61, None))).await;
     reserve(stores, 2, &payer(1), 1).await.unwrap();
 }
 
-pub(super) async fn a_limit_may_be_changed_at_any_time(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn limit_can_change_at_any_time(stores: &Stores) {
+    insert_fixtures(stores).await;
     reserve(stores, 1, &payer(1), 80).await.unwrap();
     spend(stores, 2, &payer(1), 15).await;
     limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
@@ -152,8 +152,8 @@ pub(super) async fn a_limit_may_be_changed_at_any_time(stores: &Stores) {
     reserve(stores, 3, &payer(1), 6).await.unwrap();
 }
 
-pub(super) async fn budgets_of_guardrails_count_for_each_key(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn guardrail_budgets_count_per_key(stores: &Stores) {
+    insert_fixtures(stores).await;
     add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
     add_guardrail(stores, &guardrail_with(1, 100, None)).await;
     add_guardrail(stores, &guardrail_with(2, 60, Some(ResetInterval::Daily))).await;

@@ -1,7 +1,7 @@
 //! Cases of [`crate::budget::Ledger`].
 
 mod admitting;
-pub(super) mod furniture;
+pub(super) mod fixtures;
 mod limits;
 mod periods;
 mod pruning;
@@ -11,32 +11,33 @@ mod settling;
 
 pub use script::{LedgerStep, ledger_script};
 
-use self::furniture::adds_up;
+use self::fixtures::adds_up;
 use self::{
     admitting::{
-        a_job_at_fault_fails_alone, a_reservation_is_extended, reserving_again_returns_what_is_there,
-        what_fits_is_reserved_and_no_more, what_is_standing_is_told, what_leaves_the_range_of_money_fails_alone,
-        who_pays_has_to_be_there,
+        amount_out_of_range_fails_alone, increase_raises_a_hold, invalid_call_fails_alone_among_concurrent_calls,
+        limit_statuses_returns_all_limits, reserve_accepts_amounts_up_to_the_limit, reserve_fails_for_unknown_payer,
+        reserve_returns_existing_hold,
     },
     limits::{
-        a_limit_binds_only_whom_it_is_for, a_limit_may_be_changed_at_any_time,
-        a_limit_may_be_lowered_below_what_is_reserved, budgets_of_guardrails_count_for_each_key,
-        credit_is_used_up_and_added, each_limit_refuses_on_its_own,
+        credit_is_spent_and_added, each_limit_binds_independently, guardrail_budgets_count_per_key,
+        limit_binds_its_owner_only, limit_can_be_lowered_below_holds, limit_can_change_at_any_time,
     },
     periods::{
-        a_charge_belongs_to_the_period_of_its_reservation, a_day_ends_at_midnight, a_month_begins_on_its_first,
-        a_week_begins_on_monday,
+        charge_belongs_to_the_period_of_its_hold, day_ends_at_midnight, month_begins_on_its_first_day,
+        week_begins_on_monday,
     },
-    pruning::{what_is_old_goes_and_the_totals_stay, what_is_pruned_is_pruned_once, what_still_counts_stays},
+    pruning::{
+        concurrent_prunes_remove_each_record_once, prune_keeps_records_of_current_periods,
+        prune_removes_old_records_and_keeps_totals,
+    },
     racing::{
-        extensions_share_what_is_left, nobody_sees_more_than_the_limit,
-        of_sixty_four_at_once_as_many_are_admitted_as_fit, rivals_of_one_id_are_one, what_is_settled_makes_room,
+        concurrent_charges_make_room, concurrent_increases_share_the_room, concurrent_reads_never_exceed_the_limit,
+        concurrent_reserves_are_admitted_up_to_the_limit, concurrent_reserves_of_one_id_return_one_hold,
     },
     settling::{
-        a_charge_takes_the_place_of_its_reservation, a_cost_that_is_not_that_of_its_tokens_is_told,
-        bytes_of_records_are_counted_by_workspace_and_day, messages_are_put_out_once,
-        more_than_was_reserved_is_charged_all_the_same, real_charge_replaces_an_abandoned_one,
-        settling_again_changes_nothing, what_is_released_is_there_again, whoever_is_gone_is_charged_all_the_same,
+        audit_reports_cost_that_differs_from_tokens, charge_enqueues_messages_once, charge_may_exceed_its_hold,
+        charge_replaces_its_hold, deleted_payer_is_still_charged, real_charge_replaces_an_abandoned_one,
+        record_bytes_are_counted_by_workspace_and_day, release_frees_the_hold, second_charge_changes_nothing,
     },
 };
 use super::Stores;
@@ -45,44 +46,44 @@ suite! {
     /// Every case of the port's contract, but for the death of the process. After each, everything adds up.
     ledger_cases as ledger_contract over Stores then adds_up {
         // admitting
-        what_fits_is_reserved_and_no_more,
-        reserving_again_returns_what_is_there,
-        a_reservation_is_extended,
-        who_pays_has_to_be_there,
-        a_job_at_fault_fails_alone,
-        what_leaves_the_range_of_money_fails_alone,
-        what_is_standing_is_told,
+        reserve_accepts_amounts_up_to_the_limit,
+        reserve_returns_existing_hold,
+        increase_raises_a_hold,
+        reserve_fails_for_unknown_payer,
+        invalid_call_fails_alone_among_concurrent_calls,
+        amount_out_of_range_fails_alone,
+        limit_statuses_returns_all_limits,
         // limits
-        each_limit_refuses_on_its_own,
-        a_limit_binds_only_whom_it_is_for,
-        credit_is_used_up_and_added,
-        a_limit_may_be_lowered_below_what_is_reserved,
-        a_limit_may_be_changed_at_any_time,
-        budgets_of_guardrails_count_for_each_key,
+        each_limit_binds_independently,
+        limit_binds_its_owner_only,
+        credit_is_spent_and_added,
+        limit_can_be_lowered_below_holds,
+        limit_can_change_at_any_time,
+        guardrail_budgets_count_per_key,
         // settling
-        a_charge_takes_the_place_of_its_reservation,
-        settling_again_changes_nothing,
-        more_than_was_reserved_is_charged_all_the_same,
-        what_is_released_is_there_again,
-        whoever_is_gone_is_charged_all_the_same,
-        messages_are_put_out_once,
-        bytes_of_records_are_counted_by_workspace_and_day,
+        charge_replaces_its_hold,
+        second_charge_changes_nothing,
+        charge_may_exceed_its_hold,
+        release_frees_the_hold,
+        deleted_payer_is_still_charged,
+        charge_enqueues_messages_once,
+        record_bytes_are_counted_by_workspace_and_day,
         real_charge_replaces_an_abandoned_one,
         // periods
-        a_day_ends_at_midnight,
-        a_week_begins_on_monday,
-        a_month_begins_on_its_first,
-        a_charge_belongs_to_the_period_of_its_reservation,
+        day_ends_at_midnight,
+        week_begins_on_monday,
+        month_begins_on_its_first_day,
+        charge_belongs_to_the_period_of_its_hold,
         // racing
-        of_sixty_four_at_once_as_many_are_admitted_as_fit,
-        nobody_sees_more_than_the_limit,
-        what_is_settled_makes_room,
-        extensions_share_what_is_left,
-        rivals_of_one_id_are_one,
+        concurrent_reserves_are_admitted_up_to_the_limit,
+        concurrent_reads_never_exceed_the_limit,
+        concurrent_charges_make_room,
+        concurrent_increases_share_the_room,
+        concurrent_reserves_of_one_id_return_one_hold,
         // pruning
-        what_is_old_goes_and_the_totals_stay,
-        what_still_counts_stays,
-        what_is_pruned_is_pruned_once,
+        prune_removes_old_records_and_keeps_totals,
+        prune_keeps_records_of_current_periods,
+        concurrent_prunes_remove_each_record_once,
     }
 }
 
@@ -91,46 +92,46 @@ suite! {
     /// everything adds up.
     journaled_ledger_cases as journaled_ledger_contract over Stores then adds_up {
         // admitting
-        what_fits_is_reserved_and_no_more,
-        reserving_again_returns_what_is_there,
-        a_reservation_is_extended,
-        who_pays_has_to_be_there,
-        a_job_at_fault_fails_alone,
-        what_is_standing_is_told,
+        reserve_accepts_amounts_up_to_the_limit,
+        reserve_returns_existing_hold,
+        increase_raises_a_hold,
+        reserve_fails_for_unknown_payer,
+        invalid_call_fails_alone_among_concurrent_calls,
+        limit_statuses_returns_all_limits,
         // limits
-        each_limit_refuses_on_its_own,
-        credit_is_used_up_and_added,
-        a_limit_may_be_lowered_below_what_is_reserved,
-        budgets_of_guardrails_count_for_each_key,
+        each_limit_binds_independently,
+        credit_is_spent_and_added,
+        limit_can_be_lowered_below_holds,
+        guardrail_budgets_count_per_key,
         // settling
-        a_charge_takes_the_place_of_its_reservation,
-        settling_again_changes_nothing,
-        more_than_was_reserved_is_charged_all_the_same,
-        what_is_released_is_there_again,
-        whoever_is_gone_is_charged_all_the_same,
-        messages_are_put_out_once,
-        bytes_of_records_are_counted_by_workspace_and_day,
+        charge_replaces_its_hold,
+        second_charge_changes_nothing,
+        charge_may_exceed_its_hold,
+        release_frees_the_hold,
+        deleted_payer_is_still_charged,
+        charge_enqueues_messages_once,
+        record_bytes_are_counted_by_workspace_and_day,
         real_charge_replaces_an_abandoned_one,
         // periods
-        a_day_ends_at_midnight,
-        a_week_begins_on_monday,
-        a_month_begins_on_its_first,
-        a_charge_belongs_to_the_period_of_its_reservation,
+        day_ends_at_midnight,
+        week_begins_on_monday,
+        month_begins_on_its_first_day,
+        charge_belongs_to_the_period_of_its_hold,
         // racing
-        of_sixty_four_at_once_as_many_are_admitted_as_fit,
-        nobody_sees_more_than_the_limit,
-        what_is_settled_makes_room,
-        extensions_share_what_is_left,
+        concurrent_reserves_are_admitted_up_to_the_limit,
+        concurrent_reads_never_exceed_the_limit,
+        concurrent_charges_make_room,
+        concurrent_increases_share_the_room,
         // pruning
-        what_is_old_goes_and_the_totals_stay,
-        what_still_counts_stays,
-        what_is_pruned_is_pruned_once,
+        prune_removes_old_records_and_keeps_totals,
+        prune_keeps_records_of_current_periods,
+        concurrent_prunes_remove_each_record_once,
     }
 }
 
 suite! {
     /// Cases of [`crate::budget::LedgerAuditor`] that leave behind what does not add up.
     ledger_audit_cases as ledger_audit_contract over Stores {
-        a_cost_that_is_not_that_of_its_tokens_is_told,
+        audit_reports_cost_that_differs_from_tokens,
     }
 }

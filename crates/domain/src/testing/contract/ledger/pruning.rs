@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use super::super::Stores;
 use super::super::samples::{audit, workspace_id};
-use super::furniture::{
-    adds_up, audited, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle, spend,
-    standing, usd, used, utc,
+use super::fixtures::{
+    adds_up, audited, id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, payer_under, record,
+    reserve, settle, spend, usd, used, utc,
 };
 use crate::budget::{ResetInterval, WorkspaceBudgets};
 
 const DAY: Duration = Duration::from_hours(24);
 
-pub(super) async fn what_is_old_goes_and_the_totals_stay(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn prune_removes_old_records_and_keeps_totals(stores: &Stores) {
+    insert_fixtures(stores).await;
     stores.clock.set(utc("2026-02-01T00:00:00Z"));
     stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
@@ -40,8 +40,8 @@ pub(super) async fn what_is_old_goes_and_the_totals_stay(stores: &Stores) {
     reserve(stores, 9, &payer(1), 100).await.unwrap();
 }
 
-pub(super) async fn what_still_counts_stays(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn prune_keeps_records_of_current_periods(stores: &Stores) {
+    insert_fixtures(stores).await;
     let budgets = WorkspaceBudgets { weekly: Some(usd(100)), monthly: Some(usd(1_000)), ..WorkspaceBudgets::default() };
     limit_workspace(stores, 1, budgets).await;
     limit_key(stores, 1, Some((30, Some(ResetInterval::Daily)))).await;
@@ -53,15 +53,15 @@ pub(super) async fn what_still_counts_stays(stores: &Stores) {
     }
     reserve(stores, 5, &payer(1), 10).await.unwrap();
     assert_eq!(stores.pruner.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "of the week before alone");
-    let spent: Vec<i64> = standing(stores, &payer(1)).await.iter().map(|limit| limit.spent.pico()).collect();
+    let spent: Vec<i64> = limit_statuses(stores, &payer(1)).await.iter().map(|limit| limit.spent.pico()).collect();
     assert_eq!(spent, [60, 40, 20], "by week, month and day");
     assert_eq!(stores.pruner.prune(Duration::MAX, 100).await.unwrap().removed, 0, "for ever");
     spend(stores, 5, &payer(1), 10).await;
     assert!(reserve(stores, 6, &payer(1), 1).await.is_err());
 }
 
-pub(super) async fn what_is_pruned_is_pruned_once(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_prunes_remove_each_record_once(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((1_000, None))).await;
     for number in 1..=100 {
         settle(stores, record(number, payer(1), 3, utc("2026-01-05T00:00:00Z"))).await;

@@ -3,14 +3,15 @@
 use futures_util::future::join;
 
 use super::super::Stores;
-use super::furniture::{
-    attempt, furnish, id, limit_key, limit_workspace, payer, record, reserve, settle, standing, usd, used, utc,
+use super::fixtures::{
+    attempt, id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, record, reserve, settle, usd,
+    used, utc,
 };
 use crate::budget::WorkspaceBudgets;
 use crate::testing::{join_all, yield_now};
 
-pub(super) async fn of_sixty_four_at_once_as_many_are_admitted_as_fit(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_reserves_are_admitted_up_to_the_limit(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((109, None))).await;
     let payer = payer(1);
     let admitted = join_all((1..=64).map(|number| reserve(stores, number, &payer, 10))).await;
@@ -21,8 +22,8 @@ pub(super) async fn of_sixty_four_at_once_as_many_are_admitted_as_fit(stores: &S
     assert_eq!(used(stores, &payer).await, (0, 100));
 }
 
-pub(super) async fn nobody_sees_more_than_the_limit(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_reads_never_exceed_the_limit(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(95)), ..WorkspaceBudgets::default() }).await;
     let (payer, done) = (payer(1), std::cell::Cell::new(0));
@@ -41,7 +42,7 @@ pub(super) async fn nobody_sees_more_than_the_limit(stores: &Stores) {
     let observer = async {
         let mut seen = 0;
         while done.get() < 64 {
-            for limit in standing(stores, &payer).await {
+            for limit in limit_statuses(stores, &payer).await {
                 let used = limit.spent.pico() + limit.reserved.pico();
                 assert!(used <= limit.limit.pico(), "{limit:?}");
                 seen += 1;
@@ -52,12 +53,12 @@ pub(super) async fn nobody_sees_more_than_the_limit(stores: &Stores) {
     };
     let (_, seen) = join(callers, observer).await;
     assert!(seen > 1, "nobody looked");
-    assert!(standing(stores, &payer).await.iter().all(|limit| limit.reserved == usd(0)), "no hold is left");
+    assert!(limit_statuses(stores, &payer).await.iter().all(|limit| limit.reserved == usd(0)), "no hold is left");
 }
 
 /// Callers that wait for each other's settlements come as far as the money reaches, and no further.
-pub(super) async fn what_is_settled_makes_room(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_charges_make_room(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let payer = payer(1);
     let spent = join_all((1..=64).map(async |number| {
@@ -77,16 +78,16 @@ pub(super) async fn what_is_settled_makes_room(stores: &Stores) {
     assert_eq!(used(stores, &payer).await, (95, 0));
 }
 
-pub(super) async fn extensions_share_what_is_left(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_increases_share_the_room(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let payer = payer(1);
     for number in 1..=10 {
         reserve(stores, number, &payer, 5).await.unwrap();
     }
     let extended = join_all((1..=10).map(async |number| {
-        let first = stores.ledger.extend(&id(number), usd(5), &[attempt(5)]).await.unwrap();
-        let second = stores.ledger.extend(&id(number), usd(5), &[attempt(5)]).await.unwrap();
+        let first = stores.ledger.increase(&id(number), usd(5), &[attempt(5)]).await.unwrap();
+        let second = stores.ledger.increase(&id(number), usd(5), &[attempt(5)]).await.unwrap();
         i64::from(first.is_ok()) + i64::from(second.is_ok())
     }))
     .await;
@@ -96,15 +97,15 @@ pub(super) async fn extensions_share_what_is_left(stores: &Stores) {
     let now = utc("2026-07-15T12:00:00Z");
     limit_key(stores, 1, Some((1_000, None))).await;
     join_all((1..=10).map(async |number| {
-        let extending = async { drop(stores.ledger.extend(&id(number), usd(1), &[attempt(1)]).await) };
+        let extending = async { drop(stores.ledger.increase(&id(number), usd(1), &[attempt(1)]).await) };
         join(extending, settle(stores, record(number, payer.clone(), 3, now))).await;
     }))
     .await;
     assert_eq!(used(stores, &payer).await, (30, 0));
 }
 
-pub(super) async fn rivals_of_one_id_are_one(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn concurrent_reserves_of_one_id_return_one_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let payer = payer(1);
     let made = join_all((0..20).map(|_| reserve(stores, 1, &payer, 60))).await;

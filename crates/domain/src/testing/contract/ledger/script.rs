@@ -9,9 +9,9 @@ use super::super::Stores;
 use super::super::samples::{
     add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
 };
-use super::furniture::{
-    adds_up, attempt, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle, standing,
-    usd, utc,
+use super::fixtures::{
+    adds_up, attempt, id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, payer_under, record,
+    reserve, settle, usd, utc,
 };
 use crate::api_key::ApiKey;
 use crate::budget::{
@@ -105,11 +105,12 @@ impl LedgerStep {
 /// # Panics
 /// The ledger is not what the model says.
 pub async fn ledger_script(stores: &Stores, steps: &[LedgerStep]) {
-    let mut model = Model::furnish(stores).await;
+    let mut model = Model::insert_fixtures(stores).await;
     for (number, step) in steps.iter().enumerate() {
         model.step(stores, *step).await;
         for payer in &model.payers {
-            let (found, expected) = (standing(stores, payer).await, model.standing(payer, stores.clock.now()));
+            let (found, expected) =
+                (limit_statuses(stores, payer).await, model.limit_statuses(payer, stores.clock.now()));
             assert_eq!(found, expected, "after step {number}, {step:?}, of {steps:?}");
         }
         if number % 16 == 0 || number + 1 == steps.len() {
@@ -156,8 +157,8 @@ fn counts(
 }
 
 impl Model {
-    async fn furnish(stores: &Stores) -> Self {
-        furnish(stores).await;
+    async fn insert_fixtures(stores: &Stores) -> Self {
+        insert_fixtures(stores).await;
         // Towards the end of a week and of a month.
         stores.clock.set(utc("2026-07-30T18:00:00Z"));
         add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
@@ -189,7 +190,7 @@ impl Model {
         counting.map(|one| one.amount).sum()
     }
 
-    fn standing(&self, payer: &Payer, now: DateTime<Utc>) -> Vec<LimitStatus> {
+    fn limit_statuses(&self, payer: &Payer, now: DateTime<Utc>) -> Vec<LimitStatus> {
         let of = |account: Account, limit: SpendLimit| LimitStatus {
             scope: account.scope(),
             guardrail_id: if let Account::Guardrail(id, _) = account { Some(id) } else { None },
@@ -219,17 +220,17 @@ impl Model {
     }
 
     /// Refused exactly where a limit has no room for it, and by such a one. Zero is always granted.
-    fn judge(&self, payer: &Payer, at: DateTime<Utc>, pico: i64, refusal: Option<LimitExceeded>) {
-        let standing = self.standing(payer, at);
+    fn judge(&self, payer: &Payer, at: DateTime<Utc>, pico: i64, exceeded_limit: Option<LimitExceeded>) {
+        let limit_statuses = self.limit_statuses(payer, at);
         let full =
             |limit: &&LimitStatus| pico > 0 && limit.spent.pico() + limit.reserved.pico() + pico > limit.limit.pico();
-        let refusing: Vec<&LimitStatus> = standing.iter().filter(full).collect();
-        let Some(refusal) = refusal else {
+        let refusing: Vec<&LimitStatus> = limit_statuses.iter().filter(full).collect();
+        let Some(exceeded_limit) = exceeded_limit else {
             assert!(refusing.is_empty(), "{pico} were admitted over {refusing:?}");
             return;
         };
         let LimitExceeded { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at, .. } =
-            refusal;
+            exceeded_limit;
         let named = LimitStatus { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at };
         assert_eq!(wanted, usd(pico));
         assert!(refusing.contains(&&named), "{named:?} is none of {refusing:?}");
@@ -308,15 +309,15 @@ impl Model {
     }
 
     async fn extend(&mut self, stores: &Stores, number: u64, more: i64) {
-        let extended = stores.ledger.extend(&id(number), usd(more), &[attempt(more)]).await;
+        let extended = stores.ledger.increase(&id(number), usd(more), &[attempt(more)]).await;
         let Some(place) = self.open.iter().position(|open| open.id == number) else {
             assert!(extended.is_err(), "there is nothing to extend");
             return;
         };
-        let refusal = extended.expect("the ledger answers").err();
+        let exceeded_limit = extended.expect("the ledger answers").err();
         let (payer, at) = (self.open[place].payer.clone(), self.open[place].at);
-        self.judge(&payer, at, more, refusal);
-        if refusal.is_none() {
+        self.judge(&payer, at, more, exceeded_limit);
+        if exceeded_limit.is_none() {
             self.open[place].amount += more;
         }
     }

@@ -2,9 +2,9 @@
 
 use super::super::Stores;
 use super::super::samples::{audit, key_id, workspace_id};
-use super::furniture::{
-    adds_up, attempt, audited, furnish, id, limit_key, payer, payer_under, record, reserve, settle, spend, usd, used,
-    utc,
+use super::fixtures::{
+    adds_up, attempt, audited, id, insert_fixtures, limit_key, payer, payer_under, record, reserve, settle, spend, usd,
+    used, utc,
 };
 use crate::budget::UsageCharge;
 use crate::ids::{DestinationId, OutboxId};
@@ -14,8 +14,8 @@ use crate::testing::{SequentialIds, join_all};
 use crate::usage::OutboxMessage;
 use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
-pub(super) async fn a_charge_takes_the_place_of_its_reservation(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn charge_replaces_its_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
     let charged = record(1, payer(1), 25, reservation.at);
@@ -29,8 +29,8 @@ pub(super) async fn a_charge_takes_the_place_of_its_reservation(stores: &Stores)
     assert!(audit.counters >= 8, "a workspace and a key, each in total and by three periods: {audit:?}");
 }
 
-pub(super) async fn settling_again_changes_nothing(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn second_charge_changes_nothing(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let first = reserve(stores, 1, &payer(1), 70).await.unwrap();
     let charged = record(1, payer(1), 25, first.at);
@@ -49,8 +49,8 @@ pub(super) async fn settling_again_changes_nothing(stores: &Stores) {
     assert_eq!(used(stores, &payer(1)).await, (55, 0), "at once neither");
 }
 
-pub(super) async fn more_than_was_reserved_is_charged_all_the_same(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn charge_may_exceed_its_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     reserve(stores, 1, &payer(1), 10).await.unwrap();
     spend(stores, 1, &payer(1), 130).await;
@@ -59,8 +59,8 @@ pub(super) async fn more_than_was_reserved_is_charged_all_the_same(stores: &Stor
     assert!(!refused.waits_for_others());
 }
 
-pub(super) async fn what_is_released_is_there_again(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn release_frees_the_hold(stores: &Stores) {
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     reserve(stores, 1, &payer(1), 100).await.unwrap();
     for _ in 0..2 {
@@ -72,13 +72,13 @@ pub(super) async fn what_is_released_is_there_again(stores: &Stores) {
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), None, "nothing was charged");
 }
 
-pub(super) async fn whoever_is_gone_is_charged_all_the_same(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn deleted_payer_is_still_charged(stores: &Stores) {
+    insert_fixtures(stores).await;
     stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
     assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
-    stores.ledger.extend(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
+    stores.ledger.increase(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;
     assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(usd(75)));
     assert!(stores.usage.find(&id(1)).await.unwrap().is_some());
@@ -92,8 +92,8 @@ fn message(number: u64) -> OutboxMessage {
     }
 }
 
-pub(super) async fn messages_are_put_out_once(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn charge_enqueues_messages_once(stores: &Stores) {
+    insert_fixtures(stores).await;
     let now = utc("2026-07-15T12:00:00Z");
     let settle = async |number, messages| {
         let record = record(number, payer(1), 1, now);
@@ -119,7 +119,7 @@ pub(super) async fn messages_are_put_out_once(stores: &Stores) {
 }
 
 pub(super) async fn real_charge_replaces_an_abandoned_one(stores: &Stores) {
-    furnish(stores).await;
+    insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let hold = reserve(stores, 1, &payer_under(1, &[5]), 70).await.unwrap();
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, ..record(1, payer_under(1, &[5]), 70, hold.at) };
@@ -135,8 +135,8 @@ pub(super) async fn real_charge_replaces_an_abandoned_one(stores: &Stores) {
 }
 
 /// Leaves behind what does not add up.
-pub(super) async fn a_cost_that_is_not_that_of_its_tokens_is_told(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn audit_reports_cost_that_differs_from_tokens(stores: &Stores) {
+    insert_fixtures(stores).await;
     let now = utc("2026-07-15T12:00:00Z");
     let shared = |number, index, cost| UsageRecord {
         share: crate::usage::UsageShare { index, of: 3 },
@@ -161,8 +161,8 @@ pub(super) async fn a_cost_that_is_not_that_of_its_tokens_is_told(stores: &Store
     assert!(found.what.contains(id(3).as_str()), "{found:?}");
 }
 
-pub(super) async fn bytes_of_records_are_counted_by_workspace_and_day(stores: &Stores) {
-    furnish(stores).await;
+pub(super) async fn record_bytes_are_counted_by_workspace_and_day(stores: &Stores) {
+    insert_fixtures(stores).await;
     let counted = async |number| stores.volumes.recorded_bytes(workspace_id(number)).await.unwrap();
     assert_eq!((counted(1).await, counted(2).await), (0, 0));
     let trace = Json::object([("note", Json::string(&"x".repeat(10_000)).text())]);

@@ -31,7 +31,7 @@ pub(in super::super) fn id(number: u64) -> DecisionId {
 }
 
 /// Workspaces 1 and 2 with keys 1 and 2, which have no limit; it is noon on a Wednesday.
-pub(in super::super) async fn furnish(stores: &Stores) {
+pub(in super::super) async fn insert_fixtures(stores: &Stores) {
     stores.clock.set(utc("2026-07-15T12:00:00Z"));
     for number in [1, 2] {
         add_workspace(stores, number).await;
@@ -66,7 +66,7 @@ pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
     }
 }
 
-pub(in super::super) fn claim(number: u64, payer: Payer, pico: i64) -> HoldRequest {
+pub(in super::super) fn hold_request(number: u64, payer: Payer, pico: i64) -> HoldRequest {
     HoldRequest {
         id: id(number),
         payer,
@@ -112,7 +112,7 @@ pub(in super::super) async fn reserve(
     payer: &Payer,
     pico: i64,
 ) -> Result<Hold, LimitExceeded> {
-    stores.ledger.reserve(claim(number, payer.clone(), pico)).await.expect("the ledger answers")
+    stores.ledger.reserve(hold_request(number, payer.clone(), pico)).await.expect("the ledger answers")
 }
 
 /// Charges so much now.
@@ -126,14 +126,14 @@ pub(in super::super) async fn settle(stores: &Stores, record: UsageRecord) {
     settled.expect("a record is charged");
 }
 
-pub(in super::super) async fn standing(stores: &Stores, payer: &Payer) -> Vec<LimitStatus> {
+pub(in super::super) async fn limit_statuses(stores: &Stores, payer: &Payer) -> Vec<LimitStatus> {
     stores.limits.limit_statuses(payer).await.expect("the ledger answers")
 }
 
 /// What is spent and reserved of the payer's only limit.
 pub(in super::super) async fn used(stores: &Stores, payer: &Payer) -> (i64, i64) {
-    let standing = standing(stores, payer).await;
-    let [limit] = &standing[..] else { panic!("there is one limit: {standing:?}") };
+    let limit_statuses = limit_statuses(stores, payer).await;
+    let [limit] = &limit_statuses[..] else { panic!("there is one limit: {limit_statuses:?}") };
     (limit.spent.pico(), limit.reserved.pico())
 }
 

@@ -69,7 +69,7 @@ impl LedgerMachine {
 }
 
 /// One key in one workspace of a store, and the processes that it asks.
-pub(super) struct World<'a> {
+pub(super) struct LedgerFixture<'a> {
     pub(super) machine: &'a LedgerMachine,
     /// Those of the machine, or of a copy.
     stores: &'a Stores,
@@ -157,17 +157,17 @@ pub(super) fn key_counter() -> CounterId {
     CounterId { account: Account::Key(payer().api_key), period: CounterPeriod::Lifetime }
 }
 
-impl<'a> World<'a> {
+impl<'a> LedgerFixture<'a> {
     /// With one key that may spend so much in all.
     pub(super) async fn limited(machine: &'a LedgerMachine, pico: i64) -> Self {
-        let world = Self::unlimited(machine).await;
-        world.limit_key(Some(pico)).await;
-        world
+        let fixture = Self::unlimited(machine).await;
+        fixture.limit_key(Some(pico)).await;
+        fixture
     }
 
     /// The same machine over another store.
     pub(super) fn over(&self, stores: &'a Stores) -> Self {
-        World { machine: self.machine, stores }
+        LedgerFixture { machine: self.machine, stores }
     }
 
     /// Changes the limit of the key.
@@ -178,7 +178,7 @@ impl<'a> World<'a> {
     /// With one key that nothing limits.
     pub(super) async fn unlimited(machine: &'a LedgerMachine) -> Self {
         insert_payer(&machine.stores).await;
-        World { machine, stores: &machine.stores }
+        LedgerFixture { machine, stores: &machine.stores }
     }
 
     /// Moves all clocks on.
