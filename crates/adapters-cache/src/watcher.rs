@@ -191,7 +191,7 @@ impl ChangeWatcher {
         let changes = self.feed.changes_since(*last).await?;
         // No await from here on: dropping entries and storing the position must be atomic.
         match changes {
-            Changes::These(changes) => {
+            Changes::Continued(changes) => {
                 if let Some(newest) = changes.last() {
                     self.drop_changed(&Changed::of(&changes));
                     *last = Some(newest.position);

@@ -107,7 +107,7 @@ impl ChangeFeed for World {
         let all: Vec<Change> = [first].into_iter().chain(self.changes.lock().unwrap().iter().copied()).collect();
         let newest = all[all.len() - 1].position;
         let after = |last: ChangePosition| all.into_iter().filter(|row| row.position.number >= last.number).collect();
-        let continued = last.and_then(|last| Changes::continued(last, after(last)));
+        let continued = last.and_then(|last| Changes::from_feed(last, after(last)));
         Ok(continued.unwrap_or(Changes::StartOver(newest)))
     }
 }

@@ -72,7 +72,7 @@ impl ChangeFeed for World {
         let changes = self.changes.lock().unwrap();
         let newest = changes.last().map_or(ChangePosition { number: 0, mark: 0 }, |change| change.position);
         let since = |last: ChangePosition| changes.iter().filter(move |row| row.position.number > last.number);
-        Ok(last.map_or(Changes::StartOver(newest), |last| Changes::These(since(last).copied().collect())))
+        Ok(last.map_or(Changes::StartOver(newest), |last| Changes::Continued(since(last).copied().collect())))
     }
 }
 

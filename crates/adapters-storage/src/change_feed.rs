@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::change_feed::{
-    CHANGES_KEPT, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes, MAX_CHANGES, MAX_NAMED_KEYS,
+    CHANGE_RETENTION, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes, MAX_CHANGES, MAX_NAMED_KEYS,
 };
 use domain::error::StoreError;
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -50,12 +50,12 @@ impl ChangeFeed for SeaOrmChangeFeed {
         let version = self.database.data_version().read().await?;
         let is_newest = |last| *self.newest.lock().unwrap_or_else(PoisonError::into_inner) == Some((version, last));
         if last.is_some_and(is_newest) {
-            return Ok(Changes::These(Vec::new()));
+            return Ok(Changes::Continued(Vec::new()));
         }
         let changes = read(self.database.readers()?, last).await?;
         let newest = match (&changes, last) {
             (Changes::StartOver(newest), _) => Some(*newest),
-            (Changes::These(changes), last) => changes.last().map(|change| change.position).or(last),
+            (Changes::Continued(changes), last) => changes.last().map(|change| change.position).or(last),
         };
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = newest.map(|newest| (version, newest));
         Ok(changes)
@@ -73,7 +73,7 @@ async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -
             .await
             .map_err(store_error)?;
         let changes = rows.iter().map(to_change).collect::<Result<_, _>>()?;
-        if let Some(continued) = Changes::continued(last, changes) {
+        if let Some(continued) = Changes::from_feed(last, changes) {
             return Ok(continued);
         }
     }
@@ -162,7 +162,7 @@ pub(crate) async fn record_changes(
     prune(transaction, at).await
 }
 
-/// Removes changes that were followed by another one more than [`CHANGES_KEPT`] ago. This keeps the newest change of
+/// Removes changes that were followed by another one more than [`CHANGE_RETENTION`] ago. This keeps the newest change of
 /// any age, which readers may hold as their position.
 async fn prune(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
     let oldest: Vec<(i64, i64)> = Entity::find()
@@ -174,7 +174,7 @@ async fn prune(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<
         .all(transaction)
         .await
         .map_err(store_error)?;
-    let kept_since = millis(at - CHANGES_KEPT);
+    let kept_since = millis(at - CHANGE_RETENTION);
     let old = oldest.iter().rev().find(|(_, created_at)| *created_at < kept_since);
     let Some((newest_old, _)) = old else { return Ok(()) };
     let followed = Entity::delete_many().filter(Column::Number.lt(*newest_old));

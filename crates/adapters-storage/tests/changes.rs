@@ -38,7 +38,7 @@ impl Process {
     /// The changes since the last call; `None` where the feed does not continue.
     async fn poll(&mut self) -> Option<Vec<Change>> {
         match self.feed.changes_since(Some(self.last)).await.unwrap() {
-            Changes::These(changes) => {
+            Changes::Continued(changes) => {
                 self.last = changes.last().map_or(self.last, |change| change.position);
                 Some(changes)
             }

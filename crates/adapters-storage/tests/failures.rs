@@ -109,7 +109,7 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!(keys.list(Some(workspace_id(1))).await.unwrap().len(), 2);
     assert_eq!(keys.list(None).await.unwrap().len(), 0);
     assert_eq!(SeaOrmGuardrailRepository::new(database.clone()).count_keys(guardrail_id(1)).await.unwrap(), 0);
-    assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
+    assert_eq!(documents.find_unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
     let changes = SeaOrmChangeFeed::new(database.clone()).changes_since(None).await.unwrap();
     assert!(matches!(changes, Changes::StartOver(ChangePosition { number: 0, .. })), "{changes:?}");
     let records = Records::over(database.clone());
@@ -264,7 +264,7 @@ async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
             "after {polls} polls"
         );
         assert!(documents.abandon(workspace_id(1), &document_id(2000 + polls as u128)).await.unwrap());
-        let done = documents.unknown(std::slice::from_ref(&left.id)).await.unwrap().is_empty();
+        let done = documents.find_unknown(std::slice::from_ref(&left.id)).await.unwrap().is_empty();
         let used = documents.used_bytes(workspace_id(1)).await.unwrap();
         assert_eq!(used, if done { 17 } else { 10 }, "after {polls} polls");
         documents.abandon(workspace_id(1), &left.id).await.unwrap();

@@ -96,7 +96,7 @@ async fn measure(records: u64, keys: u64) {
     );
     let usage = SeaOrmUsageRepository::new(database.clone());
     for (what, api_key) in [("workspace", None), ("key", Some(key_id(0)))] {
-        let filter = UsageFilter { api_key, ..UsageFilter::of(workspace_id(0)) };
+        let filter = UsageFilter { api_key, ..UsageFilter::for_workspace(workspace_id(0)) };
         let began = Instant::now();
         let page = usage.list(&filter, 100).await.unwrap();
         let first = began.elapsed();

@@ -134,7 +134,7 @@ async fn references_follow_keys_to_hashes_and_to_new_ids() {
     let records = Records::over(database.clone());
     let usage_records = SeaOrmUsageRepository::new(database.clone());
     for (number, id) in [(1, ids[0]), (2, ids[1]), (3, key_id(9))] {
-        let listed = usage_records.list(&UsageFilter::of_key(id), 9).await.unwrap();
+        let listed = usage_records.list(&UsageFilter::for_key(id), 9).await.unwrap();
         assert_eq!(listed.iter().map(|record| record.id.clone()).collect::<Vec<_>>(), [decision_id(number)]);
     }
     assert_eq!(records.discrepancies().await, [""; 0]);

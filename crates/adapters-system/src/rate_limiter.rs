@@ -61,13 +61,13 @@ struct Limit {
 
 /// Returns the limits of one unit: of the key, and of its workspace.
 fn limits(subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
-    let of_key = subject.key.of(unit).map(|per_minute| Limit {
+    let of_key = subject.key.for_unit(unit).map(|per_minute| Limit {
         scope: RateScope::Key,
         owner: Owner::Key(subject.api_key),
         per_minute,
     });
     let of_workspace = subject.workspace.and_then(|(id, limits)| {
-        let per_minute = limits.of(unit)?;
+        let per_minute = limits.for_unit(unit)?;
         Some(Limit { scope: RateScope::Workspace, owner: Owner::Workspace(id), per_minute })
     });
     [of_key, of_workspace]
@@ -146,16 +146,16 @@ impl Shard {
 }
 
 impl RateLimiter for LocalRateLimiter {
-    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
+    fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
         self.take(subject, RateUnit::Requests, 1)
     }
 
-    fn tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+    fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
         self.take(subject, RateUnit::Tokens, tokens)
             .inspect_err(|_| self.correct_unit(subject, RateUnit::Requests, 1, 0))
     }
 
-    fn correct(&self, subject: &RateSubject, taken: u64, used: u64) {
+    fn correct_tokens(&self, subject: &RateSubject, taken: u64, used: u64) {
         self.correct_unit(subject, RateUnit::Tokens, taken, used);
     }
 }

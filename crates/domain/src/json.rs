@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use checker::{JsonText, read_object};
-pub(crate) use part::{JsonPart, Member, first_repeated};
+pub(crate) use part::{JsonPart, Member, first_duplicate};
 pub use unknown_member::unknown_member;
 
 /// A JSON value in its original text. Cheap to clone. Its `Debug` output hides the content, which may be private.
@@ -45,7 +45,7 @@ pub enum JsonKind {
 
 impl JsonKind {
     /// Returns the type with its article, for messages.
-    pub fn described(self) -> &'static str {
+    pub fn with_article(self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool => "a boolean",
@@ -57,7 +57,7 @@ impl JsonKind {
     }
 
     /// Returns the type by the first byte of the text.
-    fn of(first: Option<&u8>) -> Self {
+    fn from_first_byte(first: Option<&u8>) -> Self {
         match first {
             Some(b'{') => Self::Object,
             Some(b'[') => Self::Array,
@@ -79,7 +79,7 @@ impl Json {
     pub fn parse(text: &str) -> Result<Self, InvalidJson> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if checker::is_json(text) {
-            return Ok(Self::checked(text));
+            return Ok(Self::from_checked(text));
         }
         serde_json::from_str::<&RawValue>(text).map(Self::from).map_err(|_| InvalidJson)
     }
@@ -88,7 +88,7 @@ impl Json {
     pub fn string(text: &str) -> Self {
         let mut json = String::with_capacity(text.len() + 2);
         push_string(&mut json, text);
-        Self::checked(&json)
+        Self::from_checked(&json)
     }
 
     /// Creates an object of members in this order. The values must be JSON texts.
@@ -103,7 +103,7 @@ impl Json {
             text.push_str(value);
         }
         text.push('}');
-        Self::put_together(&text)
+        Self::assemble(&text)
     }
 
     /// Creates an array of elements, which must be JSON texts.
@@ -116,19 +116,19 @@ impl Json {
             text.push_str(element);
         }
         text.push(']');
-        Self::put_together(&text)
+        Self::assemble(&text)
     }
 
     /// Creates a value from assembled JSON. Invalid JSON becomes null, which every reader rejects.
-    fn put_together(text: &str) -> Self {
+    fn assemble(text: &str) -> Self {
         if checker::is_json(text) {
-            return Self::checked(text);
+            return Self::from_checked(text);
         }
         Self::from(serde_json::from_str(text).unwrap_or(RawValue::NULL))
     }
 
     /// Creates a value from a text that is one JSON value without surrounding whitespace.
-    fn checked(text: &str) -> Self {
+    fn from_checked(text: &str) -> Self {
         Self { whole: Arc::from(text), start: 0, end: text.len() }
     }
 
@@ -166,7 +166,7 @@ impl Json {
     /// Returns a copy of the value that does not keep the whole text in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::checked(self.text())
+        Self::from_checked(self.text())
     }
 
     /// Borrows the value.
@@ -190,26 +190,26 @@ fn push_string(json: &mut String, text: &str) {
 
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
-        Self::checked(raw.get())
+        Self::from_checked(raw.get())
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self::checked(raw.get())
+        Self::from_checked(raw.get())
     }
 }
 
 impl From<JsonText<'_>> for Json {
     fn from(text: JsonText<'_>) -> Self {
-        Self::checked(text.get())
+        Self::from_checked(text.get())
     }
 }
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
         // Every `Value` has a JSON text; the fallback is unreachable and harmless.
-        serde_json::to_string(&value).map_or_else(|_| Self::from(RawValue::NULL), |text| Self::checked(&text))
+        serde_json::to_string(&value).map_or_else(|_| Self::from(RawValue::NULL), |text| Self::from_checked(&text))
     }
 }
 
@@ -224,7 +224,7 @@ impl Eq for Json {}
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Json({}, {} bytes)", self.kind().described(), self.text().len())
+        write!(f, "Json({}, {} bytes)", self.kind().with_article(), self.text().len())
     }
 }
 

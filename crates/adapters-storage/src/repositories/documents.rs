@@ -120,7 +120,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         found.map(to_document).transpose()
     }
 
-    async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
+    async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
         let mut unknown = Vec::new();
         for piece in chunks(ids) {
             let known: Vec<String> = Entity::find()
@@ -141,7 +141,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         Ok(usage(self.database.readers()?, workspace_id).await?.map_or(0, |usage| usage.bytes))
     }
 
-    async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn delete_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
         let old = claims::Column::CreatedAt.lt(millis(before));
         let forgotten = claims::Entity::delete_many().filter(old).exec(&transaction).await.map_err(store_error)?;

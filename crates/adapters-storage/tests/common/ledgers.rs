@@ -105,7 +105,7 @@ impl Records {
     }
 
     pub async fn list(&self, workspace_id: WorkspaceId, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
-        self.usage.list(&UsageFilter::of(workspace_id), limit).await
+        self.usage.list(&UsageFilter::for_workspace(workspace_id), limit).await
     }
 
     /// The discrepancies that an audit finds.

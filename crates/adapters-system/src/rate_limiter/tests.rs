@@ -39,44 +39,44 @@ fn states(limiter: &LocalRateLimiter) -> usize {
 fn one_request_too_many_is_refused_until_its_time_comes() {
     let (limiter, clock) = limiter();
     let (one, two) = (subject(1, limits(2, 0), NONE), subject(2, limits(2, 0), NONE));
-    assert_eq!(limiter.request(&one), Ok(()));
-    assert_eq!(limiter.request(&one), Ok(()));
-    let refused = limiter.request(&one).unwrap_err();
+    assert_eq!(limiter.count_request(&one), Ok(()));
+    assert_eq!(limiter.count_request(&one), Ok(()));
+    let refused = limiter.count_request(&one).unwrap_err();
     let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Requests, Duration::from_secs(30));
     assert_eq!(refused, RateLimited { scope, unit, limit: 2, remaining: 0, retry_after });
-    assert_eq!(limiter.request(&two), Ok(()), "another key has its own requests");
+    assert_eq!(limiter.count_request(&two), Ok(()), "another key has its own requests");
     clock.advance(refused.retry_after.saturating_sub(Duration::from_nanos(1)));
-    assert!(limiter.request(&one).is_err());
+    assert!(limiter.count_request(&one).is_err());
     clock.advance(Duration::from_nanos(1));
-    assert_eq!(limiter.request(&one), Ok(()));
+    assert_eq!(limiter.count_request(&one), Ok(()));
 }
 
 #[test]
 fn a_workspace_is_limited_over_all_of_its_keys_and_others_are_not() {
     let (limiter, _) = limiter();
     for number in 0..3 {
-        assert_eq!(limiter.request(&subject(number, NONE, limits(3, 0))), Ok(()));
+        assert_eq!(limiter.count_request(&subject(number, NONE, limits(3, 0))), Ok(()));
     }
-    let refused = limiter.request(&subject(9, NONE, limits(3, 0))).unwrap_err();
+    let refused = limiter.count_request(&subject(9, NONE, limits(3, 0))).unwrap_err();
     assert_eq!((refused.scope, refused.unit, refused.limit), (RateScope::Workspace, RateUnit::Requests, 3));
     let other = RateSubject { workspace: Some((workspace(2), limits(3, 0))), ..subject(9, NONE, NONE) };
-    assert_eq!(limiter.request(&other), Ok(()));
+    assert_eq!(limiter.count_request(&other), Ok(()));
     let management = RateSubject { api_key: key(1), key: NONE, workspace: None };
-    assert_eq!(limiter.request(&management), Ok(()));
+    assert_eq!(limiter.count_request(&management), Ok(()));
 }
 
 #[test]
 fn a_request_that_is_refused_counts_nowhere() {
     let (limiter, _) = limiter();
     let (greedy, modest) = (subject(1, limits(1, 0), limits(3, 0)), subject(2, NONE, limits(3, 0)));
-    assert_eq!(limiter.request(&greedy), Ok(()));
+    assert_eq!(limiter.count_request(&greedy), Ok(()));
     for _ in 0..100 {
-        assert_eq!(limiter.request(&greedy).unwrap_err().scope, RateScope::Key);
+        assert_eq!(limiter.count_request(&greedy).unwrap_err().scope, RateScope::Key);
     }
-    assert_eq!(limiter.request(&modest), Ok(()), "what the key's limit refused is none of the workspace's");
-    assert_eq!(limiter.request(&modest), Ok(()));
+    assert_eq!(limiter.count_request(&modest), Ok(()), "what the key's limit refused is none of the workspace's");
+    assert_eq!(limiter.count_request(&modest), Ok(()));
     for _ in 0..100 {
-        assert_eq!(limiter.request(&modest).unwrap_err().scope, RateScope::Workspace);
+        assert_eq!(limiter.count_request(&modest).unwrap_err().scope, RateScope::Workspace);
     }
 }
 
@@ -85,72 +85,72 @@ fn a_request_that_its_tokens_refuse_is_no_request() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(2, 100), limits(2, 0));
     for _ in 0..50 {
-        assert_eq!(limiter.request(&caller), Ok(()));
-        if limiter.tokens(&caller, 60).is_err() {
+        assert_eq!(limiter.count_request(&caller), Ok(()));
+        if limiter.take_tokens(&caller, 60).is_err() {
             continue;
         }
-        limiter.correct(&caller, 60, 80);
+        limiter.correct_tokens(&caller, 60, 80);
     }
-    let refused = limiter.tokens(&caller, 60).unwrap_err();
+    let refused = limiter.take_tokens(&caller, 60).unwrap_err();
     assert_eq!((refused.unit, refused.limit, refused.remaining), (RateUnit::Tokens, 100, 20));
     assert_eq!(refused.retry_after, Duration::from_secs(24));
     clock.advance(refused.retry_after);
-    assert_eq!((limiter.request(&caller), limiter.tokens(&caller, 60)), (Ok(()), Ok(())));
+    assert_eq!((limiter.count_request(&caller), limiter.take_tokens(&caller, 60)), (Ok(()), Ok(())));
 }
 
 #[test]
 fn the_limit_that_must_be_waited_for_the_longest_is_told() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(6, 0), limits(2, 0));
-    assert_eq!((limiter.request(&caller), limiter.request(&caller)), (Ok(()), Ok(())));
+    assert_eq!((limiter.count_request(&caller), limiter.count_request(&caller)), (Ok(()), Ok(())));
     let narrow = subject(1, limits(2, 0), limits(1, 0));
-    let refused = limiter.request(&narrow).unwrap_err();
+    let refused = limiter.count_request(&narrow).unwrap_err();
     assert_eq!((refused.scope, refused.retry_after), (RateScope::Workspace, Duration::from_mins(2)));
     clock.advance(refused.retry_after);
-    assert_eq!(limiter.request(&narrow), Ok(()));
+    assert_eq!(limiter.count_request(&narrow), Ok(()));
 }
 
 #[test]
 fn tokens_are_given_back_and_owed() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(0, 60), limits(0, 600));
-    assert_eq!(limiter.tokens(&caller, 60), Ok(()));
-    assert!(limiter.tokens(&caller, 1).is_err());
-    limiter.correct(&caller, 60, 0);
-    assert_eq!(limiter.tokens(&caller, 60), Ok(()));
-    limiter.correct(&caller, 60, 90);
-    assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(31));
+    assert_eq!(limiter.take_tokens(&caller, 60), Ok(()));
+    assert!(limiter.take_tokens(&caller, 1).is_err());
+    limiter.correct_tokens(&caller, 60, 0);
+    assert_eq!(limiter.take_tokens(&caller, 60), Ok(()));
+    limiter.correct_tokens(&caller, 60, 90);
+    assert_eq!(limiter.take_tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(31));
     clock.advance(Duration::from_mins(2));
     // More than the limit of a minute: accepted if no other tokens were taken.
-    assert_eq!(limiter.tokens(&caller, 300), Ok(()));
-    assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(241));
+    assert_eq!(limiter.take_tokens(&caller, 300), Ok(()));
+    assert_eq!(limiter.take_tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(241));
 }
 
 #[test]
 fn limits_may_change_between_calls() {
     let (limiter, _) = limiter();
     for _ in 0..5 {
-        assert_eq!(limiter.request(&subject(1, limits(5, 0), NONE)), Ok(()));
+        assert_eq!(limiter.count_request(&subject(1, limits(5, 0), NONE)), Ok(()));
     }
-    assert!(limiter.request(&subject(1, limits(5, 0), NONE)).is_err());
-    assert_eq!(limiter.request(&subject(1, limits(6, 0), NONE)), Ok(()));
-    assert_eq!(limiter.request(&subject(1, NONE, NONE)), Ok(()));
-    assert!(limiter.request(&subject(1, limits(2, 0), NONE)).is_err());
+    assert!(limiter.count_request(&subject(1, limits(5, 0), NONE)).is_err());
+    assert_eq!(limiter.count_request(&subject(1, limits(6, 0), NONE)), Ok(()));
+    assert_eq!(limiter.count_request(&subject(1, NONE, NONE)), Ok(()));
+    assert!(limiter.count_request(&subject(1, limits(2, 0), NONE)).is_err());
 }
 
 #[test]
 fn idle_states_are_forgotten_and_debts_are_not() {
     let (limiter, clock) = limiter();
     let debtor = subject(u64::MAX, limits(0, 1), NONE);
-    assert_eq!(limiter.tokens(&debtor, 1), Ok(()));
-    limiter.correct(&debtor, 1, 1_000);
+    assert_eq!(limiter.take_tokens(&debtor, 1), Ok(()));
+    limiter.correct_tokens(&debtor, 1, 1_000);
     for number in 0..20_000 {
-        assert_eq!(limiter.request(&subject(number, limits(60, 0), limits(100_000, 0))), Ok(()));
+        assert_eq!(limiter.count_request(&subject(number, limits(60, 0), limits(100_000, 0))), Ok(()));
         clock.advance(Duration::from_millis(10));
     }
     // Each key is idle after a second, which is after a hundred others.
     assert!(states(&limiter) <= 2 * (100 + SWEEP_FROM), "{} states are kept", states(&limiter));
-    assert!(limiter.tokens(&debtor, 1).is_err());
+    assert!(limiter.take_tokens(&debtor, 1).is_err());
 }
 
 /// A caller has token debt for an hour and request debt for a second, or vice versa, in either order.
@@ -162,26 +162,26 @@ fn state_is_kept_while_either_unit_owes() {
         let (limiter, clock) = limiter();
         let debtor = subject(u64::MAX, both, NONE);
         if requests_last {
-            assert_eq!(limiter.tokens(&subject(u64::MAX, owing, NONE), 1), Ok(()));
-            limiter.correct(&debtor, 1, 1_000);
-            assert_eq!(limiter.request(&subject(u64::MAX, brief, NONE)), Ok(()));
+            assert_eq!(limiter.take_tokens(&subject(u64::MAX, owing, NONE), 1), Ok(()));
+            limiter.correct_tokens(&debtor, 1, 1_000);
+            assert_eq!(limiter.count_request(&subject(u64::MAX, brief, NONE)), Ok(()));
         } else {
             let slow = subject(u64::MAX, limits(1, 0), NONE);
-            assert_eq!(limiter.request(&slow), Ok(()));
+            assert_eq!(limiter.count_request(&slow), Ok(()));
             // A thousand tokens at 60,000 per minute are refilled in a second.
-            assert_eq!(limiter.tokens(&subject(u64::MAX, limits(0, 60_000), NONE), 1_000), Ok(()));
+            assert_eq!(limiter.take_tokens(&subject(u64::MAX, limits(0, 60_000), NONE), 1_000), Ok(()));
         }
         clock.advance(Duration::from_secs(2));
         // Other callers fill the same shard until it is swept several times.
         for number in 0..4 * u64::try_from(SWEEP_FROM).unwrap() {
-            assert_eq!(limiter.request(&subject(number, brief, NONE)), Ok(()));
+            assert_eq!(limiter.count_request(&subject(number, brief, NONE)), Ok(()));
             clock.advance(Duration::from_millis(100));
         }
         assert!(states(&limiter) < 3 * SWEEP_FROM, "others were forgotten");
         if requests_last {
-            assert!(limiter.tokens(&debtor, 1).is_err(), "the tokens are owed still");
+            assert!(limiter.take_tokens(&debtor, 1).is_err(), "the tokens are owed still");
         } else {
-            let again = limiter.request(&subject(u64::MAX, limits(1, 0), NONE)).unwrap_err();
+            let again = limiter.count_request(&subject(u64::MAX, limits(1, 0), NONE)).unwrap_err();
             assert_eq!(again.unit, RateUnit::Requests);
             assert!(again.retry_after > Duration::from_secs(30), "{:?}", again.retry_after);
         }
@@ -192,8 +192,8 @@ fn state_is_kept_while_either_unit_owes() {
 fn unlimited_callers_leave_no_state() {
     let (limiter, _) = limiter();
     let call = |subject: &RateSubject| {
-        assert_eq!((limiter.request(subject), limiter.tokens(subject, 5)), (Ok(()), Ok(())));
-        limiter.correct(subject, 5, 4);
+        assert_eq!((limiter.count_request(subject), limiter.take_tokens(subject, 5)), (Ok(()), Ok(())));
+        limiter.correct_tokens(subject, 5, 4);
     };
     (0..1_000).for_each(|number| call(&subject(number, NONE, NONE)));
     assert_eq!(states(&limiter), 0);
@@ -207,7 +207,7 @@ fn many_threads_together_get_exactly_what_there_is() {
     let taken: usize = thread::scope(|scope| {
         let ask = |number| {
             let caller = subject(number, limits(40, 0), limits(100, 0));
-            (0..200).filter(|_| limiter.request(&caller).is_ok()).count()
+            (0..200).filter(|_| limiter.count_request(&caller).is_ok()).count()
         };
         let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || ask(number % 4))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()

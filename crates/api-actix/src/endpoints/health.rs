@@ -40,7 +40,7 @@ pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     for (probe, error) in &away {
         tracing::warn!(store = probe.name(), error = error as &dyn std::error::Error, "store unavailable");
     }
-    if away.iter().all(|(probe, _)| probe.is_bridged()) {
+    if away.iter().all(|(probe, _)| probe.serves_during_outage()) {
         return Ok(HttpResponse::Ok().json(json!({"status": "degraded", "unavailable": names})));
     }
     Err(ApiError::from_kind(ErrorKind::Unavailable).metadata("unavailable", names))

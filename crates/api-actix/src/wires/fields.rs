@@ -17,7 +17,7 @@ impl Fields {
         let path = path.into();
         match json.members() {
             Some(members) => Ok(Self { path, members }),
-            None => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().described()))),
+            None => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article()))),
         }
     }
 

@@ -203,7 +203,7 @@ async fn client_disconnect_cancels_call_and_keeps_record() {
     gateway.tasks.close();
     // The tracker counts the work from its start, so it ends after the record is written.
     tokio::time::timeout(Duration::from_secs(10), gateway.tasks.wait()).await.unwrap();
-    let records = UsageRepository::list(&gateway.store, &UsageFilter::of(workspace(1)), 10).await.unwrap();
+    let records = UsageRepository::list(&gateway.store, &UsageFilter::for_workspace(workspace(1)), 10).await.unwrap();
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [UsageOutcome::Cancelled]);
 }
 

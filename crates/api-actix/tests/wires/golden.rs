@@ -111,7 +111,7 @@ fn unanswered_question_has_error_on_every_wire() {
             let asked = read_bytes(Entry::AnyShape, body.as_bytes()).unwrap();
             let request = asked.draft.clone().check().unwrap();
             let questions = request.provider_input.questions.typed.clone().unwrap();
-            let first = ProviderInput::new(Questions::of_typed(vec![questions[0].clone()]), None);
+            let first = ProviderInput::new(Questions::from_typed(vec![questions[0].clone()]), None);
             let first = DecisionRequest { provider_input: first.into(), ..request.clone() };
             let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
             let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);

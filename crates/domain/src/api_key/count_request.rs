@@ -22,7 +22,7 @@ impl CountRequest {
     /// # Errors
     /// The exceeded rate limit.
     pub fn execute(&self, caller: &Principal) -> Result<(), RateLimited> {
-        self.limiter.request(&RateSubject::of(caller, self.defaults))
+        self.limiter.count_request(&RateSubject::of(caller, self.defaults))
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
         for (caller, workspace) in callers {
             let mut limiter = MockRateLimiter::new();
             let expected = RateSubject { api_key: id, key: per_minute(7), workspace };
-            limiter.expect_request().withf(move |subject| *subject == expected).once().returning(|_| Ok(()));
+            limiter.expect_count_request().withf(move |subject| *subject == expected).once().returning(|_| Ok(()));
             let defaults = DefaultRates { key: per_minute(7), workspace: per_minute(9) };
             CountRequest::new(Arc::new(limiter), defaults).execute(&caller).unwrap();
         }

@@ -12,7 +12,7 @@ pub const MAX_NAMED_KEYS: usize = 64;
 /// The highest number of changes that one read returns. A reader that is further behind starts over.
 pub const MAX_CHANGES: usize = 10_000;
 /// The time for which a change is kept after a newer one was written.
-pub const CHANGES_KEPT: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+pub const CHANGE_RETENTION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// The subject of a change, which caches drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
     /// All changes after the reader's position, in order.
-    These(Vec<Change>),
+    Continued(Vec<Change>),
     /// The feed does not continue from the reader's position, or is too far ahead of it. The reader drops everything
     /// and continues from this position, the newest one.
     StartOver(ChangePosition),
@@ -77,14 +77,14 @@ impl Changes {
     /// Returns the changes after `last`. `rows` is the feed from the number of `last` on, in order. Returns `None` if
     /// the feed does not continue from `last`: that change is missing or another one, the numbers have a gap, or there
     /// are more than [`MAX_CHANGES`] changes.
-    pub fn continued(last: ChangePosition, rows: Vec<Change>) -> Option<Self> {
+    pub fn from_feed(last: ChangePosition, rows: Vec<Change>) -> Option<Self> {
         let mut rows = rows.into_iter();
         if rows.next()?.position != last || rows.len() > MAX_CHANGES {
             return None;
         }
         let changes: Vec<Change> = rows.collect();
         let is_complete = (last.number + 1..).zip(&changes).all(|(number, change)| change.position.number == number);
-        is_complete.then_some(Self::These(changes))
+        is_complete.then_some(Self::Continued(changes))
     }
 }
 
@@ -94,7 +94,7 @@ impl Changes {
 /// - A change is written in the transaction that makes it: a reader that sees the change also sees its effect.
 /// - Numbers come from one counter that is raised in the same transaction, so that they commit in order and without
 ///   gaps across all processes. A transaction that changes nothing writes nothing.
-/// - A change is kept for [`CHANGES_KEPT`] after a newer one was written. The newest is always kept.
+/// - A change is kept for [`CHANGE_RETENTION`] after a newer one was written. The newest is always kept.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ChangeFeed: Send + Sync {
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn continued_rejects_gaps_and_other_changes() {
+    fn from_feed_rejects_gaps_and_other_changes() {
         let last = ChangePosition { number: 4, mark: 7 };
         let continued = |rows: &[(u64, i64)]| {
-            Changes::continued(last, rows.iter().map(|(number, mark)| change(*number, *mark)).collect())
+            Changes::from_feed(last, rows.iter().map(|(number, mark)| change(*number, *mark)).collect())
         };
-        assert_eq!(continued(&[(4, 7)]), Some(Changes::These(Vec::new())));
-        assert_eq!(continued(&[(4, 7), (5, 1), (6, 2)]), Some(Changes::These(vec![change(5, 1), change(6, 2)])));
+        assert_eq!(continued(&[(4, 7)]), Some(Changes::Continued(Vec::new())));
+        assert_eq!(continued(&[(4, 7), (5, 1), (6, 2)]), Some(Changes::Continued(vec![change(5, 1), change(6, 2)])));
         assert_eq!(continued(&[]), None, "it is missing");
         assert_eq!(continued(&[(5, 1), (6, 2)]), None, "it was pruned");
         assert_eq!(continued(&[(4, 8), (5, 1)]), None, "it is another change");
@@ -126,12 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn continued_rejects_more_changes_than_the_limit() {
+    fn from_feed_rejects_more_changes_than_the_limit() {
         let last = ChangePosition { number: 0, mark: 0 };
         let rows = |count: u64| (0..=count).map(|number| change(number, 0)).collect::<Vec<_>>();
         let most = MAX_CHANGES as u64;
-        assert!(matches!(Changes::continued(last, rows(most)), Some(Changes::These(all)) if all.len() == MAX_CHANGES));
-        assert_eq!(Changes::continued(last, rows(most + 1)), None);
+        assert!(
+            matches!(Changes::from_feed(last, rows(most)), Some(Changes::Continued(all)) if all.len() == MAX_CHANGES)
+        );
+        assert_eq!(Changes::from_feed(last, rows(most + 1)), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl MeterTokens {
     pub fn execute(&self, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, RateLimited> {
         let subject = RateSubject::of(caller, self.defaults);
         let taken = estimate_tokens(body_bytes);
-        self.limiter.tokens(&subject, taken)?;
+        self.limiter.take_tokens(&subject, taken)?;
         Ok(TakenTokens { limiter: Arc::clone(&self.limiter), subject, taken, used: 0 })
     }
 }
@@ -64,7 +64,7 @@ impl TakenTokens {
 
 impl Drop for TakenTokens {
     fn drop(&mut self) {
-        self.limiter.correct(&self.subject, self.taken, self.used);
+        self.limiter.correct_tokens(&self.subject, self.taken, self.used);
     }
 }
 

@@ -84,14 +84,14 @@ pub trait DocumentRepository: Send + Sync {
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError>;
 
     /// Returns those of `ids` that belong to no document, pending or ready.
-    async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;
+    async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;
 
     /// Returns the bytes that the workspace's documents use, pending ones included; zero if the workspace does not
     /// exist.
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;
 
     /// Deletes claims from before `before`; returns their number.
-    async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
+    async fn delete_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// Detects media types.

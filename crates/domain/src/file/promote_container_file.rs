@@ -87,8 +87,12 @@ impl PromoteContainerFile {
                 })
             })
             .transpose()?;
-        let work =
-            Work { caller, source: BlobKey::container_file(caller.workspace_id(), &container, &path), path, claim };
+        let work = Promotion {
+            caller,
+            source: BlobKey::container_file(caller.workspace_id(), &container, &path),
+            path,
+            claim,
+        };
         let waiting_since = self.ports.clock.monotonic();
         loop {
             if let Some(claim) = &work.claim {
@@ -117,7 +121,7 @@ impl PromoteContainerFile {
     }
 
     /// Promotes once. Returns `None` if a concurrent call took the claim first.
-    async fn promote(&self, work: &Work<'_>) -> Result<Option<Document>, PromoteError> {
+    async fn promote(&self, work: &Promotion<'_>) -> Result<Option<Document>, PromoteError> {
         for _ in 0..COPY_ATTEMPTS {
             let meta = self.ports.blobs.stat(&work.source).await?.ok_or(PromoteError::NotFound)?;
             let (file_bytes, max_bytes) = (meta.size_bytes, self.limits.max_file_bytes);
@@ -144,11 +148,11 @@ impl PromoteContainerFile {
                 }
                 Reservation::Claimed(_) => return Ok(None),
             }
-            match self.fill(work, &pending).await {
+            match self.copy_and_finish(work, &pending).await {
                 Ok(Some(document)) => return Ok(Some(document)),
-                Ok(None) => self.undo(&pending).await,
+                Ok(None) => self.roll_back(&pending).await,
                 Err(error) => {
-                    self.undo(&pending).await;
+                    self.roll_back(&pending).await;
                     return Err(error);
                 }
             }
@@ -157,7 +161,11 @@ impl PromoteContainerFile {
     }
 
     /// Copies the bytes of a pending document and makes it ready. Returns `None` if the source changed during the copy.
-    async fn fill(&self, work: &Work<'_>, pending: &PendingDocument) -> Result<Option<Document>, PromoteError> {
+    async fn copy_and_finish(
+        &self,
+        work: &Promotion<'_>,
+        pending: &PendingDocument,
+    ) -> Result<Option<Document>, PromoteError> {
         let target = BlobKey::document(pending.workspace_id, &pending.id);
         let copied = match self.ports.blobs.copy(&work.source, &target, pending.size_bytes).await? {
             CopyOutcome::Copied(copied) => copied,
@@ -175,7 +183,7 @@ impl PromoteContainerFile {
     }
 
     /// Rolls back the quota and the bytes. Anything that fails here is left to the sweeper.
-    async fn undo(&self, pending: &PendingDocument) {
+    async fn roll_back(&self, pending: &PendingDocument) {
         // The row goes first: without it, nothing can make the document visible any more.
         match self.ports.documents.abandon(pending.workspace_id, &pending.id).await {
             // The document was swept together with its bytes, or a commit succeeded without a reply and made it ready.
@@ -195,7 +203,7 @@ impl PromoteContainerFile {
 }
 
 /// The parsed arguments of one call.
-struct Work<'a> {
+struct Promotion<'a> {
     caller: &'a InferenceKey,
     source: BlobKey,
     path: ContainerPath,

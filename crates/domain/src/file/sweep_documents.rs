@@ -55,13 +55,13 @@ impl SweepDocuments {
             pending_documents: self.abandon(cutoff).await?,
             orphan_objects: self.sweep_orphans(cutoff).await?,
             partial_files: self.blobs.sweep_partial(self.grace).await?,
-            claims: self.documents.forget_claims(now - TimeDelta::hours(24)).await?,
+            claims: self.documents.delete_claims(now - TimeDelta::hours(24)).await?,
         })
     }
 
     /// Removes every pending document of any age, so that its quota and its idempotency key are free at once. Only for
     /// a process that knows that no other one promotes: another promotion would fail as unavailable.
-    pub async fn execute_alone(&self) -> Result<SweepReport, StoreError> {
+    pub async fn remove_all_pending(&self) -> Result<SweepReport, StoreError> {
         let pending_documents = self.abandon(self.clock.now() + TimeDelta::days(1)).await?;
         Ok(SweepReport { pending_documents, ..SweepReport::default() })
     }
@@ -87,7 +87,7 @@ impl SweepDocuments {
                 .filter_map(|object| object.key.document_id().map(|id| (object, id)))
                 .collect();
             let ids: Vec<DocumentId> = old.iter().map(|(_, id)| id.clone()).collect();
-            let unknown = self.documents.unknown(&ids).await?;
+            let unknown = self.documents.find_unknown(&ids).await?;
             for (object, _) in old.iter().filter(|(_, id)| unknown.contains(id)) {
                 self.blobs.delete(&object.key).await?;
                 removed += 1;
@@ -156,21 +156,21 @@ mod tests {
             .times(2)
             .returning(move |_, after, _| Ok(if after.is_none() { objects.to_vec() } else { Vec::new() }));
         documents
-            .expect_unknown()
+            .expect_find_unknown()
             .withf(|ids| ids == [document(2), document(3)])
             .once()
             .returning(|_| Ok(vec![document(2)]));
         blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
         blobs.expect_delete().withf(|at| *at == key(2)).once().returning(|_| Ok(()));
         blobs.expect_sweep_partial().withf(|age| *age == HOUR).once().returning(|_| Ok(5));
-        documents.expect_forget_claims().withf(move |at| *at == now - HOUR * 24).once().returning(|_| Ok(6));
+        documents.expect_delete_claims().withf(move |at| *at == now - HOUR * 24).once().returning(|_| Ok(6));
         let report = sweep(documents, blobs, clock).execute().await.unwrap();
         let expected = SweepReport { pending_documents: 1, orphan_objects: 1, partial_files: 5, claims: 6 };
         assert_eq!(report, expected);
     }
 
     #[tokio::test]
-    async fn execute_alone_removes_only_pending_documents() {
+    async fn remove_all_pending_removes_only_pending_documents() {
         let clock = FixedClock::default();
         let now = clock.now();
         let mut documents = MockDocumentRepository::new();
@@ -181,7 +181,7 @@ mod tests {
             .once()
             .returning(move |_| Ok(vec![pending(1, now)]));
         blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
-        let report = sweep(documents, blobs, clock).execute_alone().await.unwrap();
+        let report = sweep(documents, blobs, clock).remove_all_pending().await.unwrap();
         assert_eq!(report, SweepReport { pending_documents: 1, ..SweepReport::default() });
     }
 }

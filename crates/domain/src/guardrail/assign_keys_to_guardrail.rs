@@ -31,14 +31,16 @@ impl AssignKeysToGuardrail {
         guardrail_id: &str,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<u64, AssignKeysError> {
-        let keys = named(names)?;
+        let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
         self.guardrails.assign_keys(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
 /// Parses the key references in `texts`; sorts them and removes duplicates.
-pub(super) fn named<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<KeyReference>, AssignKeysError> {
+pub(super) fn parse_key_references<'a>(
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<KeyReference>, AssignKeysError> {
     let mut names = Vec::new();
     let mut any = false;
     for (index, text) in texts.into_iter().enumerate() {

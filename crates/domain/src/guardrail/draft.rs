@@ -57,7 +57,7 @@ impl GuardrailDraft {
     }
 
     /// Rejects a draft that names no member of the record.
-    pub(super) fn must_change_something(&self) -> Result<(), InvalidGuardrail> {
+    pub(super) fn require_changes(&self) -> Result<(), InvalidGuardrail> {
         let nothing = Self { workspace_id: self.workspace_id, ..Self::default() };
         if *self == nothing { Err(InvalidGuardrail::new("", "No update fields provided")) } else { Ok(()) }
     }

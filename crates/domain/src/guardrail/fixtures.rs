@@ -84,7 +84,7 @@ pub(crate) fn read(text: &str) -> Result<GuardrailDraft, InvalidGuardrail> {
 }
 
 /// Applies a draft to a new guardrail.
-pub(crate) fn applied(text: &str) -> Result<Guardrail, InvalidGuardrail> {
+pub(crate) fn apply_draft(text: &str) -> Result<Guardrail, InvalidGuardrail> {
     read(text)?.apply(guardrail(1), &names())
 }
 

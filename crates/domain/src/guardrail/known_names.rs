@@ -10,7 +10,7 @@ use crate::routing::EndpointDirectory;
 /// The number of similar names that an error suggests.
 const NEAREST: usize = 3;
 /// The highest number of characters of an unknown name that an error repeats.
-const REPEATED_CHARS: usize = 100;
+const MAX_QUOTED_CHARS: usize = 100;
 
 /// Models that a list names.
 pub(super) struct NamedModels {
@@ -41,8 +41,8 @@ impl KnownNames {
             // A sandbox model is callable even if the catalogue does not list it.
             None => self.endpoints.sandbox(name).map(|endpoint| endpoint.model.to_string()),
         };
-        let slugs = each(member, names, canonical, |name| {
-            (format!("{} is not a model of the catalogue", repeated(name)), snapshot.nearest(name, NEAREST, |_| true))
+        let slugs = resolve_each(member, names, canonical, |name| {
+            (format!("{} is not a model of the catalogue", quote_name(name)), snapshot.nearest(name, NEAREST, |_| true))
         })?;
         Ok(NamedModels { ids: ids(&snapshot, &slugs), slugs })
     }
@@ -56,8 +56,8 @@ impl KnownNames {
             let lower = name.to_ascii_lowercase();
             known.contains(lower.as_str()).then_some(lower)
         };
-        each(member, names, slug, |name| {
-            (format!("{} is not a provider that is configured here", repeated(name)), nearest(&known, name))
+        resolve_each(member, names, slug, |name| {
+            (format!("{} is not a provider that is configured here", quote_name(name)), nearest(&known, name))
         })
     }
 }
@@ -72,7 +72,7 @@ fn ids(snapshot: &CatalogueSnapshot, slugs: &[String]) -> Vec<String> {
 }
 
 /// Resolves each name; fails with the first unknown name and similar ones.
-fn each(
+fn resolve_each(
     member: &str,
     names: &[String],
     resolve: impl Fn(&str) -> Option<String>,
@@ -95,8 +95,8 @@ fn each(
 }
 
 /// Quotes a name for an error message: on one line, and truncated.
-fn repeated(name: &str) -> String {
-    let short: String = name.chars().take(REPEATED_CHARS).collect();
+fn quote_name(name: &str) -> String {
+    let short: String = name.chars().take(MAX_QUOTED_CHARS).collect();
     let more = if short.len() < name.len() { "…" } else { "" };
     format!("{short:?}{more}")
 }

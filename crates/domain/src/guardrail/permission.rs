@@ -31,7 +31,7 @@ pub(super) struct Permission {
 }
 
 impl Permission {
-    pub(super) fn of(guardrail: &Guardrail) -> Self {
+    pub(super) fn new(guardrail: &Guardrail) -> Self {
         let set = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().cloned().collect());
         let rules = &guardrail.rules;
         Self {
@@ -50,13 +50,13 @@ impl Permission {
     }
 
     /// Checks whether a candidate may be tried. `row` is its row of the catalogue, which a sandbox model may lack.
-    pub(super) fn permits(&self, candidate: &Candidate, named: &Names<'_>) -> Result<(), Forbidden> {
+    pub(super) fn permits(&self, candidate: &Candidate, named: &ModelNames<'_>) -> Result<(), Forbidden> {
         let forbid = |rule| Err(Forbidden { guardrail_id: self.guardrail_id, rule });
         let provider = candidate.endpoint.provider.as_str();
-        if self.allowed_models.as_ref().is_some_and(|allowed| !named.are_in(allowed)) {
+        if self.allowed_models.as_ref().is_some_and(|allowed| !named.is_in(allowed)) {
             return forbid("allowed_models");
         }
-        if !self.ignored_models.is_empty() && named.touch(&self.ignored_models) {
+        if !self.ignored_models.is_empty() && named.may_be_in(&self.ignored_models) {
             return forbid("ignored_models");
         }
         if self.allowed_providers.as_ref().is_some_and(|allowed| !allowed.contains(provider)) {
@@ -65,13 +65,13 @@ impl Permission {
         if self.ignored_providers.contains(provider) {
             return forbid("ignored_providers");
         }
-        if let Some(rule) = self.broken_data_policy(candidate) {
+        if let Some(rule) = self.violated_data_policy_rule(candidate) {
             return forbid(rule);
         }
         Ok(())
     }
 
-    fn broken_data_policy(&self, candidate: &Candidate) -> Option<&'static str> {
+    fn violated_data_policy_rule(&self, candidate: &Candidate) -> Option<&'static str> {
         let rules = &self.data_policy;
         let policy = candidate.endpoint.data_policy;
         // An endpoint with zero retention cannot train on its input, whatever its record says about training.
@@ -102,13 +102,13 @@ impl Permission {
 }
 
 /// The names of a candidate's model.
-pub(super) struct Names<'a> {
+pub(super) struct ModelNames<'a> {
     candidate: &'a Candidate,
     catalogue: &'a CatalogueSnapshot,
     row: Option<&'a Model>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ModelNames<'a> {
     /// Creates the names. `row` is the candidate's row of the catalogue, if it has one and a check needs it.
     pub(super) fn new(candidate: &'a Candidate, catalogue: &'a CatalogueSnapshot, row: Option<&'a Model>) -> Self {
         Self { candidate, catalogue, row }
@@ -121,7 +121,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns true if the list contains this model: its slug, or a former slug that still resolves to it.
-    fn are_in(&self, list: &HashSet<String>) -> bool {
+    fn is_in(&self, list: &HashSet<String>) -> bool {
         let still_means = |former: &str| {
             let found = self.catalogue.resolve(former);
             found.is_some_and(|found| found.model.canonical_slug.as_str() == self.canonical())
@@ -131,7 +131,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns true if the list may contain this model. A ban outlives a change of the catalogue's slugs.
-    fn touch(&self, list: &HashSet<String>) -> bool {
+    fn may_be_in(&self, list: &HashSet<String>) -> bool {
         let id = &self.candidate.model;
         let former = self.row.into_iter().flat_map(|row| &row.renamed_from);
         let former = former.flat_map(|name| [name.as_str(), name.base()]);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::filter::{Blocked, CompiledFilters, FilteredInput, InvalidFilters};
-use super::permission::{Names, Permission};
+use super::permission::{ModelNames, Permission};
 use super::{Forbidden, Guardrail};
 use crate::ids::GuardrailId;
 use crate::model::CatalogueSnapshot;
@@ -37,7 +37,7 @@ impl Policy {
         let mut seen = HashSet::new();
         guardrails.retain(|guardrail| seen.insert(guardrail.id));
         let filters = CompiledFilters::compile(guardrails.iter().map(|found| (found.id, &found.rules)))?;
-        let permissions: Vec<Permission> = guardrails.iter().map(Permission::of).collect();
+        let permissions: Vec<Permission> = guardrails.iter().map(Permission::new).collect();
         let needs_row = permissions.iter().any(Permission::needs_row);
         let label_filters = filters.redacting();
         Ok(Self { guardrails, permissions, needs_row, filters, label_filters })
@@ -66,7 +66,7 @@ impl Policy {
         let id = candidate.model.as_str();
         let found = if self.needs_row { catalogue.resolve(id) } else { None };
         let row = found.as_ref().map(|found| &*found.model).filter(|row| row.id == candidate.model);
-        let names = Names::new(candidate, catalogue, row);
+        let names = ModelNames::new(candidate, catalogue, row);
         self.permissions.iter().try_for_each(|permission| permission.permits(candidate, &names))
     }
 

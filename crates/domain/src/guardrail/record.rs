@@ -11,17 +11,17 @@ pub(super) fn audited(
     before: Option<&PlacedGuardrail>,
     after: Option<&PlacedGuardrail>,
 ) -> AuditDraft {
-    let states = [("before", before.map(told)), ("after", after.map(told))];
+    let states = [("before", before.map(describe)), ("after", after.map(describe))];
     let details = Json::object(states.iter().filter_map(|(name, state)| Some((*name, state.as_ref()?.text()))));
     let id = after.or(before).map(|placed| placed.guardrail.id.to_string());
     AuditDraft::done(actor, action, format!("guardrail {}", id.unwrap_or_default()), details)
 }
 
 /// The highest number of characters of a pattern in an audit entry; the guardrail's versions hold the whole pattern.
-const TOLD_CHARS: usize = 500;
+const MAX_PATTERN_CHARS: usize = 500;
 
 /// Describes a guardrail without its id and its times. Patterns are not secret: readers of the log may read guardrails.
-fn told(placed: &PlacedGuardrail) -> Json {
+fn describe(placed: &PlacedGuardrail) -> Json {
     let PlacedGuardrail { guardrail, workspace_default } = placed;
     let Guardrail { workspace_id, name, budget, rules, version, .. } = guardrail;
     let text = |text: &str| Json::string(text).text().to_owned();
@@ -38,7 +38,7 @@ fn told(placed: &PlacedGuardrail) -> Json {
     }
     let mut rules = rules.clone();
     for filter in &mut rules.content_filters {
-        if let Some((cut, _)) = filter.pattern.char_indices().nth(TOLD_CHARS) {
+        if let Some((cut, _)) = filter.pattern.char_indices().nth(MAX_PATTERN_CHARS) {
             filter.pattern.truncate(cut);
             filter.pattern.push('…');
         }

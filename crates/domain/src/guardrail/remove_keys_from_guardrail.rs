@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::assign_keys_to_guardrail::named;
+use super::assign_keys_to_guardrail::parse_key_references;
 use super::{AssignKeysError, GuardrailAssignments};
 use crate::api_key::ManagementKey;
 use crate::audit::Actor;
@@ -32,7 +32,7 @@ impl RemoveKeysFromGuardrail {
         guardrail_id: &str,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<u64, AssignKeysError> {
-        let keys = named(names)?;
+        let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
         self.assignments.remove(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }

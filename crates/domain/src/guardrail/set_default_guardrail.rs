@@ -46,8 +46,9 @@ impl SetDefaultGuardrail {
         if before.default_guardrail_id == guardrail {
             return Ok(true);
         }
-        let told = |id: Option<GuardrailId>| Json::from(id.map_or(serde_json::Value::Null, |id| id.to_string().into()));
-        let state = |id| Json::object([("default_guardrail_id", told(id).text())]);
+        let id_or_null =
+            |id: Option<GuardrailId>| Json::from(id.map_or(serde_json::Value::Null, |id| id.to_string().into()));
+        let state = |id| Json::object([("default_guardrail_id", id_or_null(id).text())]);
         let (before, after) = (state(before.default_guardrail_id), state(guardrail));
         let details = Json::object([("before", before.text()), ("after", after.text())]);
         let audit = AuditDraft::done(actor, "workspace.default_guardrail", format!("workspace {workspace}"), details);

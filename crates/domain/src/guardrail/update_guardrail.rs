@@ -30,7 +30,7 @@ impl UpdateGuardrail {
         id: &str,
         draft: &GuardrailDraft,
     ) -> Result<PlacedGuardrail, GuardrailError> {
-        draft.must_change_something()?;
+        draft.require_changes()?;
         let change = |before: Guardrail| draft.apply(before, &self.ports.names).map_err(GuardrailError::from);
         change_to(&self.ports, actor, "guardrail.update", id, draft.workspace_default(), change).await
     }

@@ -31,7 +31,7 @@ impl<'a> JsonPart<'a> {
 
     /// Returns the type of the value.
     pub(crate) fn kind(self) -> JsonKind {
-        JsonKind::of(self.whole.as_bytes().get(self.start))
+        JsonKind::from_first_byte(self.whole.as_bytes().get(self.start))
     }
 
     /// Returns true if the value is `null`.
@@ -107,7 +107,7 @@ fn name_of(text: &str, WrittenName { content, is_escaped }: WrittenName) -> Opti
 const FEW: usize = 16;
 
 /// Returns the index of the first member whose name an earlier member has.
-pub(crate) fn first_repeated(members: &[Member<'_>]) -> Option<usize> {
+pub(crate) fn first_duplicate(members: &[Member<'_>]) -> Option<usize> {
     if members.len() > FEW {
         let mut names = HashSet::with_capacity(members.len());
         return members.iter().position(|member| !names.insert(&*member.name));

@@ -87,13 +87,13 @@ fn parse_rejects_invalid_json() {
 }
 
 #[test]
-fn first_repeated_finds_duplicate_among_few_and_many() {
+fn first_duplicate_finds_duplicate_among_few_and_many() {
     for others in [0, 1, 14, 15, 16, 17, 40] {
         let others: Vec<String> = (0..others).map(|number| format!("\"m{number}\":0,")).collect();
         let repeated = |last: &str| {
             let object = json(&format!("{{{}{last}}}", others.concat()));
             let members = object.as_part().members().unwrap();
-            first_repeated(&members).map(|place| (place, members.len()))
+            first_duplicate(&members).map(|place| (place, members.len()))
         };
         assert_eq!(repeated(r#""a":1,"b":1"#), None);
         let (place, of) = repeated(r#""a":1,"b":2,"\u0061":3"#).unwrap();
@@ -114,7 +114,7 @@ fn parse_of_deep_and_wide_texts_is_linear() {
     let wide: Vec<String> = (0..200_000).map(|number| format!("\"\\u006d{number}\":[]")).collect();
     let wide = json(&format!("{{{}}}", wide.join(",")));
     let members = wide.as_part().members().unwrap();
-    assert_eq!((members.len(), first_repeated(&members)), (200_000, None));
+    assert_eq!((members.len(), first_duplicate(&members)), (200_000, None));
     assert!(start.elapsed() < std::time::Duration::from_secs(10), "quadratic, it would take minutes");
 }
 
@@ -169,8 +169,8 @@ fn members_by_serde(text: &str) -> Option<Vec<(String, String)>> {
     struct InOrder(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for InOrder {
         fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Visitor;
-            impl<'de> serde::de::Visitor<'de> for Visitor {
+            struct MembersVisitor;
+            impl<'de> serde::de::Visitor<'de> for MembersVisitor {
                 type Value = InOrder;
 
                 fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +185,7 @@ fn members_by_serde(text: &str) -> Option<Vec<(String, String)>> {
                     Ok(InOrder(members))
                 }
             }
-            deserializer.deserialize_map(Visitor)
+            deserializer.deserialize_map(MembersVisitor)
         }
     }
     serde_json::from_str::<InOrder>(text).ok().map(|members| members.0)

@@ -6,12 +6,12 @@ use std::fmt;
 const MAX_TEXT: usize = 41;
 
 /// A buffer that is filled from the last digit to the first.
-struct Backwards {
+struct ReverseBuffer {
     text: [u8; MAX_TEXT],
     start: usize,
 }
 
-impl Backwards {
+impl ReverseBuffer {
     fn put(&mut self, byte: u8) {
         self.start -= 1;
         self.text[self.start] = byte;
@@ -20,7 +20,7 @@ impl Backwards {
 
 /// Writes `value` / 10^`scale` in plain notation, without trailing zeros of the fraction if `trim`.
 pub(super) fn write_decimal(f: &mut fmt::Formatter<'_>, value: i128, scale: u32, trim: bool) -> fmt::Result {
-    let mut written = Backwards { text: [0; MAX_TEXT], start: MAX_TEXT };
+    let mut written = ReverseBuffer { text: [0; MAX_TEXT], start: MAX_TEXT };
     let mut digits = value.unsigned_abs();
     let mut needless = trim;
     for _ in 0..scale {

@@ -29,7 +29,7 @@ impl ProviderInput {
     pub fn with_questions(&self, questions: Vec<Question>) -> Self {
         // Copied field by field: a clone of the whole would copy all questions for each sub-request.
         Self {
-            questions: Questions::of_typed(questions),
+            questions: Questions::from_typed(questions),
             state: self.state.clone(),
             state_form: self.state_form,
             attachments: self.attachments.clone(),
@@ -37,13 +37,13 @@ impl ProviderInput {
     }
 
     /// Returns the size in bytes without the questions.
-    pub(crate) fn len_bytes_around(&self) -> usize {
+    pub(crate) fn len_bytes_without_questions(&self) -> usize {
         self.state.as_ref().map_or(0, |state| state.text().len()) + self.attachments.len_bytes()
     }
 
     /// Returns the size in bytes of its JSON and its attachments, a lower bound of the data sent to a provider.
     pub fn len_bytes(&self) -> usize {
-        self.questions.json.text().len() + self.len_bytes_around()
+        self.questions.json.text().len() + self.len_bytes_without_questions()
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Questions {
 
 impl Questions {
     /// Creates questions in canonical form: an object with one member per question.
-    pub fn of_typed(questions: Vec<Question>) -> Self {
+    pub fn from_typed(questions: Vec<Question>) -> Self {
         let members = questions.iter().map(|question| (question.name.as_str(), question.json.text()));
         Self { json: Json::object(members), typed: Some(questions) }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 const PARTS: u128 = 60_000_000_000;
 
 /// The highest debt in minutes of the limit: a wrong count by a provider must not lock its caller out for days.
-const MOST_MINUTES_OWED: u128 = 60;
+const MAX_DEBT_MINUTES: u128 = 60;
 
 /// The usage of one rate, counted by the generic cell rate algorithm as an evenly leaking bucket.
 ///
@@ -46,7 +46,7 @@ impl Gcra {
         let corrected = if used <= taken {
             level.saturating_sub(parts(taken - used))
         } else {
-            let most = capacity(limit) * MOST_MINUTES_OWED;
+            let most = capacity(limit) * MAX_DEBT_MINUTES;
             level.saturating_add(parts(used - taken)).min(most.max(level))
         };
         self.set(corrected, now);

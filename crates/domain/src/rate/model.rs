@@ -14,7 +14,7 @@ pub struct RateLimits {
 
 impl RateLimits {
     /// Returns the limit of a unit; zero counts as one.
-    pub fn of(&self, unit: RateUnit) -> Option<NonZeroU32> {
+    pub fn for_unit(&self, unit: RateUnit) -> Option<NonZeroU32> {
         let limit = match unit {
             RateUnit::Requests => self.requests_per_minute,
             RateUnit::Tokens => self.tokens_per_minute,

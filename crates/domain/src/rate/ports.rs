@@ -27,16 +27,16 @@ pub trait RateLimiter: Send + Sync {
     ///
     /// # Errors
     /// Returns the limit with the longest wait. After that time the same request is accepted, unless others came first.
-    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited>;
+    fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimited>;
 
     /// Takes tokens in advance for a counted request. If they are rejected, the request is not counted any more. More
     /// than a minute's limit is accepted if the bucket is full.
     ///
     /// # Errors
-    /// Fails like [`Self::request`].
-    fn tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited>;
+    /// Fails like [`Self::count_request`].
+    fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited>;
 
     /// Corrects tokens taken in advance to the tokens really used. It releases the rest, or adds the difference as a
     /// debt of at most one hour of the limit.
-    fn correct(&self, subject: &RateSubject, taken: u64, used: u64);
+    fn correct_tokens(&self, subject: &RateSubject, taken: u64, used: u64);
 }

@@ -64,7 +64,7 @@ impl ApplyRetention {
         let mut stopped = pin!(stopped.fuse());
         let mut report = RetentionReport::default();
         for rows in RetainedRows::ALL {
-            let Some(kept) = self.policy.kept(rows) else { continue };
+            let Some(kept) = self.policy.retention_of(rows) else { continue };
             let Progress { report: pruned, error } = self.remove(rows, kept, stopped.as_mut()).await;
             log(rows, &pruned);
             if let Some(error) = error {

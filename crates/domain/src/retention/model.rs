@@ -48,11 +48,11 @@ impl RetentionPolicy {
 
     /// Returns true if every kind is kept for ever.
     pub fn is_none(&self) -> bool {
-        RetainedRows::ALL.into_iter().all(|rows| self.kept(rows).is_none())
+        RetainedRows::ALL.into_iter().all(|rows| self.retention_of(rows).is_none())
     }
 
     /// Returns the retention time of a kind.
-    pub fn kept(&self, rows: RetainedRows) -> Option<Duration> {
+    pub fn retention_of(&self, rows: RetainedRows) -> Option<Duration> {
         match rows {
             RetainedRows::UsageRecords => self.usage_records,
             RetainedRows::AuditEntries => self.audit_entries,

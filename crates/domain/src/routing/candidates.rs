@@ -179,7 +179,7 @@ impl Selection<'_> {
     fn able(&self, endpoint: &Endpoint) -> Result<(), UnsupportedQuestions> {
         endpoint.check_input(self.provider_input)?;
         let Some(typed) = &self.provider_input.questions.typed else { return Ok(()) };
-        let around = self.provider_input.len_bytes_around();
+        let around = self.provider_input.len_bytes_without_questions();
         let check_question = |question: &Question| {
             endpoint.check_question(question)?;
             // A single question may use the whole size limit.

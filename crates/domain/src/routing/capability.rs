@@ -57,7 +57,7 @@ impl Endpoint {
         {
             return Err(UnsupportedQuestions::Attachments);
         }
-        let state = provider_input.len_bytes_around();
+        let state = provider_input.len_bytes_without_questions();
         let opaque =
             if provider_input.questions.typed.is_none() { provider_input.questions.json.text().len() } else { 0 };
         if self.has_room_for(state + opaque) { Ok(()) } else { Err(UnsupportedQuestions::Size) }

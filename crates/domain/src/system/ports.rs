@@ -76,12 +76,12 @@ impl dyn Workers {
         work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
     ) -> Result<T, TaskError> {
         let end: Arc<Mutex<Option<T>>> = Arc::default();
-        let told = Arc::clone(&end);
+        let result = Arc::clone(&end);
         let flag = CancelFlag::default();
         let _cancels = flag.cancel_on_drop();
         let work = move || {
             let done = work(&flag);
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         };
         self.run(owner, Box::new(work)).await?;
         // A missing result means that the work did not run, even if the worker reported success.
@@ -165,7 +165,7 @@ pub trait HealthProbe: Send + Sync {
     async fn probe(&self) -> Result<(), StoreError>;
 
     /// Returns true while requests are served without the store: the server is then degraded but ready.
-    fn is_bridged(&self) -> bool {
+    fn serves_during_outage(&self) -> bool {
         false
     }
 }

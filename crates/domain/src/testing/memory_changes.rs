@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use super::memory_store::State;
-use crate::change_feed::{CHANGES_KEPT, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
+use crate::change_feed::{CHANGE_RETENTION, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 
 /// The kept changes, and the numbers of the newest ones.
@@ -48,7 +48,7 @@ impl State {
                 feed.catalogue = feed.newest.number;
             }
         }
-        let is_replaced = |next: &(Change, DateTime<Utc>)| at - next.1 > CHANGES_KEPT;
+        let is_replaced = |next: &(Change, DateTime<Utc>)| at - next.1 > CHANGE_RETENTION;
         while feed.kept.get(1).is_some_and(is_replaced) {
             feed.kept.pop_front();
         }
@@ -68,7 +68,7 @@ impl ChangeFeed for MemoryStore {
         let feed = &state.changes;
         let continued = last.and_then(|last| {
             let rows = feed.kept.iter().map(|(change, _)| *change);
-            Changes::continued(last, rows.filter(|change| change.position.number >= last.number).collect())
+            Changes::from_feed(last, rows.filter(|change| change.position.number >= last.number).collect())
         });
         Ok(continued.unwrap_or(Changes::StartOver(feed.newest)))
     }

@@ -159,7 +159,7 @@ impl DocumentRepository for MemoryStore {
         })
     }
 
-    async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
+    async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
         let state = self.state();
         Ok(ids.iter().filter(|id| !state.documents.contains_key(*id)).cloned().collect())
     }
@@ -168,7 +168,7 @@ impl DocumentRepository for MemoryStore {
         Ok(self.state().used_bytes(workspace_id))
     }
 
-    async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn delete_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut state = self.state();
         let had = state.claims.len();
         state.claims.retain(|_, claim| claim.made_at >= before);

@@ -201,7 +201,7 @@ impl HealthProbe for ToggleHealthCheck {
         if *lock(&self.healthy) { Ok(()) } else { Err(StoreError::unavailable("switched off")) }
     }
 
-    fn is_bridged(&self) -> bool {
+    fn serves_during_outage(&self) -> bool {
         *lock(&self.bridged)
     }
 }
@@ -234,7 +234,7 @@ impl MemoryRateLimiter {
 }
 
 impl RateLimiter for MemoryRateLimiter {
-    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
+    fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
         let mut used = lock(&self.used);
         let (requests, _) = used.entry(subject.api_key).or_default();
         if *requests < self.limit {
@@ -245,7 +245,7 @@ impl RateLimiter for MemoryRateLimiter {
         Err(RateLimited { scope, unit, limit: self.limit, remaining: 0, retry_after })
     }
 
-    fn tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+    fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
         let mut used = lock(&self.used);
         let (requests, taken) = used.entry(subject.api_key).or_default();
         let left = u64::from(self.token_limit).saturating_sub(*taken);
@@ -259,7 +259,7 @@ impl RateLimiter for MemoryRateLimiter {
         Err(RateLimited { scope, unit, limit: self.token_limit, remaining, retry_after })
     }
 
-    fn correct(&self, subject: &RateSubject, taken: u64, used: u64) {
+    fn correct_tokens(&self, subject: &RateSubject, taken: u64, used: u64) {
         lock(&self.corrections).push((taken, used));
         let mut all = lock(&self.used);
         let (_, tokens) = all.entry(subject.api_key).or_default();

@@ -25,12 +25,12 @@ pub struct UsageFilter {
 
 impl UsageFilter {
     /// Matches all records of a workspace.
-    pub fn of(workspace_id: WorkspaceId) -> Self {
+    pub fn for_workspace(workspace_id: WorkspaceId) -> Self {
         Self { workspace_id: Some(workspace_id), api_key: None, since: None, until: None, after: None }
     }
 
     /// Matches all records of a key, in every workspace that it belonged to.
-    pub fn of_key(api_key: ApiKeyId) -> Self {
+    pub fn for_key(api_key: ApiKeyId) -> Self {
         Self { workspace_id: None, api_key: Some(api_key), since: None, until: None, after: None }
     }
 }

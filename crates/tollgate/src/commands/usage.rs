@@ -69,10 +69,10 @@ async fn key_filter(
         if stores.keys.find(&id.into()).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
             bail!("the key {id} is a management key and runs nothing");
         }
-        return Ok(UsageFilter::of_key(id));
+        return Ok(UsageFilter::for_key(id));
     }
     let workspace_id = context.workspace(stores, workspace).await?;
-    Ok(UsageFilter { api_key, ..UsageFilter::of(workspace_id) })
+    Ok(UsageFilter { api_key, ..UsageFilter::for_workspace(workspace_id) })
 }
 
 /// Parses a timestamp, or a date as its beginning in UTC.

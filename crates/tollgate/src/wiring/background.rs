@@ -74,7 +74,7 @@ impl Background {
 
 /// Releases the leftovers of dead processes. The caller holds the only server lock, so no promotion is running.
 pub async fn clean_up_after_dead_processes(stores: &Stores) {
-    log_sweep(sweeper(stores).execute_alone().await);
+    log_sweep(sweeper(stores).remove_all_pending().await);
 }
 
 fn sweeper(stores: &Stores) -> SweepDocuments {

@@ -32,7 +32,7 @@ impl HealthProbe for DatabaseProbe {
         self.database.probe().await
     }
 
-    fn is_bridged(&self) -> bool {
+    fn serves_during_outage(&self) -> bool {
         self.watcher.is_usable()
     }
 }

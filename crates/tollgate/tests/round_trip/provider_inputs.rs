@@ -147,5 +147,5 @@ pub fn provider_input(form: Form) -> impl Strategy<Value = ProviderInput> {
         asked
     });
     (questions, visible_json())
-        .prop_map(|(questions, state)| ProviderInput::new(Questions::of_typed(questions), Some(state)))
+        .prop_map(|(questions, state)| ProviderInput::new(Questions::from_typed(questions), Some(state)))
 }

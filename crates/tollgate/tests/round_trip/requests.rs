@@ -19,7 +19,7 @@ fn normalized(form: Form, provider_input: &ProviderInput) -> ProviderInput {
     };
     let questions = provider_input.questions.typed.as_deref().unwrap();
     let questions = questions.iter().map(|question| normalized_question(form, question)).collect();
-    ProviderInput::new(Questions::of_typed(questions), Some(state))
+    ProviderInput::new(Questions::from_typed(questions), Some(state))
 }
 
 fn normalized_question(form: Form, asked: &Question) -> Question {

@@ -8,7 +8,7 @@ fn provider_input(attachments: Attachments) -> ProviderInput {
         instructions: Some(Json::string("?")),
         kind: QuestionKind::Noul { when_true: None, when_false: None },
     };
-    let provider_input = ProviderInput::new(Questions::of_typed(vec![question]), Some(Json::string("see pic")));
+    let provider_input = ProviderInput::new(Questions::from_typed(vec![question]), Some(Json::string("see pic")));
     ProviderInput { attachments, ..provider_input }
 }
 

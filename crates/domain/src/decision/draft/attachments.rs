@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::path::Path;
 use super::questions::{DUPLICATE_MEMBER, once};
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind, Member, first_repeated};
+use crate::json::{Json, JsonKind, Member, first_duplicate};
 use crate::question::inline_content::inline_contents;
 use crate::question::{Asset, Attachments};
 
@@ -56,7 +56,7 @@ pub(super) fn read(
 fn read_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
     let root = Path::Root("assets");
     let members = assets.as_part().members().ok_or_else(|| root.fault("must be an object with an asset a member"))?;
-    let repeated = first_repeated(&members);
+    let repeated = first_duplicate(&members);
     let mut read = Vec::with_capacity(members.len());
     for (index, member) in members.into_iter().enumerate() {
         let path = Path::Member(&root, &member.name);

@@ -93,7 +93,7 @@ impl DecisionDraft {
             Some(typed) if typed.is_empty() => {
                 return Err(InvalidDecision::new("questions", "must have at least one question"));
             }
-            Some(typed) => Questions::of_typed(typed),
+            Some(typed) => Questions::from_typed(typed),
             None => Questions::read(required(self.questions, "questions")?)?,
         };
         let state = present(self.state);
@@ -101,7 +101,7 @@ impl DecisionDraft {
             let kind = state.as_ref().map(Json::kind);
             if !matches!(kind, Some(JsonKind::String | JsonKind::Array | JsonKind::Object)) {
                 let fault = kind.map_or("is required with typed questions".to_owned(), |kind| {
-                    format!("must be a string, object or array with typed questions, not {}", kind.described())
+                    format!("must be a string, object or array with typed questions, not {}", kind.with_article())
                 });
                 return Err(InvalidDecision::new("state", fault));
             }

@@ -2,7 +2,7 @@
 
 use super::path::Path;
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind, JsonPart, Member, first_repeated};
+use crate::json::{Json, JsonKind, JsonPart, Member, first_duplicate};
 use crate::question::{ChoiceOption, Question, QuestionKind, Questions};
 
 /// The most options of a `choice`.
@@ -45,7 +45,7 @@ fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
     if !members.iter().any(|member| looks_typed(member.value)) {
         return Ok(None);
     }
-    let repeated = first_repeated(&members);
+    let repeated = first_duplicate(&members);
     let read = |(index, member): (usize, &Member<'_>)| {
         let path = Path::Member(&root, &member.name);
         if repeated == Some(index) {
@@ -66,7 +66,7 @@ fn looks_typed(json: JsonPart<'_>) -> bool {
 pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Result<Question, InvalidDecision> {
     let members = body
         .members()
-        .ok_or_else(|| path.fault(format!("must be an object with a type, not {}", body.kind().described())))?;
+        .ok_or_else(|| path.fault(format!("must be an object with a type, not {}", body.kind().with_article())))?;
     let type_path = Path::Member(path, "type");
     let kind =
         once(&members, "type", path)?.ok_or_else(|| type_path.fault("is required: noul, choice, score or box"))?;
@@ -126,7 +126,7 @@ fn read_choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<Questi
     if !(1..=MAX_OPTIONS).contains(&members.len()) {
         return Err(path.fault(format!("must have 1 to {MAX_OPTIONS} options, not {}", members.len())));
     }
-    let repeated = first_repeated(&members);
+    let repeated = first_duplicate(&members);
     let mut options = Vec::with_capacity(members.len());
     for (index, member) in members.into_iter().enumerate() {
         let at = Path::Member(path, &member.name);
@@ -158,7 +158,7 @@ fn read_score(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<Questio
 fn check_description(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidDecision> {
     match json.kind() {
         JsonKind::String | JsonKind::Object | JsonKind::Array => Ok(()),
-        other => Err(path.fault(format!("must be a string, object or array, not {}", other.described()))),
+        other => Err(path.fault(format!("must be a string, object or array, not {}", other.with_article()))),
     }
 }
 

@@ -146,7 +146,7 @@ fn execute_counts_callers_by_the_defaults_where_they_have_no_rates() {
     let per_minute = |tokens| RateLimits { requests_per_minute: None, tokens_per_minute: Some(tokens) };
     let mut limiter = MockRateLimiter::new();
     limiter
-        .expect_tokens()
+        .expect_take_tokens()
         .withf(move |subject, tokens| {
             let workspace = subject.workspace.map(|(_, limits)| limits);
             (subject.key, workspace, *tokens) == (per_minute(7), Some(per_minute(9)), 100)
@@ -156,7 +156,7 @@ fn execute_counts_callers_by_the_defaults_where_they_have_no_rates() {
             let (scope, unit, retry_after) = (RateScope::Workspace, RateUnit::Tokens, Duration::from_secs(3));
             Err(RateLimited { scope, unit, limit: 9, remaining: 2, retry_after })
         });
-    limiter.expect_correct().never();
+    limiter.expect_correct_tokens().never();
     let defaults = DefaultRates { key: per_minute(7), workspace: per_minute(9) };
     let Err(rejected) = MeterTokens::new(Arc::new(limiter), defaults).execute(&caller(), BODY_BYTES) else {
         panic!("the limiter rejects")

@@ -155,7 +155,7 @@ fn groups<'a>(
     questions: &'a [Question],
     candidates: &[Candidate],
 ) -> Result<Vec<Group<'a>>, UnsupportedQuestions> {
-    let around = provider_input.len_bytes_around();
+    let around = provider_input.len_bytes_without_questions();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for question in questions {
         let mut fault = UnsupportedQuestions::Size;
@@ -182,7 +182,7 @@ fn groups<'a>(
 
 /// Splits a group into pieces that an endpoint takes in one call each.
 fn chunks(provider_input: &ProviderInput, group: Vec<&Question>, endpoint: &Endpoint) -> Vec<Vec<Question>> {
-    let around = provider_input.len_bytes_around();
+    let around = provider_input.len_bytes_without_questions();
     let most = endpoint.limits().max_questions.unwrap_or(usize::MAX).max(1);
     let mut chunks: Vec<Vec<Question>> = Vec::new();
     let mut bytes = 0;

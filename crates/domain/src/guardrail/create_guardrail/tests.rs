@@ -54,8 +54,8 @@ async fn create_truncates_long_patterns_in_the_audit_log_only() {
     let filters = format!(r#"[{{"pattern":"{pattern}","action":"flag"}},{{"pattern":"short","action":"flag"}}]"#);
     let made = create(&store, &format!(r#"{{"name":"a","content_filters":{filters}}}"#)).await.unwrap();
     assert_eq!(made.guardrail.rules.content_filters[0].pattern, pattern);
-    let told = noted(&store).await.2;
-    let patterns = &told["after"]["content_filters"];
+    let entry = noted(&store).await.2;
+    let patterns = &entry["after"]["content_filters"];
     assert_eq!(patterns[0]["pattern"], format!("{}…", "é".repeat(500)));
     assert_eq!(patterns[1]["pattern"], "short");
 }
@@ -121,8 +121,8 @@ async fn list_returns_pages_newest_first() {
     }
     let list = ListGuardrails::new(ports);
     let names = |page: &crate::guardrail::GuardrailPage| -> Vec<(String, bool)> {
-        let told = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
-        page.guardrails.iter().map(told).collect()
+        let entry = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
+        page.guardrails.iter().map(entry).collect()
     };
     let page = list.execute(None, 1, 2).await.unwrap();
     assert_eq!((names(&page), page.total), (vec![("g3".to_owned(), true), ("g2".to_owned(), false)], 5));

@@ -84,13 +84,13 @@ impl GuardrailDraft {
                 self.content_filter_builtins = change(value, |value| builtins(name, value))?;
             }
             "allowed_data_regions" => regions(value)?,
-            "allow_safety_retention_google" | "allow_safety_retention_other" => only(
+            "allow_safety_retention_google" | "allow_safety_retention_other" => require_value(
                 name,
                 value,
                 false,
                 "an endpoint that keeps nothing keeps nothing for safety either, so no exception can be granted; give null or false",
             )?,
-            "enable_free_model_publication" => only(
+            "enable_free_model_publication" => require_value(
                 name,
                 value,
                 true,
@@ -121,15 +121,15 @@ fn change<T>(
     Ok(value_of(value, read)?.map_or(Edit::Clear, Edit::Set))
 }
 
-fn wrong(path: &str, wanted: &str, value: &Json) -> InvalidGuardrail {
-    InvalidGuardrail::new(path, format!("must be {wanted}, not {}", value.kind().described()))
+fn type_error(path: &str, wanted: &str, value: &Json) -> InvalidGuardrail {
+    InvalidGuardrail::new(path, format!("must be {wanted}, not {}", value.kind().with_article()))
 }
 
 fn boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
     match value.text() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(wrong(path, "a boolean", value)),
+        _ => Err(type_error(path, "a boolean", value)),
     }
 }
 
@@ -137,12 +137,12 @@ fn string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
     match value.kind() {
         // A quoted string without text has half of a surrogate pair in it.
         JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "holds half a character")),
-        _ => Err(wrong(path, "a string", value)),
+        _ => Err(type_error(path, "a string", value)),
     }
 }
 
 fn elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
-    let elements = value.elements().ok_or_else(|| wrong(path, "an array", value))?;
+    let elements = value.elements().ok_or_else(|| type_error(path, "an array", value))?;
     if elements.len() > MAX_ELEMENTS {
         let fault = format!("must have at most {MAX_ELEMENTS} elements, not {}", elements.len());
         return Err(InvalidGuardrail::new(path, fault));
@@ -179,7 +179,7 @@ fn names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
 
 fn amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
     if value.kind() != JsonKind::Number {
-        return Err(wrong("limit_usd", "a number", value));
+        return Err(type_error("limit_usd", "a number", value));
     }
     let amount: Option<Usd> = value.text().parse().ok();
     amount.filter(|amount| *amount > Usd::ZERO).ok_or_else(|| {
@@ -267,7 +267,7 @@ fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
 
 /// Returns the members of an object and rejects unknown ones.
 fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, InvalidGuardrail> {
-    let members = value.members().ok_or_else(|| wrong(path, "an object", value))?;
+    let members = value.members().ok_or_else(|| type_error(path, "an object", value))?;
     match members.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         Some((name, _)) => Err(InvalidGuardrail::new(path, unknown_member(name, known.iter().copied()))),
         None => Ok(members),
@@ -285,7 +285,7 @@ fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, Inv
 }
 
 /// Accepts only `harmless`, the value that enforces nothing, for a rule that cannot be enforced.
-fn only(path: &str, value: &Json, harmless: bool, why: &str) -> Result<(), InvalidGuardrail> {
+fn require_value(path: &str, value: &Json, harmless: bool, why: &str) -> Result<(), InvalidGuardrail> {
     match value_of(value, |value| boolean(path, value))? {
         Some(other) if other != harmless => Err(InvalidGuardrail::new(path, format!("cannot be kept: {why}"))),
         _ => Ok(()),

@@ -2,7 +2,7 @@ use rstest::rstest;
 
 use super::GuardrailDraft;
 use crate::budget::{ResetInterval, SpendLimit};
-use crate::guardrail::fixtures::{applied, guardrail, names, read, rows, workspace_id};
+use crate::guardrail::fixtures::{apply_draft, guardrail, names, read, rows, workspace_id};
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, InvalidGuardrail,
     KnownNames,
@@ -15,14 +15,14 @@ use crate::usage::FilterAction;
 use std::sync::Arc;
 
 fn fault(text: &str) -> InvalidGuardrail {
-    match applied(text) {
+    match apply_draft(text) {
         Err(fault) => fault,
         Ok(_) => panic!("{text} is no fault"),
     }
 }
 
 fn rules(text: &str) -> GuardrailRules {
-    applied(text).unwrap().rules
+    apply_draft(text).unwrap().rules
 }
 
 fn list(count: usize, element: &str) -> String {
@@ -251,17 +251,17 @@ fn error_lists_builtins_for_unknown_slug(#[case] slug: &str, #[case] reason: &st
 #[test]
 fn read_rejects_lengths_above_the_limits() {
     let described = |count| format!(r#"{{"description":"{}"}}"#, "é".repeat(count));
-    assert!(applied(&described(1000)).is_ok());
+    assert!(apply_draft(&described(1000)).is_ok());
     assert_eq!(fault(&described(1001)).fault, "must have at most 1000 characters");
     let named = |count| format!(r#"{{"name":"{}"}}"#, "é".repeat(count));
-    assert!(applied(&named(200)).is_ok());
+    assert!(apply_draft(&named(200)).is_ok());
     assert_eq!(fault(&named(201)).path, "name");
     let many = |count| format!(r#"{{"allowed_models":[{}]}}"#, list(count, "\"acme/judge\""));
     assert_eq!(rules(&many(1000)).allowed_models.unwrap().len(), 1);
     assert_eq!(fault(&many(1001)).to_string(), "allowed_models: must have at most 1000 elements, not 1001");
     let labelled =
         |count| format!(r#"{{"content_filters":[{{"pattern":"x","action":"flag","label":"{}"}}]}}"#, "é".repeat(count));
-    assert!(applied(&labelled(100)).is_ok());
+    assert!(apply_draft(&labelled(100)).is_ok());
     assert_eq!(fault(&labelled(101)).path, "content_filters[0].label");
 }
 
@@ -275,7 +275,7 @@ fn read_rejects_lengths_above_the_limits() {
 #[case(r#"{"content_filters":[],"content_filter_builtins":[]}"#)]
 #[case::members_that_only_the_service_sets(r#"{"id":"x","version":3,"created_at":"y","updated_at":null}"#)]
 fn apply_ignores_members_without_effect(#[case] text: &str) {
-    assert_eq!(applied(text).unwrap(), guardrail(1));
+    assert_eq!(apply_draft(text).unwrap(), guardrail(1));
 }
 
 #[rstest]
@@ -298,22 +298,22 @@ fn read_rejects_unknown_members_with_nearest_name(#[case] text: &str, #[case] ex
 }
 
 /// A guardrail with something of everything.
-fn furnished() -> Guardrail {
+fn full_guardrail() -> Guardrail {
     let record = r#"{"description":"d","allowed_models":["acme/judge"],"ignored_providers":["mirror"],"limit_usd":5,
         "reset_interval":"daily","enforce_zdr":true,"content_filters":[{"pattern":"x","action":"block"}],
         "content_filter_builtins":[{"slug":"email","action":"flag"}]}"#;
-    applied(record).unwrap()
+    apply_draft(record).unwrap()
 }
 
 fn changed(text: &str) -> Result<Guardrail, InvalidGuardrail> {
-    read(text).unwrap().apply(furnished(), &names())
+    read(text).unwrap().apply(full_guardrail(), &names())
 }
 
 #[test]
 fn apply_keeps_absent_members_and_clears_null_members() {
-    assert_eq!(changed("{}").unwrap(), furnished());
+    assert_eq!(changed("{}").unwrap(), full_guardrail());
     let renamed = changed(r#"{"name":"other"}"#).unwrap();
-    assert_eq!(renamed, Guardrail { name: renamed.name.clone(), ..furnished() });
+    assert_eq!(renamed, Guardrail { name: renamed.name.clone(), ..full_guardrail() });
     assert_eq!(renamed.name.as_str(), "other");
     let emptied = changed(
         r#"{"description":null,"allowed_models":null,"ignored_providers":null,"limit_usd":null,"enforce_zdr":null,
@@ -325,7 +325,7 @@ fn apply_keeps_absent_members_and_clears_null_members() {
     let replaced = replaced.unwrap();
     assert_eq!(replaced.rules.allowed_models.unwrap(), ["rival/oracle-1"]);
     assert_eq!(replaced.rules.content_filters.len(), 1);
-    assert_eq!(replaced.rules.content_filter_builtins, furnished().rules.content_filter_builtins);
+    assert_eq!(replaced.rules.content_filter_builtins, full_guardrail().rules.content_filter_builtins);
 }
 
 #[test]
@@ -342,18 +342,18 @@ fn apply_rejects_change_of_workspace() {
     let to = |number| read(&format!(r#"{{"workspace_id":"{}"}}"#, workspace_id(number))).unwrap();
     assert_eq!(to(900).apply(guardrail(1), &names()).unwrap(), guardrail(1));
     assert_eq!(to(901).apply(guardrail(1), &names()).unwrap_err().path, "workspace_id");
-    assert!(to(900).must_change_something().is_err(), "a workspace is no change");
+    assert!(to(900).require_changes().is_err(), "a workspace is no change");
 }
 
 #[test]
-fn must_change_something_rejects_empty_draft() {
+fn require_changes_rejects_empty_draft() {
     for empty in ["{}", r#"{"id":"x"}"#] {
-        assert_eq!(read(empty).unwrap().must_change_something().unwrap_err().to_string(), "No update fields provided");
+        assert_eq!(read(empty).unwrap().require_changes().unwrap_err().to_string(), "No update fields provided");
     }
     for change in [r#"{"description":null}"#, r#"{"workspace_default":false}"#, r#"{"enforce_zdr":null}"#] {
-        assert!(read(change).unwrap().must_change_something().is_ok(), "{change}");
+        assert!(read(change).unwrap().require_changes().is_ok(), "{change}");
     }
-    assert!(GuardrailDraft::named("x").must_change_something().is_ok());
+    assert!(GuardrailDraft::named("x").require_changes().is_ok());
 }
 
 #[test]
@@ -361,8 +361,8 @@ fn apply_validates_only_lists_that_change() {
     let left: Vec<Model> =
         rows().into_iter().filter(|row| row.canonical_slug.as_str() != "acme/judge-20260901").collect();
     let later = KnownNames::new(Arc::new(MemoryCatalogue::new(left)), Arc::new(EndpointDirectory::default()));
-    let change = |text: &str| read(text).unwrap().apply(furnished(), &later);
-    assert_eq!(change(r#"{"name":"n"}"#).unwrap().rules, furnished().rules);
+    let change = |text: &str| read(text).unwrap().apply(full_guardrail(), &later);
+    assert_eq!(change(r#"{"name":"n"}"#).unwrap().rules, full_guardrail().rules);
     assert!(change(r#"{"allowed_models":["acme/judge"]}"#).is_err());
 }
 

@@ -60,7 +60,7 @@ impl Aliases {
         }
         match (answers.typed(), &asked.questions.typed) {
             (Some(typed), Some(asked)) => {
-                Answers::of_typed(typed.iter().map(|answer| self.restore_answer(answer, asked)).collect())
+                Answers::from_typed(typed.iter().map(|answer| self.restore_answer(answer, asked)).collect())
             }
             (None, None) => self.restore_opaque(answers, asked),
             _ => answers,
@@ -89,7 +89,7 @@ impl Aliases {
             let original = self.questions.get(name).and_then(|sent| asked.get(sent.index));
             (original.map_or(name.as_str(), |(original, _)| original.as_str()), json.text())
         });
-        Answers::of_opaque(Json::object(named))
+        Answers::from_opaque(Json::object(named))
     }
 }
 

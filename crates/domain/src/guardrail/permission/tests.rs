@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rstest::rstest;
 
-use crate::guardrail::fixtures::{applied, endpoint, row, rows};
+use crate::guardrail::fixtures::{apply_draft, endpoint, row, rows};
 use crate::guardrail::{Guardrail, GuardrailRules, Policy};
 use crate::model::CatalogueSnapshot;
 use crate::money::Price;
@@ -46,7 +46,7 @@ fn forbidding(guardrail: &Guardrail, candidate: &Candidate, catalogue: &Catalogu
 }
 
 fn forbids(record: &str, candidate: &Candidate) -> Option<&'static str> {
-    forbidding(&applied(record).unwrap(), candidate, &snapshot())
+    forbidding(&apply_draft(record).unwrap(), candidate, &snapshot())
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn sandbox_models_are_matched_without_a_catalogue_row() {
     let sandbox = candidate("sandbox/decider", "sandbox");
     assert_eq!(forbids(r#"{"ignored_models":["sandbox/decider"]}"#, &sandbox), Some("ignored_models"));
     assert_eq!(forbids(r#"{"allowed_models":["sandbox/decider"]}"#, &sandbox), None);
-    let allowed = applied(r#"{"allowed_models":["sandbox/decider"]}"#).unwrap();
+    let allowed = apply_draft(r#"{"allowed_models":["sandbox/decider"]}"#).unwrap();
     let shown = CatalogueSnapshot::build([rows(), vec![row("sandbox/decider", "sandbox/decider")]].concat());
     assert_eq!(forbidding(&allowed, &sandbox, &shown), None);
 }
@@ -95,8 +95,8 @@ fn providers_are_matched_by_slug() {
 
 #[test]
 fn ban_survives_slug_change_and_permission_follows_former_slug() {
-    let banned = applied(r#"{"ignored_models":["acme/judge"]}"#).unwrap();
-    let allowed = applied(r#"{"allowed_models":["acme/judge"]}"#).unwrap();
+    let banned = apply_draft(r#"{"ignored_models":["acme/judge"]}"#).unwrap();
+    let allowed = apply_draft(r#"{"allowed_models":["acme/judge"]}"#).unwrap();
     assert_eq!(banned.rules.ignored_models.as_deref().unwrap(), ["acme/judge-20260901"]);
     let mut dated = row("acme/judge", "acme/judge-20270101");
     let judge = candidate("acme/judge", "mirror");
@@ -117,7 +117,7 @@ fn ban_survives_slug_change_and_permission_follows_former_slug() {
 #[test]
 fn ban_by_id_holds_after_slug_change() {
     let rules = GuardrailRules { ignored_models: Some(vec!["acme/judge".to_owned()]), ..GuardrailRules::default() };
-    let banned = Guardrail { rules, ..applied("{}").unwrap() };
+    let banned = Guardrail { rules, ..apply_draft("{}").unwrap() };
     for model in ["acme/judge", "acme/judge:free"] {
         assert_eq!(forbidding(&banned, &candidate(model, "mirror"), &snapshot()), Some("ignored_models"), "{model}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::guardrail::fixtures::{applied, endpoint, guardrail_id, row};
+use crate::guardrail::fixtures::{apply_draft, endpoint, guardrail_id, row};
 use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, GuardrailRules};
 use crate::money::Price;
 use crate::pricing::TokenPrices;
@@ -12,7 +12,7 @@ use crate::routing::{DataPolicy, Endpoint};
 use crate::usage::FilterAction;
 
 fn numbered(number: u64, record: &str) -> Guardrail {
-    Guardrail { id: guardrail_id(number), ..applied(record).unwrap() }
+    Guardrail { id: guardrail_id(number), ..apply_draft(record).unwrap() }
 }
 
 fn candidate(model: &str, provider: &str) -> Candidate {

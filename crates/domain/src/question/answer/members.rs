@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::AnswerRules;
-use crate::json::{JsonKind, JsonPart, Member, first_repeated};
+use crate::json::{JsonKind, JsonPart, Member, first_duplicate};
 use crate::question::{ChoiceOption, expectation};
 
 /// The tolerance for float arithmetic, in addition to rounding.
@@ -69,9 +69,9 @@ fn level(name: &str) -> Option<usize> {
 pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
-    pub(super) fn of(answer: JsonPart<'a>) -> Result<Self, &'static str> {
+    pub(super) fn read(answer: JsonPart<'a>) -> Result<Self, &'static str> {
         let members = answer.members().ok_or("an answer is no object")?;
-        if first_repeated(&members).is_some() {
+        if first_duplicate(&members).is_some() {
             return Err("an answer has a member twice");
         }
         Ok(Self(members))
@@ -163,7 +163,7 @@ impl<'a> Members<'a> {
 
     pub(super) fn rectangle(&self) -> Result<(), &'static str> {
         let rectangle = self.get("box").ok_or("a box answer has no box")?;
-        let sides = Members::of(rectangle).map_err(|_| "a box answer has no box")?;
+        let sides = Members::read(rectangle).map_err(|_| "a box answer has no box")?;
         let inside =
             |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
         let (top, bottom) = (inside("top")?, inside("bottom")?);

@@ -91,7 +91,7 @@ impl Answers {
         let members = answers.as_part().members().ok_or("the answers are no object")?;
         let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
         if members.len() != asked.len() {
-            return Err(NOT_ASKED);
+            return Err(NAMES_MISMATCH);
         }
         let in_order = asked.iter().zip(&members).all(|(question, member)| member.name == question.name);
         let mut places: HashMap<&str, JsonPart<'_>> = HashMap::new();
@@ -101,8 +101,11 @@ impl Answers {
         let mut as_it_came = in_order;
         let mut typed = Vec::with_capacity(asked.len());
         for (place, question) in asked.iter().enumerate() {
-            let answer =
-                if in_order { members[place].value } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
+            let answer = if in_order {
+                members[place].value
+            } else {
+                places.remove(question.name.as_str()).ok_or(NAMES_MISMATCH)?
+            };
             let (json, value, changed) = check_answer(question, answer, rules)?;
             as_it_came &= !changed;
             typed.push(Answer { name: question.name.clone(), json, value });
@@ -133,12 +136,12 @@ impl Answers {
     }
 
     /// Creates answers from validated ones.
-    pub(crate) fn of_typed(typed: Vec<Answer>) -> Self {
+    pub(crate) fn from_typed(typed: Vec<Answer>) -> Self {
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
     /// Creates answers to opaque questions.
-    pub(crate) fn of_opaque(json: Json) -> Self {
+    pub(crate) fn from_opaque(json: Json) -> Self {
         Self { json, typed: None }
     }
 
@@ -164,7 +167,7 @@ impl Answer {
     }
 }
 
-const NOT_ASKED: &str = "the answers are not to the questions that were asked";
+const NAMES_MISMATCH: &str = "the answers are not to the questions that were asked";
 
 /// Returns the answer in canonical form, its value, and whether its JSON was changed.
 fn check_answer(
@@ -172,7 +175,7 @@ fn check_answer(
     answer: JsonPart<'_>,
     rules: AnswerRules,
 ) -> Result<(Json, AnswerValue, bool), &'static str> {
-    let read = Members::of(answer)?;
+    let read = Members::read(answer)?;
     let answered = read.string("type").ok_or("an answer is of no type")?;
     if answered == "refusal" {
         return Ok((answer.to_json(), AnswerValue::Refusal, false));

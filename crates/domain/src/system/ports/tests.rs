@@ -4,10 +4,10 @@ use super::*;
 
 /// Keeps all work and never returns.
 #[derive(Default)]
-struct Keeper(Mutex<Vec<(WorkOwner, Work)>>);
+struct StalledWorkers(Mutex<Vec<(WorkOwner, Work)>>);
 
 #[async_trait]
-impl Workers for Keeper {
+impl Workers for StalledWorkers {
     async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), TaskError> {
         self.0.lock().unwrap().push((owner, work));
         std::future::pending().await
@@ -16,7 +16,7 @@ impl Workers for Keeper {
 
 #[tokio::test]
 async fn get_cancels_its_work_when_it_is_dropped() {
-    let keeper = Arc::new(Keeper::default());
+    let keeper = Arc::new(StalledWorkers::default());
     let workers: Arc<dyn Workers> = Arc::clone(&keeper) as Arc<dyn Workers>;
     let seen: Arc<Mutex<Option<CancelFlag>>> = Arc::default();
     let of_work = Arc::clone(&seen);

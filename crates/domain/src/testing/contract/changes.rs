@@ -86,7 +86,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
         assert_eq!(changed_since(stores, before).await, expected, "step {step}");
         all.extend(expected);
     }
-    let Changes::These(changes) = since(stores, first).await else { panic!("the feed continues") };
+    let Changes::Continued(changes) = since(stores, first).await else { panic!("the feed continues") };
     let numbers: Vec<u64> = changes.iter().map(|change| change.position.number).collect();
     assert_eq!(numbers, (first.number + 1..).take(all.len()).collect::<Vec<_>>());
     assert_eq!(changes.iter().map(|change| change.subject).collect::<Vec<_>>(), all);
@@ -109,7 +109,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, &audit()).await.unwrap());
     assert!(!stores.models.apply(&CatalogueChange::default(), 99, &audit()).await.unwrap());
-    assert_eq!(since(stores, before).await, Changes::These(Vec::new()));
+    assert_eq!(since(stores, before).await, Changes::Continued(Vec::new()));
     assert_eq!(newest_change(stores).await, before);
 }
 
@@ -194,12 +194,12 @@ async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
         } else {
             let next = Guardrail { version: 2, ..guardrail(10 + number, 1) };
             assert!(stores.guardrails.update(&next, &audit()).await.unwrap());
-            let Changes::These(changes) = since(stores, before).await else { panic!("a number is missing") };
+            let Changes::Continued(changes) = since(stores, before).await else { panic!("a number is missing") };
             assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(next.id)));
         }
     });
     join_all(writers).await;
-    let Changes::These(changes) = since(stores, before).await else { panic!("a number is missing") };
+    let Changes::Continued(changes) = since(stores, before).await else { panic!("a number is missing") };
     let numbers: Vec<u64> = changes.iter().map(|change| change.position.number).collect();
     assert_eq!(numbers, (before.number + 1..=before.number + 16).collect::<Vec<_>>());
     let mut marks: Vec<i64> = changes.iter().map(|change| change.position.mark).collect();
@@ -224,7 +224,7 @@ async fn reader_starts_over_where_the_feed_does_not_continue(stores: &Stores) {
     for position in unknown {
         assert_eq!(since(stores, position).await, Changes::StartOver(newest), "{position:?}");
     }
-    assert_eq!(since(stores, newest).await, Changes::These(Vec::new()));
+    assert_eq!(since(stores, newest).await, Changes::Continued(Vec::new()));
 }
 
 async fn changes_are_pruned_after_an_hour_but_not_the_newest(stores: &Stores) {
@@ -243,7 +243,7 @@ async fn changes_are_pruned_after_an_hour_but_not_the_newest(stores: &Stores) {
     assert_eq!(since(stores, first).await, Changes::StartOver(newest));
     assert_eq!(changed_since(stores, second).await.len(), 2);
     stores.clock.advance(Duration::from_hours(100));
-    assert_eq!(since(stores, newest).await, Changes::These(Vec::new()), "the newest is kept");
+    assert_eq!(since(stores, newest).await, Changes::Continued(Vec::new()), "the newest is kept");
 }
 
 /// What every process knows as the newest change must not be pruned by the change that follows it.

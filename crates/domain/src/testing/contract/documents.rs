@@ -159,7 +159,7 @@ async fn quota_is_exact_to_the_byte(stores: &Stores) {
     make_ready(stores, &first).await;
     assert_eq!(reserve(stores, &pending(2, 1, 41), 100).await, Reservation::QuotaExceeded { used_bytes: 60 });
     assert_eq!(used(stores, 1).await, 60, "nothing was changed");
-    assert_eq!(stores.documents.unknown(&[document_id(2)]).await.unwrap(), [document_id(2)]);
+    assert_eq!(stores.documents.find_unknown(&[document_id(2)]).await.unwrap(), [document_id(2)]);
     let huge = reserve(stores, &pending(3, 1, i64::MAX.unsigned_abs()), 100).await;
     assert_eq!(huge, Reservation::QuotaExceeded { used_bytes: 60 });
     assert_eq!(reserve(stores, &pending(4, 1, 40), 100).await, Reservation::Reserved, "the last byte is there");
@@ -204,7 +204,11 @@ async fn reserve_rejects_too_many_documents(stores: &Stores) {
     make_ready(stores, &pending(1, 1, 0)).await;
     assert_eq!(reserve(2, 1, 2).await, Reservation::Reserved, "the last one");
     assert_eq!(reserve(3, 1, 2).await, Reservation::TooManyDocuments { documents: 2 });
-    assert_eq!(stores.documents.unknown(&[document_id(3)]).await.unwrap(), [document_id(3)], "nothing was changed");
+    assert_eq!(
+        stores.documents.find_unknown(&[document_id(3)]).await.unwrap(),
+        [document_id(3)],
+        "nothing was changed"
+    );
     assert_eq!(reserve(4, 2, 2).await, Reservation::Reserved, "another workspace has a bound of its own");
     assert_eq!(reserve(5, 1, 0).await, Reservation::TooManyDocuments { documents: 2 });
     stores.documents.abandon(workspace_id(1), &document_id(2)).await.unwrap();
@@ -254,7 +258,7 @@ async fn claim_passes_through_its_states(stores: &Stores) {
     assert_eq!(state().await, ClaimState::Done(ready(&document)));
     let again = reserve_with(stores, &pending(3, 1, 10), &claim).await;
     assert_eq!(again, Reservation::Claimed(ClaimState::Done(ready(&document))));
-    let unknown = stores.documents.unknown(&[document_id(2), document_id(3)]).await.unwrap();
+    let unknown = stores.documents.find_unknown(&[document_id(2), document_id(3)]).await.unwrap();
     assert_eq!(unknown, [document_id(2), document_id(3)], "nothing was added");
 }
 
@@ -305,8 +309,8 @@ async fn claim_expires(stores: &Stores) {
     assert_eq!(stores.documents.claim_state(&late).await.unwrap(), ClaimState::Free, "forgotten, whatever the subject");
     assert_eq!(reserve_with(stores, &pending(30, 1, 10), &late).await, Reservation::Reserved, "and taken anew");
     assert_eq!(stores.documents.claim_state(&late).await.unwrap(), ClaimState::InProgress);
-    assert_eq!(stores.documents.forget_claims(at(20)).await.unwrap(), 0, "the older claim was replaced");
-    assert_eq!(stores.documents.forget_claims(at(25)).await.unwrap(), 1);
+    assert_eq!(stores.documents.delete_claims(at(20)).await.unwrap(), 0, "the older claim was replaced");
+    assert_eq!(stores.documents.delete_claims(at(25)).await.unwrap(), 1);
     assert_eq!(stores.documents.claim_state(&claim("k2", "c/a")).await.unwrap(), ClaimState::Free);
     assert!(stores.documents.find(workspace_id(1), &document_id(20)).await.unwrap().is_some(), "the document stays");
 }
@@ -369,10 +373,10 @@ async fn unknown_returns_missing_ids(stores: &Stores) {
     make_ready(stores, &pending(1, 1, 1)).await;
     stores.documents.abandon(workspace_id(1), &document_id(3)).await.unwrap();
     let asked: Vec<_> = (1..=4).map(document_id).collect();
-    let mut unknown = stores.documents.unknown(&asked).await.unwrap();
+    let mut unknown = stores.documents.find_unknown(&asked).await.unwrap();
     unknown.sort();
     assert_eq!(unknown, [document_id(3), document_id(4)], "pending and ready ones are known");
-    assert_eq!(stores.documents.unknown(&[]).await.unwrap(), []);
+    assert_eq!(stores.documents.find_unknown(&[]).await.unwrap(), []);
     let many: Vec<_> = (100..1_600).map(document_id).collect();
-    assert_eq!(stores.documents.unknown(&many).await.unwrap().len(), many.len());
+    assert_eq!(stores.documents.find_unknown(&many).await.unwrap().len(), many.len());
 }

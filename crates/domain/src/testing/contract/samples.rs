@@ -139,14 +139,14 @@ pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
 pub(super) async fn newest_change(stores: &Stores) -> ChangePosition {
     match stores.changes.changes_since(None).await.expect("the change feed answers") {
         Changes::StartOver(newest) => newest,
-        Changes::These(changes) => panic!("a reader without a position gets {changes:?}"),
+        Changes::Continued(changes) => panic!("a reader without a position gets {changes:?}"),
     }
 }
 
 /// The subjects of the changes after a position.
 pub(super) async fn changed_since(stores: &Stores, last: ChangePosition) -> Vec<ChangeSubject> {
     match stores.changes.changes_since(Some(last)).await.expect("the change feed answers") {
-        Changes::These(changes) => changes.iter().map(|change| change.subject).collect(),
+        Changes::Continued(changes) => changes.iter().map(|change| change.subject).collect(),
         Changes::StartOver(newest) => panic!("the feed does not continue from {last:?}; it is at {newest:?}"),
     }
 }

@@ -141,8 +141,8 @@ async fn second_charge_changes_nothing(stores: &Stores) {
     let other = UsageRecord { cost: Usd::from_pico(1), workspace_id: workspace_id(2), ..record(1, 1) };
     settle(stores, other).await.unwrap();
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), Some(record(1, 1)));
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 10).await.unwrap(), [record(1, 1)]);
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 10).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 10).await.unwrap(), [record(1, 1)]);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(2)), 10).await.unwrap(), []);
 }
 
 async fn list_is_newest_first(stores: &Stores) {
@@ -150,10 +150,13 @@ async fn list_is_newest_first(stores: &Stores) {
     for (number, workspace) in [(2, 1), (4, 1), (3, 2), (1, 1)] {
         settle(stores, record(number, workspace)).await.unwrap();
     }
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 2).await.unwrap(), [record(4, 1), record(2, 1)]);
-    let all = stores.usage.list(&UsageFilter::of(workspace_id(1)), u64::MAX).await.unwrap();
+    assert_eq!(
+        stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 2).await.unwrap(),
+        [record(4, 1), record(2, 1)]
+    );
+    let all = stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), u64::MAX).await.unwrap();
     assert_eq!(all, [record(4, 1), record(2, 1), record(1, 1)]);
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(9)), 10).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(9)), 10).await.unwrap(), []);
 }
 
 async fn list_by_key_needs_no_workspace(stores: &Stores) {
@@ -162,13 +165,13 @@ async fn list_by_key_needs_no_workspace(stores: &Stores) {
     for (number, workspace, key) in [(1, 1, 7), (2, 2, 8), (3, 2, 7)] {
         settle(stores, of(number, workspace, key)).await.unwrap();
     }
-    let all = UsageFilter::of_key(key_id(7));
+    let all = UsageFilter::for_key(key_id(7));
     assert_eq!(stores.usage.list(&all, 9).await.unwrap(), [of(3, 2, 7), of(1, 1, 7)]);
     let page = UsageFilter { after: Some((of(3, 2, 7).created_at, id(3))), ..all };
     assert_eq!(stores.usage.list(&page, 9).await.unwrap(), [of(1, 1, 7)]);
-    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::of_key(key_id(7)) };
+    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::for_key(key_id(7)) };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
-    assert_eq!(stores.usage.list(&UsageFilter::of_key(key_id(9)), 9).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::for_key(key_id(9)), 9).await.unwrap(), []);
 }
 
 /// Neighbouring ranges share a bound; a record at it belongs to one of them.
@@ -179,7 +182,8 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
     }
     let list = async |since: Option<u64>, until: Option<u64>| {
         let moment = |number: Option<u64>| number.map(|number| record(number, 1).created_at);
-        let filter = UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::of(workspace_id(1)) };
+        let filter =
+            UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::for_workspace(workspace_id(1)) };
         let listed = stores.usage.list(&filter, 10).await.unwrap();
         listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
     };
@@ -192,7 +196,7 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
 async fn concurrent_charges_are_all_recorded(stores: &Stores) {
     insert_fixtures(stores).await;
     join_all((1..=100).map(|number| async move { settle(stores, record(number, 1)).await.unwrap() })).await;
-    let listed = stores.usage.list(&UsageFilter::of(workspace_id(1)), 1_000).await.unwrap();
+    let listed = stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 1_000).await.unwrap();
     let expected: Vec<UsageRecord> = (1..=100).rev().map(|number| record(number, 1)).collect();
     assert_eq!(listed, expected);
 }
@@ -204,5 +208,5 @@ async fn concurrent_charges_of_one_id_record_once(stores: &Stores) {
         settle(stores, rival).await.expect("a record that is there already is no error");
     }))
     .await;
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 100).await.unwrap().len(), 1);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 100).await.unwrap().len(), 1);
 }

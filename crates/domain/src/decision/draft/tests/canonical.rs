@@ -69,7 +69,7 @@ fn typed_questions_replace_member_questions() {
     let question = canonical(Some("\"?\""), noul(None, None)).unwrap();
     let typed = |typed| DecisionDraft { questions: None, typed: Some(typed), ..draft("1", Some("\"s\"")) }.check();
     let request = typed(vec![question.clone()]).unwrap();
-    assert_eq!(request.provider_input.questions, Questions::of_typed(vec![question]));
+    assert_eq!(request.provider_input.questions, Questions::from_typed(vec![question]));
     assert_eq!(request.provider_input.questions.json.text(), r#"{"q":{"type":"noul","instructions":"?"}}"#);
     assert_eq!(typed(Vec::new()).unwrap_err().path, "questions");
 }
@@ -102,7 +102,7 @@ proptest! {
     fn canonical_round_trips(name in ".{0,12}", instructions in any_text(), kind in any_kind()) {
         let question = Question::canonical(&name, Some(instructions.clone()), kind.clone(), "q").unwrap();
         prop_assert_eq!((&question.instructions, &question.kind), (&Some(instructions), &kind));
-        let questions = Questions::of_typed(vec![question.clone()]);
+        let questions = Questions::from_typed(vec![question.clone()]);
         let read = draft(questions.json.text(), Some("\"s\"")).check().unwrap();
         prop_assert_eq!(&read.provider_input.questions.typed, &Some(vec![question]));
     }

@@ -38,7 +38,7 @@ fn asset(name: &str, data: &[u8], media_type: Option<&str>) -> Asset {
 fn choice(boolean: Option<bool>) -> DecisionRequest {
     let options = vec![ChoiceOption { boolean, ..ChoiceOption::new("true", None) }, ChoiceOption::new("other", None)];
     let question = Question::canonical("q", None, QuestionKind::Choice { options }, "q").unwrap();
-    with_provider_input(|provider_input| provider_input.questions = Questions::of_typed(vec![question]))
+    with_provider_input(|provider_input| provider_input.questions = Questions::from_typed(vec![question]))
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn plan_counts_escaped_bytes_of_names() {
     let whole = provider_input(&format!("{{{names}}}"));
     for question in whole.questions.typed.iter().flatten() {
         let alone = whole.with_questions(vec![question.clone()]);
-        assert!(alone.len_bytes() <= whole.len_bytes_around() + question.len_bytes());
+        assert!(alone.len_bytes() <= whole.len_bytes_without_questions() + question.len_bytes());
     }
     for max in 80..400 {
         let Ok(parts) = plan(&whole, &[bytes_at_most(0, max)]) else { continue };
@@ -328,7 +328,7 @@ proptest! {
             // Then no candidate supports some question, except for the bytes of escaped names.
             let is_unsupported = asked.iter().any(|question| {
                 let alone = provider_input.with_questions(vec![question.clone()]);
-                let around = provider_input.len_bytes_around() + question.len_bytes();
+                let around = provider_input.len_bytes_without_questions() + question.len_bytes();
                 let able = |endpoint: &Endpoint| allows(endpoint, &alone) && endpoint.has_room_for(around);
                 !candidates.iter().any(|candidate| able(&candidate.endpoint))
             });

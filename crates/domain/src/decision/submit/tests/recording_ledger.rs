@@ -108,7 +108,7 @@ impl RecordingLedger {
     /// Audits the ledger and returns every record, newest first.
     pub(super) async fn records(&self) -> Vec<UsageRecord> {
         assert_eq!(self.store.audit().await.unwrap().discrepancies, []);
-        UsageRepository::list(&self.store, &UsageFilter::of(workspace_id()), 1_000).await.unwrap()
+        UsageRepository::list(&self.store, &UsageFilter::for_workspace(workspace_id()), 1_000).await.unwrap()
     }
 
     fn record(&self, call: LedgerCall) {

@@ -18,16 +18,16 @@ const IGNORED: Option<&str> = Some("ignored_models");
 const ALLOWED: Option<&str> = Some("allowed_models");
 
 /// A store with a catalogue that files are imported into, and guardrails that name its models.
-struct Stage {
+struct Fixture {
     store: MemoryStore,
     served: HashSet<ModelId>,
 }
 
-impl Stage {
-    async fn of(rows: Vec<Model>) -> Self {
-        let stage = Self { store: store().await, served: HashSet::new() };
-        stage.import(rows, ImportMode::Merge).await;
-        stage
+impl Fixture {
+    async fn new(rows: Vec<Model>) -> Self {
+        let fixture = Self { store: store().await, served: HashSet::new() };
+        fixture.import(rows, ImportMode::Merge).await;
+        fixture
     }
 
     async fn import(&self, rows: Vec<Model>, mode: ImportMode) {
@@ -78,18 +78,18 @@ async fn ban_survives_slug_change_by_import_and_permission_does_not() {
         let mut alias = row("~zed/one-latest", "~zed/one-latest");
         alias.alias_target = Some(AliasTarget { name: "One".to_owned(), slug: "zed/one".parse().unwrap() });
         let first = vec![row("zed/one", "zed/one-20260101"), row("zed/one:free", "zed/one-20260101"), alias];
-        let stage = Stage::of(first).await;
-        let banned = stage.guardrail(&format!(r#""ignored_models":["{name}"]"#)).await;
-        let allowed = stage.guardrail(&format!(r#""allowed_models":["{name}"]"#)).await;
-        let both = async |model| (stage.rule(banned, model).await, stage.rule(allowed, model).await);
+        let fixture = Fixture::new(first).await;
+        let banned = fixture.guardrail(&format!(r#""ignored_models":["{name}"]"#)).await;
+        let allowed = fixture.guardrail(&format!(r#""allowed_models":["{name}"]"#)).await;
+        let both = async |model| (fixture.rule(banned, model).await, fixture.rule(allowed, model).await);
         assert_eq!(both("zed/one").await, (IGNORED, None), "{name}");
         for slug in ["zed/one-20260601", "zed/one-2", "zed/entirely-different"] {
-            stage.import(vec![row("zed/one", slug), row("zed/one:free", slug)], ImportMode::Merge).await;
+            fixture.import(vec![row("zed/one", slug), row("zed/one:free", slug)], ImportMode::Merge).await;
             assert_eq!(both("zed/one").await, (IGNORED, ALLOWED), "{name}, then {slug}");
             assert_eq!(both("zed/one:free").await, (IGNORED, ALLOWED), "{name}, then {slug}");
         }
-        assert_eq!(stage.stored(banned).await.rules.ignored_models.unwrap(), ["zed/one-20260101"], "what is shown");
-        stage.import(vec![row("zed/one", "zed/one-20260101")], ImportMode::Merge).await;
+        assert_eq!(fixture.stored(banned).await.rules.ignored_models.unwrap(), ["zed/one-20260101"], "what is shown");
+        fixture.import(vec![row("zed/one", "zed/one-20260101")], ImportMode::Merge).await;
         assert_eq!(both("zed/one").await, (IGNORED, None), "the slug is back");
     }
 }
@@ -97,34 +97,34 @@ async fn ban_survives_slug_change_by_import_and_permission_does_not() {
 #[tokio::test]
 async fn ban_survives_temporary_removal_of_the_model() {
     for served in [false, true] {
-        let mut stage = Stage::of(vec![row("zed/one", "zed/one-20260101"), row("zed/two", "zed/two")]).await;
+        let mut fixture = Fixture::new(vec![row("zed/one", "zed/one-20260101"), row("zed/two", "zed/two")]).await;
         if served {
-            stage.served.insert("zed/one".parse().unwrap());
+            fixture.served.insert("zed/one".parse().unwrap());
         }
-        let banned = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
-        let allowed = stage.guardrail(r#""allowed_models":["zed/one"]"#).await;
-        stage.import(vec![row("zed/two", "zed/two")], ImportMode::Replace).await;
-        let kept = stage.rows().await.iter().any(|row| row.id.as_str() == "zed/one");
+        let banned = fixture.guardrail(r#""ignored_models":["zed/one"]"#).await;
+        let allowed = fixture.guardrail(r#""allowed_models":["zed/one"]"#).await;
+        fixture.import(vec![row("zed/two", "zed/two")], ImportMode::Replace).await;
+        let kept = fixture.rows().await.iter().any(|row| row.id.as_str() == "zed/one");
         assert_eq!(kept, served, "a replacement leaves what is served");
         // The row of a configured endpoint stands in with its id for a slug.
-        assert_eq!(stage.rule(banned, "zed/one").await, IGNORED);
-        stage.import(vec![row("zed/one", "zed/one-20260601"), row("zed/two", "zed/two")], ImportMode::Replace).await;
-        assert_eq!((stage.rule(banned, "zed/one").await, stage.rule(allowed, "zed/one").await), (IGNORED, ALLOWED));
-        assert_eq!(stage.rule(banned, "zed/two").await, None);
+        assert_eq!(fixture.rule(banned, "zed/one").await, IGNORED);
+        fixture.import(vec![row("zed/one", "zed/one-20260601"), row("zed/two", "zed/two")], ImportMode::Replace).await;
+        assert_eq!((fixture.rule(banned, "zed/one").await, fixture.rule(allowed, "zed/one").await), (IGNORED, ALLOWED));
+        assert_eq!(fixture.rule(banned, "zed/two").await, None);
     }
 }
 
 #[tokio::test]
 async fn ban_follows_model_when_its_id_changes_before_its_slug() {
-    let stage = Stage::of(vec![row("zed/old", "zed/x-1"), row("zed/old:free", "zed/x-1")]).await;
-    let banned = stage.guardrail(r#""ignored_models":["zed/old"]"#).await;
-    stage.import(vec![row("zed/new", "zed/x-1"), row("zed/new:free", "zed/x-1")], ImportMode::Replace).await;
-    stage.import(vec![row("zed/new", "zed/x-2"), row("zed/new:free", "zed/x-2")], ImportMode::Replace).await;
-    assert_eq!(stage.rule(banned, "zed/new").await, IGNORED);
-    assert_eq!(stage.rule(banned, "zed/new:free").await, IGNORED, "a variant goes by what it was called itself");
+    let fixture = Fixture::new(vec![row("zed/old", "zed/x-1"), row("zed/old:free", "zed/x-1")]).await;
+    let banned = fixture.guardrail(r#""ignored_models":["zed/old"]"#).await;
+    fixture.import(vec![row("zed/new", "zed/x-1"), row("zed/new:free", "zed/x-1")], ImportMode::Replace).await;
+    fixture.import(vec![row("zed/new", "zed/x-2"), row("zed/new:free", "zed/x-2")], ImportMode::Replace).await;
+    assert_eq!(fixture.rule(banned, "zed/new").await, IGNORED);
+    assert_eq!(fixture.rule(banned, "zed/new:free").await, IGNORED, "a variant goes by what it was called itself");
     let renamed = vec![named(row("zed/newest", "zed/x-3"), "zed/old")];
-    stage.import(renamed, ImportMode::Replace).await;
-    assert_eq!(stage.rule(banned, "zed/newest").await, IGNORED, "the file says so itself");
+    fixture.import(renamed, ImportMode::Replace).await;
+    assert_eq!(fixture.rule(banned, "zed/newest").await, IGNORED, "the file says so itself");
 }
 
 #[tokio::test]
@@ -133,41 +133,41 @@ async fn ban_distinguishes_models_with_common_prefix() {
     let rows = |slug: &str| {
         vec![row("zed/one", slug), row(dated, dated), row("zed/one-mini", "zed/one-mini-1"), row("zed/o", "zed/o")]
     };
-    let stage = Stage::of(rows("zed/one")).await;
-    let of_dated = stage.guardrail(r#""ignored_models":["zed/one-2026-01-01"]"#).await;
-    let of_one = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
+    let fixture = Fixture::new(rows("zed/one")).await;
+    let of_dated = fixture.guardrail(r#""ignored_models":["zed/one-2026-01-01"]"#).await;
+    let of_one = fixture.guardrail(r#""ignored_models":["zed/one"]"#).await;
     for slug in ["zed/one", "zed/one-2026-06-01"] {
-        stage.import(rows(slug), ImportMode::Replace).await;
+        fixture.import(rows(slug), ImportMode::Replace).await;
         for model in ["zed/one", dated, "zed/one-mini", "zed/o"] {
-            assert_eq!(stage.rule(of_dated, model).await, (model == dated).then_some("ignored_models"), "{model}");
-            assert_eq!(stage.rule(of_one, model).await, (model == "zed/one").then_some("ignored_models"), "{model}");
+            assert_eq!(fixture.rule(of_dated, model).await, (model == dated).then_some("ignored_models"), "{model}");
+            assert_eq!(fixture.rule(of_one, model).await, (model == "zed/one").then_some("ignored_models"), "{model}");
         }
     }
     // Every id that shares the slug when the list is made.
-    let stage = Stage::of(vec![row("zed/one", "zed/x"), row("zed/uno", "zed/x"), row("zed/due", "zed/y")]).await;
-    let banned = stage.guardrail(r#""ignored_models":["zed/uno"]"#).await;
-    stage.import(vec![row("zed/one", "zed/x-1"), row("zed/uno", "zed/x-2")], ImportMode::Merge).await;
-    let rules = [stage.rule(banned, "zed/one").await, stage.rule(banned, "zed/uno").await];
-    assert_eq!((rules, stage.rule(banned, "zed/due").await), ([IGNORED; 2], None));
+    let fixture = Fixture::new(vec![row("zed/one", "zed/x"), row("zed/uno", "zed/x"), row("zed/due", "zed/y")]).await;
+    let banned = fixture.guardrail(r#""ignored_models":["zed/uno"]"#).await;
+    fixture.import(vec![row("zed/one", "zed/x-1"), row("zed/uno", "zed/x-2")], ImportMode::Merge).await;
+    let rules = [fixture.rule(banned, "zed/one").await, fixture.rule(banned, "zed/uno").await];
+    assert_eq!((rules, fixture.rule(banned, "zed/due").await), ([IGNORED; 2], None));
 }
 
 #[tokio::test]
 async fn ban_ids_follow_their_list_through_changes_and_versions() {
-    let stage = Stage::of(vec![row("zed/one", "zed/one-1"), row("zed/two", "zed/two-1")]).await;
-    let id = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
-    stage.change(id, r#"{"description":"another"}"#).await;
-    stage.change(id, r#"{"ignored_models":["zed/two"]}"#).await;
-    stage.change(id, r#"{"ignored_models":null}"#).await;
-    assert_eq!(stage.stored(id).await.rules.ignored_model_ids, Vec::<String>::new(), "nothing is left of a list");
-    stage.import(vec![row("zed/one", "zed/one-2"), row("zed/two", "zed/two-2")], ImportMode::Replace).await;
-    let banned = async || [stage.rule(id, "zed/one").await, stage.rule(id, "zed/two").await];
+    let fixture = Fixture::new(vec![row("zed/one", "zed/one-1"), row("zed/two", "zed/two-1")]).await;
+    let id = fixture.guardrail(r#""ignored_models":["zed/one"]"#).await;
+    fixture.change(id, r#"{"description":"another"}"#).await;
+    fixture.change(id, r#"{"ignored_models":["zed/two"]}"#).await;
+    fixture.change(id, r#"{"ignored_models":null}"#).await;
+    assert_eq!(fixture.stored(id).await.rules.ignored_model_ids, Vec::<String>::new(), "nothing is left of a list");
+    fixture.import(vec![row("zed/one", "zed/one-2"), row("zed/two", "zed/two-2")], ImportMode::Replace).await;
+    let banned = async || [fixture.rule(id, "zed/one").await, fixture.rule(id, "zed/two").await];
     assert_eq!(banned().await, [None, None]);
     for (version, expected) in [(1, [IGNORED, None]), (2, [IGNORED, None]), (3, [None, IGNORED]), (4, [None, None])] {
-        let restore = RestoreGuardrailVersion::new(stage.ports().await);
+        let restore = RestoreGuardrailVersion::new(fixture.ports().await);
         restore.execute(&actor(), &id.to_string(), version).await.unwrap();
         assert_eq!(banned().await, expected, "version {version}");
     }
-    stage.change(id, r#"{"ignored_models":["zed/one"]}"#).await;
-    assert_eq!(stage.stored(id).await.rules.ignored_models.unwrap(), ["zed/one-2"], "a new list has the new slug");
+    fixture.change(id, r#"{"ignored_models":["zed/one"]}"#).await;
+    assert_eq!(fixture.stored(id).await.rules.ignored_models.unwrap(), ["zed/one-2"], "a new list has the new slug");
     assert_eq!(banned().await, [IGNORED, None]);
 }

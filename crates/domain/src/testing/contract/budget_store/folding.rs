@@ -82,8 +82,8 @@ pub(super) async fn fold_adds_nothing_for_known_ids(stores: &Stores) {
     let other = record(1, payer(2), 99, noon());
     process.fold(stores, vec![entry(first.clone(), &[(counter, 10)]), entry(other.clone(), &[])]).await;
     process.fold(stores, vec![entry(other, &[(counter, 7)])]).await;
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 9).await.unwrap(), [first]);
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 9).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 9).await.unwrap(), [first]);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(2)), 9).await.unwrap(), []);
     let denied = process.draw_one(stores, &payer_1, 58, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(10), usd(33)), "the allowances of every entry are taken");
 }
@@ -179,7 +179,7 @@ pub(super) async fn fold_takes_many_entries(stores: &Stores) {
         entry(record(number, payer, 3, noon()), borne)
     });
     process.fold(stores, many.collect()).await;
-    let listed = stores.usage.list(&UsageFilter::of(workspace_id(1)), ENTRIES).await.unwrap();
+    let listed = stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), ENTRIES).await.unwrap();
     assert_eq!(listed.len() as u64, ENTRIES / 2);
     let denied = process.draw_one(stores, &payer(1), 9_000, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(1_050), usd(950)));
@@ -199,7 +199,7 @@ pub(super) async fn fold_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores)
     let negative = UsageRecord { cost: usd(-1), ..record(3, payer.clone(), 1, noon()) };
     let negative = stores.budget.fold(&process.fold_request(vec![entry(negative, &[])])).await;
     assert!(is_corrupt(&negative), "{negative:?}");
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 9).await.unwrap().len(), 1);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 9).await.unwrap().len(), 1);
     assert_eq!(stores.budget.process(process.id).await.unwrap().unwrap().folded_sequence, 1);
     let denied = process.draw(stores, &[ask(&payer, 1, &[key_of(&payer)])], &[]).await.answers[0].unwrap_err();
     assert_eq!(denied.spent, usd(i64::MAX));

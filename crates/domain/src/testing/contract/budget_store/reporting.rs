@@ -101,7 +101,7 @@ pub(super) async fn prune_keeps_totals(stores: &Stores) {
     adds_up(stores, "one was pruned").await;
     assert_eq!(prune(stores, DAY * 60, 100).await, 2);
     assert_eq!(prune(stores, DAY * 60, 100).await, 0);
-    let left = stores.usage.list(&UsageFilter::of(workspace_id(1)), 9).await.unwrap();
+    let left = stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 9).await.unwrap();
     assert_eq!(left.iter().map(|record| record.id.clone()).collect::<Vec<_>>(), [id(4)]);
     let after = audited(stores).await;
     assert!(after.counters < counters, "counters of periods that are over go too: {after:?}");

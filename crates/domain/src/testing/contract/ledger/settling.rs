@@ -40,8 +40,8 @@ pub(super) async fn second_charge_changes_nothing(stores: &Stores) {
     }
     join_all((0..5).map(|_| settle(stores, charged.clone()))).await;
     assert_eq!(used(stores, &payer(1)).await, (25, 0));
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 9).await.unwrap(), [charged]);
-    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 9).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(1)), 9).await.unwrap(), [charged]);
+    assert_eq!(stores.usage.list(&UsageFilter::for_workspace(workspace_id(2)), 9).await.unwrap(), []);
 
     reserve(stores, 2, &payer(1), 70).await.unwrap();
     let twice = record(2, payer(1), 30, first.at);
