@@ -8,7 +8,7 @@ use domain::error::StoreError;
 
 use crate::changed::{Changed, DropChanged};
 use crate::shared_fills::SharedFills;
-use crate::standing::{CacheStanding, Lookups};
+use crate::status::{CacheStatus, Lookups};
 use crate::{ChangeWatcher, Freshness};
 
 /// Finds grants in memory, else in `inner`; concurrent look-ups of one key share one call of `inner`.
@@ -83,8 +83,8 @@ impl CachedKeyGrants {
     }
 
     /// Returns the cache's status.
-    pub fn standing(&self) -> CacheStanding {
-        self.lookups.standing(self.grants.count())
+    pub fn status(&self) -> CacheStatus {
+        self.lookups.status(self.grants.count())
     }
 }
 

@@ -7,12 +7,12 @@ mod key_grants;
 mod live_catalogue;
 mod policies;
 mod shared_fills;
-mod standing;
+mod status;
 mod watcher;
 
 pub use destinations::LiveDestinations;
 pub use key_grants::CachedKeyGrants;
 pub use live_catalogue::LiveCatalogue;
 pub use policies::CachedPolicies;
-pub use standing::CacheStanding;
+pub use status::CacheStatus;
 pub use watcher::{ChangeWatcher, Freshness, StalenessBounds};

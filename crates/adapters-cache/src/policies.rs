@@ -10,7 +10,7 @@ use domain::ids::GuardrailId;
 
 use crate::changed::{Changed, DropChanged};
 use crate::shared_fills::SharedFills;
-use crate::standing::{CacheStanding, Lookups};
+use crate::status::{CacheStatus, Lookups};
 use crate::{ChangeWatcher, Freshness};
 
 /// The number of times that a key is read again because its guardrail was deleted.
@@ -70,8 +70,8 @@ impl CachedPolicies {
     }
 
     /// Returns the cache's status.
-    pub fn standing(&self) -> CacheStanding {
-        self.lookups.standing(self.policies.count())
+    pub fn status(&self) -> CacheStatus {
+        self.lookups.status(self.policies.count())
     }
 
     async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {

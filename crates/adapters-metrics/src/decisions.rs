@@ -19,7 +19,7 @@ use crate::usd::{UsdCounter, write_counters};
 
 /// The metrics; the help texts below describe them.
 #[derive(Debug)]
-pub(crate) struct DecisionMeasures {
+pub(crate) struct DecisionMetrics {
     settled: Settled,
     added: Histogram,
     spend: UsdCounter,
@@ -116,7 +116,7 @@ const ATTEMPT_OUTCOMES: [&str; 13] = [
 
 const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
 
-impl DecisionMeasures {
+impl DecisionMetrics {
     pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let families = Families::register(registry);
         let settled = Settled::register(registry);
@@ -153,7 +153,7 @@ impl DecisionMeasures {
     }
 }
 
-impl DecisionMeasures {
+impl DecisionMetrics {
     /// Writes the counters of money.
     pub(crate) fn write_money(&self, text: &mut String) {
         write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
@@ -274,17 +274,17 @@ impl Reservations {
 
 impl Metrics for PrometheusMetrics {
     fn record_charge(&self, record: &UsageRecord) {
-        let measures = &self.decisions;
-        measures.settled.of(record.outcome).inc();
-        measures.spend.add(record.cost);
+        let metrics = &self.decisions;
+        metrics.settled.of(record.outcome).inc();
+        metrics.spend.add(record.cost);
         let at_providers = record.time_at_providers().unwrap_or_default();
-        measures.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
+        metrics.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
         // Requests that shared a call all contain its attempts; only the first of them counts them.
         if record.share.index > 0 {
             return;
         }
         for attempt in &*record.attempts {
-            measures.providers.get(attempt.provider.as_str()).unwrap_or(&measures.others).attempt(attempt);
+            metrics.providers.get(attempt.provider.as_str()).unwrap_or(&metrics.others).attempt(attempt);
         }
     }
 

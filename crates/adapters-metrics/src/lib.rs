@@ -6,13 +6,13 @@
 
 mod buckets;
 mod decisions;
-mod edge;
+mod http;
 mod metrics;
 mod outbox;
-mod reading;
+mod sample;
 mod usd;
 
-pub use edge::EdgeMeasures;
+pub use http::HttpMetrics;
 pub use metrics::{OPENMETRICS, PrometheusMetrics};
-pub use outbox::OutboxMeasures;
-pub use reading::{Kind, Reading, Sample};
+pub use outbox::OutboxMetrics;
+pub use sample::{LabelledValue, MetricKind, MetricSample};

@@ -6,10 +6,10 @@ use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::decisions::DecisionMeasures;
-use crate::edge::EdgeMeasures;
-use crate::outbox::OutboxMeasures;
-use crate::reading::Reading;
+use crate::decisions::DecisionMetrics;
+use crate::http::HttpMetrics;
+use crate::outbox::OutboxMetrics;
+use crate::sample::MetricSample;
 
 /// The media type of [`PrometheusMetrics::text`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -19,9 +19,9 @@ pub struct PrometheusMetrics {
     registry: Mutex<Registry>,
     /// Process metrics with the standard names.
     process: Mutex<Registry>,
-    edge: EdgeMeasures,
-    outbox: OutboxMeasures,
-    pub(crate) decisions: DecisionMeasures,
+    http: HttpMetrics,
+    outbox: OutboxMetrics,
+    pub(crate) decisions: DecisionMetrics,
 }
 
 impl PrometheusMetrics {
@@ -30,32 +30,32 @@ impl PrometheusMetrics {
         let mut registry = Registry::with_prefix("tollgate");
         registry.register("build", "What runs", Info::new(vec![("version", version)]));
         Self {
-            edge: EdgeMeasures::register(&mut registry),
-            outbox: OutboxMeasures::register(&mut registry),
-            decisions: DecisionMeasures::register(&mut registry, providers),
+            http: HttpMetrics::register(&mut registry),
+            outbox: OutboxMetrics::register(&mut registry),
+            decisions: DecisionMetrics::register(&mut registry, providers),
             registry: Mutex::new(registry),
             process: Mutex::default(),
         }
     }
 
     /// Returns the metrics of inbound requests.
-    pub fn edge(&self) -> &EdgeMeasures {
-        &self.edge
+    pub fn http(&self) -> &HttpMetrics {
+        &self.http
     }
 
     /// Returns the metrics of the outbox.
-    pub fn outbox(&self) -> &OutboxMeasures {
+    pub fn outbox(&self) -> &OutboxMetrics {
         &self.outbox
     }
 
     /// Adds a reading to every scrape.
-    pub fn watch(&self, reading: Reading) {
-        lock(&self.registry).register_collector(Box::new(reading));
+    pub fn watch(&self, sample: MetricSample) {
+        lock(&self.registry).register_collector(Box::new(sample));
     }
 
     /// Like [`PrometheusMetrics::watch`], for a metric without the prefix `tollgate_`.
-    pub fn watch_process(&self, reading: Reading) {
-        lock(&self.process).register_collector(Box::new(reading));
+    pub fn watch_process(&self, sample: MetricSample) {
+        lock(&self.process).register_collector(Box::new(sample));
     }
 
     /// Returns all current values in the text format.

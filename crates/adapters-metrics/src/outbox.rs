@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 /// The last sample of the outbox.
 #[derive(Debug)]
-pub struct OutboxMeasures {
+pub struct OutboxMetrics {
     messages: Family<StateLabels, Gauge>,
     lag: Gauge,
     failed_samples: Counter,
@@ -22,34 +22,34 @@ struct StateLabels {
     state: &'static str,
 }
 
-impl OutboxMeasures {
+impl OutboxMetrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let measures = Self { messages: Family::default(), lag: Gauge::default(), failed_samples: Counter::default() };
-        measures.set(0, 0);
-        registry.register("outbox_messages", "Outbox messages by state", measures.messages.clone());
+        let metrics = Self { messages: Family::default(), lag: Gauge::default(), failed_samples: Counter::default() };
+        metrics.set(0, 0);
+        registry.register("outbox_messages", "Outbox messages by state", metrics.messages.clone());
         registry.register_with_unit(
             "outbox_lag",
             "Age of the oldest pending message",
             Unit::Seconds,
-            measures.lag.clone(),
+            metrics.lag.clone(),
         );
         registry.register(
             "outbox_poll_errors",
             "Failed polls of the outbox; its other metrics are stale then",
-            measures.failed_samples.clone(),
+            metrics.failed_samples.clone(),
         );
-        measures
+        metrics
     }
 
     /// Records a sample.
-    pub fn sampled(&self, standing: &OutboxStatus, now: DateTime<Utc>) {
-        self.set(standing.pending, standing.dead);
-        let lag = standing.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
+    pub fn record_sample(&self, status: &OutboxStatus, now: DateTime<Utc>) {
+        self.set(status.pending, status.dead);
+        let lag = status.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
         self.lag.set(lag);
     }
 
     /// Records a failed sample.
-    pub fn sample_failed(&self) {
+    pub fn record_sample_failure(&self) {
         self.failed_samples.inc();
     }
 

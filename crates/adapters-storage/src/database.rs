@@ -210,7 +210,7 @@ impl Database {
     }
 
     /// Blocks other writers of this process while the connection is held.
-    pub(crate) async fn take_turn(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
+    pub(crate) async fn acquire_writer(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
         self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
 

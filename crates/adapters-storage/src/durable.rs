@@ -33,7 +33,7 @@ impl DurableConnection {
 pub(crate) struct DurableTransaction {
     transaction: DatabaseTransaction,
     /// The writing connection, held so that no other task of this process competes for the lock. Released last.
-    _turn: Option<PoolConnection<Sqlite>>,
+    _writer: Option<PoolConnection<Sqlite>>,
 }
 
 impl DurableTransaction {
@@ -54,13 +54,13 @@ impl Database {
     /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
     pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
         let Some(durable) = self.durable().get() else {
-            return Ok(DurableTransaction { transaction: self.begin().await?, _turn: None });
+            return Ok(DurableTransaction { transaction: self.begin().await?, _writer: None });
         };
         self.check_file()?;
-        let turn = self.take_turn().await;
+        let turn = self.acquire_writer().await;
         let turn = turn.map_err(|error| store_error(DbErr::Conn(RuntimeErr::SqlxError(error.into()))))?;
         let transaction = begin_immediate(durable).await?;
-        Ok(DurableTransaction { transaction, _turn: Some(turn) })
+        Ok(DurableTransaction { transaction, _writer: Some(turn) })
     }
 }
 

@@ -6,7 +6,9 @@ mod common;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adapters_storage::{Database, LogBounds, LogStanding, SeaOrmWorkspaceRepository, StorageSettings, Synchronous};
+use adapters_storage::{
+    CheckpointLimits, Database, SeaOrmWorkspaceRepository, StorageSettings, Synchronous, WalStatus,
+};
 use common::*;
 use domain::workspace::WorkspaceRepository;
 use sea_orm::sqlx::{self, Connection, SqliteConnection};
@@ -17,8 +19,8 @@ const FRAME: u64 = 4096 + 24;
 /// SQLite's own bound, in pages.
 const AUTOMATIC: u64 = 1000;
 
-fn small() -> LogBounds {
-    LogBounds {
+fn small() -> CheckpointLimits {
+    CheckpointLimits {
         copy_after: 8 * FRAME,
         restart_after: 64 * FRAME,
         warn_after: 1 << 30,
@@ -28,8 +30,8 @@ fn small() -> LogBounds {
 }
 
 /// Never does anything by itself.
-fn endless() -> LogBounds {
-    LogBounds { copy_after: u64::MAX, restart_after: u64::MAX, ..small() }
+fn endless() -> CheckpointLimits {
+    CheckpointLimits { copy_after: u64::MAX, restart_after: u64::MAX, ..small() }
 }
 
 /// Commits as many times, one workspace each.
@@ -73,10 +75,10 @@ fn log_file_bytes(folder: &Folder) -> u64 {
 }
 
 /// Waits for the task to have come so far.
-async fn until(database: &Database, what: &str, is_so: impl Fn(LogStanding) -> bool) {
+async fn until(database: &Database, what: &str, is_so: impl Fn(WalStatus) -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
-    while !is_so(database.log()) {
-        assert!(Instant::now() < end, "{what}: {:?}", database.log());
+    while !is_so(database.wal_status()) {
+        assert!(Instant::now() < end, "{what}: {:?}", database.wal_status());
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -85,15 +87,15 @@ async fn until(database: &Database, what: &str, is_so: impl Fn(LogStanding) -> b
 async fn commits_do_not_copy_the_log_where_a_task_does() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(endless()).await.unwrap();
+    database.start_checkpoint_task(endless()).await.unwrap();
     let mut written = 0;
     while log(&folder).await.0 <= AUTOMATIC + 100 {
         write(&database, written..written + 50).await;
         written += 50;
     }
     assert_eq!(log(&folder).await.1, 0);
-    until(&database, "seen", |log| log.looks > 0 && log.bytes > AUTOMATIC * FRAME / 2).await;
-    assert_eq!((database.log().copied, database.log().partly), (0, 0));
+    until(&database, "seen", |log| log.checks > 0 && log.bytes > AUTOMATIC * FRAME / 2).await;
+    assert_eq!((database.wal_status().copied, database.wal_status().partial), (0, 0));
     database.close().await;
 
     // Without it they do: what is tested is not that there was too little to copy.
@@ -109,10 +111,10 @@ async fn the_log_is_copied_without_the_writer() {
     for synchronous in [Synchronous::Normal, Synchronous::Full] {
         let folder = Folder::new();
         let database = open(&StorageSettings { synchronous, ..folder.settings() }).await;
-        database.checkpoint_beside_requests(LogBounds { restart_after: u64::MAX, ..small() }).await.unwrap();
+        database.start_checkpoint_task(CheckpointLimits { restart_after: u64::MAX, ..small() }).await.unwrap();
         write(&database, 0..50).await;
         until(&database, "copied", |log| log.copied > 0).await;
-        assert_eq!(database.log().restarted, 0);
+        assert_eq!(database.wal_status().restarted, 0);
         assert_eq!(workspaces_in(&folder).await, 50);
         database.close().await;
     }
@@ -122,8 +124,8 @@ async fn the_log_is_copied_without_the_writer() {
 async fn a_second_call_changes_nothing() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(small()).await.unwrap();
-    database.checkpoint_beside_requests(endless()).await.unwrap();
+    database.start_checkpoint_task(small()).await.unwrap();
+    database.start_checkpoint_task(endless()).await.unwrap();
     write(&database, 0..50).await;
     until(&database, "copied", |log| log.copied > 0).await;
     database.close().await;
@@ -135,7 +137,7 @@ async fn the_log_stays_bounded_under_steady_writes_by_two() {
     let folder = Folder::new();
     let (first, second) = (folder.open().await, folder.open().await);
     for database in [&first, &second] {
-        database.checkpoint_beside_requests(small()).await.unwrap();
+        database.start_checkpoint_task(small()).await.unwrap();
     }
     let mut longest = 0;
     for round in 0..40_u128 {
@@ -143,7 +145,7 @@ async fn the_log_stays_bounded_under_steady_writes_by_two() {
         tokio::join!(write(&first, number..number + 25), write(&second, number + 25..number + 50));
         longest = longest.max(log_file_bytes(&folder));
     }
-    let (one, other) = (first.log(), second.log());
+    let (one, other) = (first.wal_status(), second.wal_status());
     assert!(one.copied + other.copied > 3, "{one:?} {other:?}");
     assert_eq!(one.failed + other.failed, 0, "{one:?} {other:?}");
     // Each of 2,000 commits writes several pages. A busy machine starts the task late, so that the bound is a wide one.
@@ -151,7 +153,7 @@ async fn the_log_stays_bounded_under_steady_writes_by_two() {
     assert_eq!(workspaces_in(&folder).await, 2000);
     first.close().await;
     // One is enough.
-    let before = second.log();
+    let before = second.wal_status();
     write(&second, 2000..2200).await;
     until(&second, "copied alone", |log| log.copied > before.copied).await;
     assert_eq!(workspaces_in(&folder).await, 2200);
@@ -164,12 +166,12 @@ async fn who_reads_for_long_breaks_nothing() {
     let database = folder.open().await;
     write(&database, 0..1).await;
     let mut reader = long_reader(&folder).await;
-    database.checkpoint_beside_requests(small()).await.unwrap();
+    database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 1..200).await;
-    until(&database, "held back", |log| log.partly > 0).await;
+    until(&database, "held back", |log| log.partial > 0).await;
     // It grows beyond its bound, and nobody waits.
     assert!(log(&folder).await.0 > 64);
-    assert_eq!(database.log().restarted, 0);
+    assert_eq!(database.wal_status().restarted, 0);
     let seen: i64 = sqlx::query_scalar("SELECT count(*) FROM workspaces").fetch_one(&mut reader).await.unwrap();
     assert_eq!(seen, 1);
 
@@ -179,7 +181,7 @@ async fn who_reads_for_long_breaks_nothing() {
     until(&database, "begun anew", |log| log.restarted > 0).await;
     write(&database, 201..202).await;
     assert!(log(&folder).await.0 < 64);
-    assert_eq!(database.log().failed, 0);
+    assert_eq!(database.wal_status().failed, 0);
     assert_eq!(workspaces_in(&folder).await, 202);
     database.close().await;
 }
@@ -188,9 +190,9 @@ async fn who_reads_for_long_breaks_nothing() {
 async fn a_process_that_leaves_copies_all_of_it() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(endless()).await.unwrap();
+    database.start_checkpoint_task(endless()).await.unwrap();
     write(&database, 0..50).await;
-    until(&database, "seen", |log| log.looks > 0).await;
+    until(&database, "seen", |log| log.checks > 0).await;
     // Somebody else keeps the file open, so that SQLite does not do it by itself when the last one closes.
     let other = folder.raw().await;
     assert_eq!(sqlx::query_scalar::<_, i64>("SELECT count(*) FROM workspaces").fetch_one(&other).await.unwrap(), 50);
@@ -201,9 +203,9 @@ async fn a_process_that_leaves_copies_all_of_it() {
     other.close().await;
 
     let database = folder.open().await;
-    database.checkpoint_beside_requests(endless()).await.unwrap();
+    database.start_checkpoint_task(endless()).await.unwrap();
     write(&database, 50..60).await;
-    until(&database, "seen", |log| log.looks > 0).await;
+    until(&database, "seen", |log| log.checks > 0).await;
     database.close().await;
     assert!(!log_file(&folder).exists());
     assert_eq!(workspaces_in(&folder).await, 60);
@@ -213,11 +215,11 @@ async fn a_process_that_leaves_copies_all_of_it() {
 async fn a_process_that_leaves_waits_for_no_reader() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(endless()).await.unwrap();
+    database.start_checkpoint_task(endless()).await.unwrap();
     write(&database, 0..10).await;
     let reader = long_reader(&folder).await;
     write(&database, 10..20).await;
-    until(&database, "seen", |log| log.looks > 0).await;
+    until(&database, "seen", |log| log.checks > 0).await;
     timeout(Duration::from_secs(4), database.close()).await.unwrap();
     reader.close().await.unwrap();
     assert_eq!(workspaces_in(&folder).await, 20);
@@ -232,19 +234,19 @@ async fn a_log_that_cannot_be_copied_is_copied_later() {
     // A connection that is opened now does not find the log; those that have it open go on.
     std::fs::rename(&log, &aside).unwrap();
     std::fs::create_dir(&log).unwrap();
-    database.checkpoint_beside_requests(small()).await.unwrap();
+    database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 1..50).await;
     until(&database, "failed again", |log| log.failed > 1).await;
     write(&database, 50..100).await;
-    assert_eq!(database.log().copied, 0);
+    assert_eq!(database.wal_status().copied, 0);
 
     std::fs::remove_dir(&log).unwrap();
     std::fs::rename(&aside, &log).unwrap();
     // Without another write.
     until(&database, "copied", |log| log.copied > 0).await;
-    let failed = database.log().failed;
+    let failed = database.wal_status().failed;
     write(&database, 100..150).await;
-    assert_eq!(database.log().failed, failed);
+    assert_eq!(database.wal_status().failed, failed);
     assert_eq!(workspaces_in(&folder).await, 150);
     database.close().await;
 }
@@ -253,7 +255,7 @@ async fn a_log_that_cannot_be_copied_is_copied_later() {
 async fn a_database_that_is_gone_breaks_nothing() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(small()).await.unwrap();
+    database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 0..50).await;
     until(&database, "copied", |log| log.copied > 0).await;
     std::fs::remove_dir_all(folder.path().parent().unwrap()).unwrap();
@@ -270,21 +272,21 @@ async fn a_database_that_is_gone_breaks_nothing() {
 async fn nothing_happens_while_nothing_is_written() {
     let folder = Folder::new();
     let database = folder.open().await;
-    database.checkpoint_beside_requests(small()).await.unwrap();
+    database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 0..50).await;
     until(&database, "copied", |log| log.copied > 0).await;
     // What was committed last is looked at once more at most; when, depends on the machine.
     let mut is_quiet = false;
     for _ in 0..40 {
-        let before = database.log();
+        let before = database.wal_status();
         assert_eq!(SeaOrmWorkspaceRepository::new(database.clone()).list().await.unwrap().len(), 50);
         sleep(Duration::from_millis(300)).await;
-        is_quiet |= database.log() == before;
+        is_quiet |= database.wal_status() == before;
         if is_quiet {
             break;
         }
     }
-    assert!(is_quiet, "something goes on: {:?}", database.log());
+    assert!(is_quiet, "something goes on: {:?}", database.wal_status());
     database.close().await;
 }
 
@@ -295,10 +297,10 @@ async fn a_database_that_is_only_read_is_left_alone() {
     write(&writing, 0..50).await;
     let settings = StorageSettings::new(format!("sqlite://{}?mode=ro", folder.path().display()));
     let reading = Database::open(&settings, clock()).await.unwrap();
-    reading.checkpoint_beside_requests(small()).await.unwrap();
+    reading.start_checkpoint_task(small()).await.unwrap();
     write(&writing, 50..100).await;
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(reading.log(), LogStanding::default());
+    assert_eq!(reading.wal_status(), WalStatus::default());
     reading.close().await;
     writing.close().await;
     assert_eq!(workspaces_in(&folder).await, 100);

@@ -13,7 +13,7 @@ use domain::testing::SequentialIds;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 use super::*;
-use crate::{Kind, Sample};
+use crate::{LabelledValue, MetricKind};
 
 fn metrics() -> PrometheusMetrics {
     PrometheusMetrics::new("1.2.3", ["alpha", "beta"])
@@ -154,13 +154,13 @@ fn abandoned_requests_are_counted() {
 #[test]
 fn the_edge_counts_routes_places_and_rates() {
     let metrics = metrics();
-    let edge = metrics.edge();
-    edge.entered();
-    edge.entered();
-    edge.left();
-    edge.answered(Some("/models/count"), "GET", 200, Duration::from_micros(700));
-    edge.answered(None, "GET", 404, Duration::from_micros(10));
-    edge.rate_limited(RateScope::Workspace, RateUnit::Tokens);
+    let http = metrics.http();
+    http.begin_operation();
+    http.begin_operation();
+    http.end_operation();
+    http.record_response(Some("/models/count"), "GET", 200, Duration::from_micros(700));
+    http.record_response(None, "GET", 404, Duration::from_micros(10));
+    http.record_rate_limit(RateScope::Workspace, RateUnit::Tokens);
     assert_value(&metrics, "tollgate_requests_in_flight", "1");
     assert_value(&metrics, r#"tollgate_http_requests_total{route="/models/count",method="GET",status="200"}"#, "1");
     assert_value(&metrics, r#"tollgate_http_requests_total{route="none",method="GET",status="404"}"#, "1");
@@ -174,13 +174,13 @@ fn the_outbox_is_as_old_as_its_oldest_message() {
     let metrics = metrics();
     let now = DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(100);
     let oldest = Some(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(58));
-    metrics.outbox().sampled(&OutboxStatus { pending: 3, dead: 1, oldest }, now);
-    metrics.outbox().sample_failed();
+    metrics.outbox().record_sample(&OutboxStatus { pending: 3, dead: 1, oldest }, now);
+    metrics.outbox().record_sample_failure();
     assert_value(&metrics, r#"tollgate_outbox_messages{state="pending"}"#, "3");
     assert_value(&metrics, r#"tollgate_outbox_messages{state="dead"}"#, "1");
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "42");
     assert_value(&metrics, "tollgate_outbox_poll_errors_total", "1");
-    metrics.outbox().sampled(&OutboxStatus::default(), now);
+    metrics.outbox().record_sample(&OutboxStatus::default(), now);
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "0");
 }
 
@@ -189,15 +189,18 @@ fn what_others_keep_is_read_at_each_scrape() {
     let metrics = metrics();
     let hits = Arc::new(AtomicU64::new(5));
     let read = Arc::clone(&hits);
-    metrics.watch(Reading {
+    metrics.watch(MetricSample {
         name: "cache_lookups",
         help: "Look-ups",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         read: Box::new(move || {
-            vec![Sample { labels: vec![("cache", "a \"b\"\n\\".to_owned())], value: read.load(Ordering::Relaxed) }]
+            vec![LabelledValue {
+                labels: vec![("cache", "a \"b\"\n\\".to_owned())],
+                value: read.load(Ordering::Relaxed),
+            }]
         }),
     });
-    metrics.watch(Reading::gauge("queue", "Waiting", || 7));
+    metrics.watch(MetricSample::gauge("queue", "Waiting", || 7));
     assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "5");
     hits.store(6, Ordering::Relaxed);
     assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "6");

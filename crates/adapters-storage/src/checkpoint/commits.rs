@@ -7,7 +7,7 @@ use sea_orm::sqlx::{self, SqliteConnection};
 use tokio::sync::Notify;
 
 /// SQLite's default checkpoint setting.
-const AUTOMATICALLY: &str = "PRAGMA wal_autocheckpoint = 1000";
+const DEFAULT_AUTOCHECKPOINT: &str = "PRAGMA wal_autocheckpoint = 1000";
 
 /// Notifies of commits. Several commits before the task waits count as one notification.
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Commits {
     /// Disables automatic checkpoints on this connection and on later ones, and subscribes to their commits. On failure
     /// SQLite keeps checkpointing.
     pub(super) async fn follow(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        self.hear_of(connection).await?;
+        self.subscribe(connection).await?;
         self.followed.store(true, Ordering::SeqCst);
         Ok(())
     }
@@ -33,20 +33,20 @@ impl Commits {
     /// Re-enables automatic checkpoints on a connection.
     pub(super) async fn leave(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         connection.lock_handle().await?.remove_commit_hook();
-        sqlx::query(AUTOMATICALLY).execute(&mut *connection).await.map(drop)
+        sqlx::query(DEFAULT_AUTOCHECKPOINT).execute(&mut *connection).await.map(drop)
     }
 
     /// Does the same for a new connection while a task is subscribed.
     pub(crate) async fn attach(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if self.are_followed() { self.hear_of(connection).await } else { Ok(()) }
+        if self.are_followed() { self.subscribe(connection).await } else { Ok(()) }
     }
 
     pub(super) fn are_followed(&self) -> bool {
         self.followed.load(Ordering::SeqCst)
     }
 
-    /// Subscribes before the automatic checkpoints are disabled.
-    async fn hear_of(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    /// Subscribes to commits first, and then disables automatic checkpoints, so that no commit is missed.
+    async fn subscribe(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let commits = Arc::clone(self);
         connection.lock_handle().await?.set_commit_hook(move || {
             commits.committed.notify_one();

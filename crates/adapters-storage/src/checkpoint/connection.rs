@@ -7,13 +7,13 @@ use crate::settings::StorageSettings;
 use crate::sqlite;
 
 /// The size of the frame header before each page in the log, in bytes.
-const FRAME_HEAD: u64 = 24;
+const FRAME_HEADER_BYTES: u64 = 24;
 
 /// A checkpoint step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Reads only the status.
-    Look,
+    Inspect,
     /// Copies the pages that no reader needs. Waits for no other connection and blocks none.
     Copy,
     /// Copies all pages while no connection writes, so that the next commit restarts the log.
@@ -25,7 +25,7 @@ pub(super) enum Step {
 impl Step {
     const fn sql(self) -> &'static str {
         match self {
-            Self::Look => "PRAGMA wal_checkpoint(NOOP)",
+            Self::Inspect => "PRAGMA wal_checkpoint(NOOP)",
             Self::Copy => "PRAGMA wal_checkpoint(PASSIVE)",
             Self::Restart => "PRAGMA wal_checkpoint(RESTART)",
             Self::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
@@ -35,13 +35,13 @@ impl Step {
 
 /// The status of the log after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Log {
+pub(super) struct LogState {
     /// The length in bytes.
     pub(super) bytes: u64,
     /// The bytes that are not in the database yet.
     pub(super) waiting: u64,
     /// True if other connections prevented the complete step.
-    pub(super) held_up: bool,
+    pub(super) is_blocked: bool,
 }
 
 pub(super) struct CheckpointConnection {
@@ -53,13 +53,13 @@ impl CheckpointConnection {
     pub(super) async fn open(settings: &StorageSettings, location: &Location) -> Result<Self, sqlx::Error> {
         let mut connection = sqlite::checkpointer(settings, location).await?;
         let page: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut connection).await?;
-        Ok(Self { connection, frame_bytes: number(page) + FRAME_HEAD })
+        Ok(Self { connection, frame_bytes: number(page) + FRAME_HEADER_BYTES })
     }
 
     /// Runs a step; `None` if another process is checkpointing, or there is no log.
-    pub(super) async fn run(&mut self, step: Step) -> Result<Option<Log>, sqlx::Error> {
+    pub(super) async fn run(&mut self, step: Step) -> Result<Option<LogState>, sqlx::Error> {
         let row: (i64, i64, i64) = sqlx::query_as(step.sql()).fetch_one(&mut self.connection).await?;
-        Ok(log(row, self.frame_bytes))
+        Ok(parse_row(row, self.frame_bytes))
     }
 
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
@@ -68,12 +68,12 @@ impl CheckpointConnection {
 }
 
 /// Parses SQLite's result: blocked, the frames of the log and the copied frames; -1 means neither.
-fn log((held_up, frames, copied): (i64, i64, i64), frame_bytes: u64) -> Option<Log> {
+fn parse_row((is_blocked, frames, copied): (i64, i64, i64), frame_bytes: u64) -> Option<LogState> {
     let bytes = |frames: i64| number(frames).saturating_mul(frame_bytes);
-    (frames >= 0 && copied >= 0).then(|| Log {
+    (frames >= 0 && copied >= 0).then(|| LogState {
         bytes: bytes(frames),
         waiting: bytes(frames.saturating_sub(copied)),
-        held_up: held_up != 0,
+        is_blocked: is_blocked != 0,
     })
 }
 
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn what_sqlite_says_is_read() {
-        assert_eq!(log((0, 10, 4), 4120), Some(Log { bytes: 41_200, waiting: 24_720, held_up: false }));
-        assert_eq!(log((1, 10, 10), 4120), Some(Log { bytes: 41_200, waiting: 0, held_up: true }));
-        assert_eq!(log((0, 0, 0), 4120), Some(Log { bytes: 0, waiting: 0, held_up: false }));
+        assert_eq!(parse_row((0, 10, 4), 4120), Some(LogState { bytes: 41_200, waiting: 24_720, is_blocked: false }));
+        assert_eq!(parse_row((1, 10, 10), 4120), Some(LogState { bytes: 41_200, waiting: 0, is_blocked: true }));
+        assert_eq!(parse_row((0, 0, 0), 4120), Some(LogState { bytes: 0, waiting: 0, is_blocked: false }));
         // Another process is checkpointing; the file has no log.
-        assert_eq!(log((1, -1, -1), 4120), None);
-        assert_eq!(log((0, -1, -1), 4120), None);
+        assert_eq!(parse_row((1, -1, -1), 4120), None);
+        assert_eq!(parse_row((0, -1, -1), 4120), None);
     }
 }

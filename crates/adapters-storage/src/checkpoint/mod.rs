@@ -11,7 +11,7 @@
 
 mod commits;
 mod connection;
-mod standing;
+mod status;
 mod supervisor;
 mod task;
 
@@ -30,13 +30,13 @@ use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
 
 pub(crate) use commits::Commits;
-use standing::Counts;
-pub use standing::{LogBounds, LogStanding};
+use status::CheckpointCounters;
+pub use status::{CheckpointLimits, WalStatus};
 use supervisor::Supervisor;
-use task::Task;
+use task::CheckpointTask;
 
 /// The time that an ending process waits for the last checkpoint.
-const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of the checkpoint task, and its dependencies.
 pub(crate) struct Checkpoints {
@@ -44,13 +44,13 @@ pub(crate) struct Checkpoints {
     location: Location,
     /// The commits of the writing connection.
     pub(crate) commits: Arc<Commits>,
-    counts: Arc<Counts>,
+    counts: Arc<CheckpointCounters>,
     /// True since the first request for the task, unless it failed to start.
-    is_asked_for: AtomicBool,
-    running: Mutex<Option<Running>>,
+    is_requested: AtomicBool,
+    running: Mutex<Option<RunningTask>>,
 }
 
-struct Running {
+struct RunningTask {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -62,7 +62,7 @@ impl Checkpoints {
             location: location.clone(),
             commits: Arc::default(),
             counts: Arc::default(),
-            is_asked_for: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
             running: Mutex::default(),
         }
     }
@@ -70,9 +70,9 @@ impl Checkpoints {
     /// Ends the task after a last checkpoint. Call it after the last write.
     pub(crate) async fn end(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { stop, mut task }) = running else { return };
+        let Some(RunningTask { stop, mut task }) = running else { return };
         stop.cancel();
-        if tokio::time::timeout(LEAVE_WITHIN, &mut task).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             // The next process that opens the database copies the rest.
             task.abort();
             tracing::warn!("the write-ahead log was not copied in time; the next start does that");
@@ -87,30 +87,30 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if the writing connection is unavailable. The call may be repeated.
-    pub async fn checkpoint_beside_requests(&self, bounds: LogBounds) -> Result<(), StoreError> {
+    pub async fn start_checkpoint_task(&self, bounds: CheckpointLimits) -> Result<(), StoreError> {
         let checkpoints = self.checkpoints();
-        if checkpoints.location.access == Access::ReadOnly || checkpoints.is_asked_for.swap(true, Ordering::SeqCst) {
+        if checkpoints.location.access == Access::ReadOnly || checkpoints.is_requested.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
         let stop = CancellationToken::new();
         let supervisor = Supervisor { database: self.clone(), stop: stop.clone(), pause: bounds.retry };
-        let (begun, has_begun) = oneshot::channel();
+        let (started, has_started) = oneshot::channel();
         let copying = {
             let (database, stop) = (self.clone(), stop.clone());
-            move || Task::new(database.clone(), bounds, stop.clone()).run()
+            move || CheckpointTask::new(database.clone(), bounds, stop.clone()).run()
         };
         // Detached from request tasks, which may still write; closing the database ends it.
-        let task = TaskTracker::new().spawn(supervisor.run(begun, copying));
-        *checkpoints.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { stop, task });
-        let begun = has_begun.await.map_err(StoreError::unavailable).flatten();
-        if begun.is_err() {
-            checkpoints.is_asked_for.store(false, Ordering::SeqCst);
+        let task = TaskTracker::new().spawn(supervisor.run(started, copying));
+        *checkpoints.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(RunningTask { stop, task });
+        let started = has_started.await.map_err(StoreError::unavailable).flatten();
+        if started.is_err() {
+            checkpoints.is_requested.store(false, Ordering::SeqCst);
         }
-        begun
+        started
     }
 
     /// Returns the last status of the log and the checkpoint counters, without waiting.
-    pub fn log(&self) -> LogStanding {
-        self.checkpoints().counts.standing()
+    pub fn wal_status(&self) -> WalStatus {
+        self.checkpoints().counts.status()
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::standing::count;
+use super::status::count;
 use crate::database::Database;
 use crate::errors::store_error;
 
@@ -25,24 +25,24 @@ pub(super) struct Supervisor {
 }
 
 /// Receives once whether the checkpoints were taken over at the start.
-pub(super) type Begun = oneshot::Sender<Result<(), StoreError>>;
+pub(super) type StartSender = oneshot::Sender<Result<(), StoreError>>;
 
 impl Supervisor {
     /// Runs until stopped. If the checkpoints cannot be taken over at the start, SQLite keeps them and this ends.
-    pub(super) async fn run<F: Future<Output = ()>>(self, begun: Begun, mut copying: impl FnMut() -> F) {
+    pub(super) async fn run<F: Future<Output = ()>>(self, started: StartSender, mut copying: impl FnMut() -> F) {
         if let Err(error) = self.take_over().await {
             // The receiver may be gone.
-            drop(begun.send(Err(error)));
+            drop(started.send(Err(error)));
             return;
         }
-        drop(begun.send(Ok(())));
+        drop(started.send(Ok(())));
         loop {
             let ended = AssertUnwindSafe(copying()).catch_unwind().await;
             if ended.is_ok() && self.stop.is_cancelled() {
                 return;
             }
-            self.give_back(ended.is_err()).await;
-            if !self.takes_over_again().await {
+            self.return_to_sqlite(ended.is_err()).await;
+            if !self.retry_take_over().await {
                 return;
             }
         }
@@ -50,11 +50,11 @@ impl Supervisor {
 
     /// From here on commits only append to the log, on this connection and on later ones.
     async fn take_over(&self) -> Result<(), StoreError> {
-        let mut writer = self.database.take_turn().await.map_err(unavailable)?;
+        let mut writer = self.database.acquire_writer().await.map_err(unavailable)?;
         self.database.checkpoints().commits.follow(&mut writer).await.map_err(unavailable)
     }
 
-    async fn give_back(&self, panicked: bool) {
+    async fn return_to_sqlite(&self, panicked: bool) {
         let checkpoints = self.database.checkpoints();
         count(&checkpoints.counts.ended);
         tracing::error!(
@@ -64,7 +64,7 @@ impl Supervisor {
         );
         checkpoints.commits.forget();
         let given_back = async {
-            let mut writer = self.database.take_turn().await?;
+            let mut writer = self.database.acquire_writer().await?;
             checkpoints.commits.leave(&mut writer).await
         };
         if let Err(error) = given_back.await {
@@ -74,8 +74,8 @@ impl Supervisor {
     }
 
     /// Takes over again after the pause; returns false if stopped before.
-    async fn takes_over_again(&self) -> bool {
-        let mut was_told = false;
+    async fn retry_take_over(&self) -> bool {
+        let mut is_logged = false;
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return false,
@@ -86,8 +86,8 @@ impl Supervisor {
                     tracing::info!("the write-ahead log is copied beside requests again");
                     return true;
                 }
-                Err(error) if !was_told => {
-                    was_told = true;
+                Err(error) if !is_logged => {
+                    is_logged = true;
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(
                         error,

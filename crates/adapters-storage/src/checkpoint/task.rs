@@ -7,24 +7,24 @@ use sea_orm::sqlx;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{CheckpointConnection, Log, Step};
-use super::standing::{Counts, LogBounds, count};
+use super::connection::{CheckpointConnection, LogState, Step};
+use super::status::{CheckpointCounters, CheckpointLimits, count};
 use crate::database::Database;
 
 /// Sleeps until a commit, so that an idle process stays idle.
-pub(super) struct Task {
+pub(super) struct CheckpointTask {
     database: Database,
-    bounds: LogBounds,
+    bounds: CheckpointLimits,
     stop: CancellationToken,
-    counts: Arc<Counts>,
+    counts: Arc<CheckpointCounters>,
     /// Opened on first use, and again after an error.
     connection: Option<CheckpointConnection>,
     fails: bool,
     is_long: bool,
 }
 
-impl Task {
-    pub(super) fn new(database: Database, bounds: LogBounds, stop: CancellationToken) -> Self {
+impl CheckpointTask {
+    pub(super) fn new(database: Database, bounds: CheckpointLimits, stop: CancellationToken) -> Self {
         let counts = Arc::clone(&database.checkpoints().counts);
         Self { database, bounds, stop, counts, connection: None, fails: false, is_long: false }
     }
@@ -44,17 +44,17 @@ impl Task {
                 () = stop.cancelled() => break,
                 () = sleep(self.bounds.pause) => {}
             }
-            let looked = self.look().await;
-            self.tell(looked);
+            let checked = self.check().await;
+            self.log_transitions(checked);
         }
-        if let Err(error) = self.leave().await {
+        if let Err(error) = self.finish().await {
             tracing::debug!(error = &error as &dyn std::error::Error, "the write-ahead log was not copied at the end");
         }
     }
 
     /// Runs the steps that the length of the log requires.
-    async fn look(&mut self) -> Result<(), sqlx::Error> {
-        count(&self.counts.looks);
+    async fn check(&mut self) -> Result<(), sqlx::Error> {
+        count(&self.counts.checks);
         // After an error the connection is gone, and the next check opens another one.
         let mut connection = if let Some(connection) = self.connection.take() {
             connection
@@ -62,14 +62,14 @@ impl Task {
             let checkpoints = self.database.checkpoints();
             CheckpointConnection::open(&checkpoints.settings, &checkpoints.location).await?
         };
-        self.keep_short(&mut connection).await?;
+        self.checkpoint_if_needed(&mut connection).await?;
         self.connection = Some(connection);
         Ok(())
     }
 
-    async fn keep_short(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
-        let looked = self.step(connection, Step::Look).await?;
-        if looked.is_none_or(|log| log.waiting < self.bounds.copy_after) {
+    async fn checkpoint_if_needed(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
+        let checked = self.step(connection, Step::Inspect).await?;
+        if checked.is_none_or(|log| log.waiting < self.bounds.copy_after) {
             return Ok(());
         }
         if !self.is_ready_to_restart(self.copy(connection).await?) {
@@ -83,7 +83,7 @@ impl Task {
         self.restart(connection).await
     }
 
-    async fn step(&self, connection: &mut CheckpointConnection, step: Step) -> Result<Option<Log>, sqlx::Error> {
+    async fn step(&self, connection: &mut CheckpointConnection, step: Step) -> Result<Option<LogState>, sqlx::Error> {
         let log = connection.run(step).await?;
         if let Some(log) = log {
             self.counts.bytes.store(log.bytes, Ordering::Relaxed);
@@ -91,11 +91,11 @@ impl Task {
         Ok(log)
     }
 
-    async fn copy(&self, connection: &mut CheckpointConnection) -> Result<Option<Log>, sqlx::Error> {
+    async fn copy(&self, connection: &mut CheckpointConnection) -> Result<Option<LogState>, sqlx::Error> {
         let log = self.step(connection, Step::Copy).await?;
         match log {
             Some(log) if log.waiting == 0 => count(&self.counts.copied),
-            Some(_) => count(&self.counts.partly),
+            Some(_) => count(&self.counts.partial),
             // Another process is checkpointing, which is sufficient.
             None => {}
         }
@@ -103,20 +103,20 @@ impl Task {
     }
 
     /// Returns true if a restart is useful. While readers use the log, waiting for them would only block writers.
-    fn is_ready_to_restart(&self, log: Option<Log>) -> bool {
+    fn is_ready_to_restart(&self, log: Option<LogState>) -> bool {
         log.is_some_and(|log| log.bytes >= self.bounds.restart_after && log.waiting == 0)
     }
 
     /// Restarts the log. Other tasks of this process queue fairly in the meantime; only other processes poll.
     async fn restart(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
-        let Ok(turn) = self.database.take_turn().await else {
+        let Ok(turn) = self.database.acquire_writer().await else {
             // A writer holds the lock for very long, or the database is being closed.
             return Ok(());
         };
         let began = self.database.monotonic();
         let log = self.step(connection, Step::Restart).await?;
         drop(turn);
-        if log.is_some_and(|log| !log.held_up) {
+        if log.is_some_and(|log| !log.is_blocked) {
             count(&self.counts.restarted);
             let held_up = self.database.monotonic().saturating_sub(began);
             let held_up_us = u64::try_from(held_up.as_micros()).unwrap_or(u64::MAX);
@@ -126,12 +126,12 @@ impl Task {
     }
 
     /// Logs changes of the state, once each.
-    fn tell(&mut self, looked: Result<(), sqlx::Error>) {
-        let failed = looked.is_err();
+    fn log_transitions(&mut self, checked: Result<(), sqlx::Error>) {
+        let failed = checked.is_err();
         if failed {
             count(&self.counts.failed);
         }
-        match (changes(&mut self.fails, failed), looked) {
+        match (update_state(&mut self.fails, failed), checked) {
             (true, Err(error)) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the write-ahead log cannot be copied into the database; requests go on, and this is tried again"
@@ -140,7 +140,7 @@ impl Task {
             (false, _) => {}
         }
         let bytes = self.counts.bytes.load(Ordering::Relaxed);
-        if changes(&mut self.is_long, bytes >= self.bounds.warn_after) {
+        if update_state(&mut self.is_long, bytes >= self.bounds.warn_after) {
             if self.is_long {
                 tracing::warn!(bytes, "the write-ahead log grows: somebody reads the database for very long");
             } else {
@@ -150,7 +150,7 @@ impl Task {
     }
 
     /// Runs a last checkpoint, as SQLite does when the last connection closes, so that the file is complete.
-    async fn leave(&mut self) -> Result<(), sqlx::Error> {
+    async fn finish(&mut self) -> Result<(), sqlx::Error> {
         // Without a connection there was no write, or the copy failed.
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
         if self.copy(&mut connection).await?.is_some_and(|log| log.waiting == 0) {
@@ -161,7 +161,7 @@ impl Task {
 }
 
 /// Updates the state and returns whether it changed.
-fn changes(state: &mut bool, now: bool) -> bool {
+fn update_state(state: &mut bool, now: bool) -> bool {
     std::mem::replace(state, now) != now
 }
 
@@ -172,8 +172,10 @@ mod tests {
     #[test]
     fn a_state_is_told_when_it_changes() {
         let mut state = false;
-        let told: Vec<bool> =
-            [false, true, true, true, false, false, true].into_iter().map(|now| changes(&mut state, now)).collect();
+        let told: Vec<bool> = [false, true, true, true, false, false, true]
+            .into_iter()
+            .map(|now| update_state(&mut state, now))
+            .collect();
         assert_eq!(told, [false, true, false, false, true, false, true]);
     }
 }

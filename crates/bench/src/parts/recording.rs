@@ -26,10 +26,10 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let metrics = PrometheusMetrics::new("0.0.0", ["alpha", "beta"]);
     let record = record()?;
     let calls: [(&str, &dyn Fn()); 5] = [
-        ("an HTTP answer", &|| metrics.edge().answered(Some("/a"), "GET", 200, Duration::from_millis(1))),
+        ("an HTTP answer", &|| metrics.http().record_response(Some("/a"), "GET", 200, Duration::from_millis(1))),
         ("a request in flight", &|| {
-            metrics.edge().entered();
-            metrics.edge().left();
+            metrics.http().begin_operation();
+            metrics.http().end_operation();
         }),
         ("a charge", &|| metrics.record_charge(&record)),
         ("a hold", &|| metrics.record_hold(None, Duration::from_micros(80))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
-use adapters_metrics::{Kind, OPENMETRICS, PrometheusMetrics, Reading, Sample};
+use adapters_metrics::{LabelledValue, MetricKind, MetricSample, OPENMETRICS, PrometheusMetrics};
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
 use api_actix::{
@@ -37,13 +37,13 @@ impl ProcessMetrics {
             providers.sort_unstable();
             providers.dedup();
             let metrics = PrometheusMetrics::new(env!("CARGO_PKG_VERSION"), providers);
-            metrics.edge().announce_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
+            metrics.http().init_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
             watch_limits(&metrics, config.limits.admission);
             watch_descriptors(&metrics);
             let help = "Log lines dropped because standard error did not accept them";
-            metrics.watch(Reading::counter("log_lines_dropped", help, || LOG.dropped_lines()));
+            metrics.watch(MetricSample::counter("log_lines_dropped", help, || LOG.dropped_lines()));
             let help = "Pauses in accepting connections after an error, such as no free file descriptor";
-            metrics.watch(Reading::counter("accept_pauses", help, accept_pauses));
+            metrics.watch(MetricSample::counter("accept_pauses", help, accept_pauses));
             Arc::new(metrics)
         }))
     }
@@ -73,11 +73,11 @@ impl ProcessMetrics {
     pub fn watch_admission(&self, application: &Application) {
         let (memory, counts) = (application.body_memory(), application.in_flight_counts());
         let help = "Memory of request bodies, compressed and decompressed, in bytes";
-        self.watch(|| Reading::gauge("body_memory_bytes", help, move || number(memory())));
-        self.watch(|| Reading {
+        self.watch(|| MetricSample::gauge("body_memory_bytes", help, move || number(memory())));
+        self.watch(|| MetricSample {
             name: "requests_in_flight_largest_share",
             help: "Requests in flight of the key and of the workspace with the most",
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             read: Box::new(move || {
                 let counts = counts();
                 let shares = [("key", counts.largest_key), ("workspace", counts.largest_workspace)];
@@ -91,15 +91,15 @@ impl ProcessMetrics {
         let (threads, busy, waiting) = (status.clone(), status.clone(), status.clone());
         let (rejected, abandoned) = (status.clone(), status);
         let help = "Threads that parse and scan large requests";
-        self.watch(|| Reading::gauge("scan_threads", help, move || number(threads().threads)));
+        self.watch(|| MetricSample::gauge("scan_threads", help, move || number(threads().threads)));
         let help = "Threads that are parsing or scanning a large request";
-        self.watch(|| Reading::gauge("scan_threads_busy", help, move || number(busy().busy)));
+        self.watch(|| MetricSample::gauge("scan_threads_busy", help, move || number(busy().busy)));
         let help = "Large requests that wait for a scan thread";
-        self.watch(|| Reading::gauge("scan_queue_length", help, move || number(waiting().waiting)));
+        self.watch(|| MetricSample::gauge("scan_queue_length", help, move || number(waiting().waiting)));
         let help = "Large requests rejected because the queue of their workspace was full";
-        self.watch(|| Reading::counter("scan_queue_rejections", help, move || rejected().rejected));
+        self.watch(|| MetricSample::counter("scan_queue_rejections", help, move || rejected().rejected));
         let help = "Large requests removed from the queue because the client disconnected or the deadline passed";
-        self.watch(|| Reading::counter("scan_queue_abandoned", help, move || abandoned().abandoned));
+        self.watch(|| MetricSample::counter("scan_queue_abandoned", help, move || abandoned().abandoned));
     }
 
     /// Reports the size of usage records per workspace and day.
@@ -110,11 +110,13 @@ impl ProcessMetrics {
     ) {
         let rejected = status.clone();
         let help = "Bytes of usage records written today (UTC) by the workspace with the most";
-        self.watch(|| Reading::gauge("usage_records_largest_workspace_bytes", help, move || status().largest_bytes));
+        self.watch(|| {
+            MetricSample::gauge("usage_records_largest_workspace_bytes", help, move || status().largest_bytes)
+        });
         let help = "Bytes of usage records allowed per workspace and day; 0 is unlimited";
-        self.watch(|| Reading::gauge("usage_records_limit_bytes", help, move || limit.unwrap_or_default()));
+        self.watch(|| MetricSample::gauge("usage_records_limit_bytes", help, move || limit.unwrap_or_default()));
         let help = "Requests rejected by the daily limit on the usage records of a workspace";
-        self.watch(|| Reading::counter("usage_records_rejections", help, move || rejected().rejected));
+        self.watch(|| MetricSample::counter("usage_records_rejections", help, move || rejected().rejected));
     }
 
     /// Reports the throttling of each endpoint.
@@ -125,23 +127,23 @@ impl ProcessMetrics {
         clock: &Arc<dyn Clock>,
     ) {
         type Value = fn(&ThrottleView) -> Option<u64>;
-        let readings: [(&str, &str, Kind, Value); 3] = [
+        let readings: [(&str, &str, MetricKind, Value); 3] = [
             (
                 "endpoint_accept_rate",
                 "Share of successful attempts over the throttling window, from 0 to 1",
-                Kind::Ratio,
+                MetricKind::Ratio,
                 |view| view.accept_rate.map(millionths),
             ),
             (
                 "endpoint_throttled",
                 "1 if requests of all workspaces to the endpoint are throttled",
-                Kind::Gauge,
+                MetricKind::Gauge,
                 |view| Some(u64::from(view.throttled)),
             ),
             (
                 "endpoint_throttled_workspaces",
                 "Workspaces throttled at the endpoint because of their own failures",
-                Kind::Gauge,
+                MetricKind::Gauge,
                 |view| Some(u64::from(view.throttled_workspaces)),
             ),
         ];
@@ -154,17 +156,17 @@ impl ProcessMetrics {
                 };
                 endpoints.all().iter().enumerate().filter_map(sample).collect()
             };
-            self.watch(|| Reading { name, help, kind, read: Box::new(read) });
+            self.watch(|| MetricSample { name, help, kind, read: Box::new(read) });
         }
     }
 
     /// Reports the database connections.
     pub fn watch_database(&self, database: Database) {
         let of_busy = database.clone();
-        self.watch(|| Reading {
+        self.watch(|| MetricSample {
             name: "database_connections",
             help: "Open database connections",
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             read: Box::new(move || {
                 let samples = of_busy.pools().into_iter().flat_map(|standing| {
                     let sample = |state: &str, value| labelled([("pool", standing.pool), ("state", state)], value);
@@ -173,15 +175,15 @@ impl ProcessMetrics {
                 samples.collect()
             }),
         });
-        self.watch(|| Reading {
+        self.watch(|| MetricSample {
             name: "database_connections_limit",
             help: "Maximum number of database connections",
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             read: Box::new(move || {
                 database
                     .pools()
                     .into_iter()
-                    .map(|standing| labelled([("pool", standing.pool)], standing.most))
+                    .map(|standing| labelled([("pool", standing.pool)], standing.limit))
                     .collect()
             }),
         });
@@ -190,10 +192,10 @@ impl ProcessMetrics {
     /// Reports the client connections.
     pub fn watch_connections(&self, connections: Connections) {
         let (of_limit, of_evictions) = (connections.clone(), connections.clone());
-        self.watch(|| Reading {
+        self.watch(|| MetricSample {
             name: "connections",
             help: "Open client connections by state",
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             read: Box::new(move || {
                 let counts = connections.counts();
                 let states = [
@@ -206,27 +208,27 @@ impl ProcessMetrics {
             }),
         });
         let help = "Maximum number of concurrent client connections";
-        self.watch(|| Reading::gauge("connections_limit", help, move || of_limit.limit() as u64));
+        self.watch(|| MetricSample::gauge("connections_limit", help, move || of_limit.limit() as u64));
         let help = "Idle connections closed for new ones";
-        self.watch(|| Reading::counter("connection_evictions", help, move || of_evictions.gave_way()));
+        self.watch(|| MetricSample::counter("connection_evictions", help, move || of_evictions.gave_way()));
     }
 
     /// Reports the database's write-ahead log.
     pub fn watch_log(&self, database: Database) {
         let (of_bytes, of_ends) = (database.clone(), database.clone());
         let help = "Size of the SQLite write-ahead log at the last check, in bytes";
-        self.watch(|| Reading::gauge("sqlite_wal_bytes", help, move || of_bytes.log().bytes));
+        self.watch(|| MetricSample::gauge("sqlite_wal_bytes", help, move || of_bytes.wal_status().bytes));
         let help = "Restarts of the WAL checkpoint task after it ended unexpectedly";
-        self.watch(|| Reading::counter("wal_checkpoint_task_restarts", help, move || of_ends.log().ended));
-        self.watch(|| Reading {
+        self.watch(|| MetricSample::counter("wal_checkpoint_task_restarts", help, move || of_ends.wal_status().ended));
+        self.watch(|| MetricSample {
             name: "wal_checkpoints",
             help: "WAL checkpoints by result",
-            kind: Kind::Counter,
+            kind: MetricKind::Counter,
             read: Box::new(move || {
-                let log = database.log();
+                let log = database.wal_status();
                 let results = [
                     ("complete", log.copied),
-                    ("partial", log.partly),
+                    ("partial", log.partial),
                     ("restarted", log.restarted),
                     ("failed", log.failed),
                 ];
@@ -237,12 +239,12 @@ impl ProcessMetrics {
 
     /// Reports the caches of keys and policies.
     pub fn watch_caches(&self, keys: Arc<CachedKeyGrants>, policies: Arc<CachedPolicies>) {
-        let standings = move || [("keys", keys.standing()), ("policies", policies.standing())];
+        let standings = move || [("keys", keys.status()), ("policies", policies.status())];
         let of_entries = standings.clone();
-        self.watch(|| Reading {
+        self.watch(|| MetricSample {
             name: "cache_entries",
             help: "Cache entries",
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             read: Box::new(move || {
                 of_entries()
                     .into_iter()
@@ -250,10 +252,10 @@ impl ProcessMetrics {
                     .collect()
             }),
         });
-        self.watch(|| Reading {
+        self.watch(|| MetricSample {
             name: "cache_lookups",
             help: "Cache lookups by result",
-            kind: Kind::Counter,
+            kind: MetricKind::Counter,
             read: Box::new(move || {
                 let samples = standings().into_iter().flat_map(|(cache, standing)| {
                     let sample = |result: &str, value| labelled([("cache", cache), ("result", result)], value);
@@ -268,7 +270,7 @@ impl ProcessMetrics {
     pub fn watch_journal(&self, ledger: &Arc<JournaledLedger>) {
         let gauge = |name, help, read: fn(&JournaledLedger) -> u64| {
             let ledger = Arc::downgrade(ledger);
-            self.watch(|| Reading::gauge(name, help, move || ledger.upgrade().map_or(0, |ledger| read(&ledger))));
+            self.watch(|| MetricSample::gauge(name, help, move || ledger.upgrade().map_or(0, |ledger| read(&ledger))));
         };
         gauge("journal_unfolded_entries", "Journal entries not yet folded into the database", |ledger| {
             ledger.journal_status().unfolded_entries
@@ -280,13 +282,13 @@ impl ProcessMetrics {
         let help = "Usage records stored without their trace because the journal was half full or the record too large";
         let weak = Arc::downgrade(ledger);
         let omitted = move || weak.upgrade().map_or(0, |ledger| ledger.omitted_traces());
-        self.watch(|| Reading::counter("journal_omitted_traces", help, omitted));
+        self.watch(|| MetricSample::counter("journal_omitted_traces", help, omitted));
     }
 
     /// Reports records that retention cannot remove.
     pub fn watch_retention(&self, unreadable: impl Fn() -> u64 + Send + Sync + 'static) {
         let help = "Expired usage records that the last retention run could not read";
-        self.watch(|| Reading::gauge("retention_unreadable_records", help, unreadable));
+        self.watch(|| MetricSample::gauge("retention_unreadable_records", help, unreadable));
     }
 
     /// Polls the outbox in the background until the instance ends.
@@ -305,7 +307,7 @@ impl ProcessMetrics {
         });
     }
 
-    fn watch(&self, reading: impl FnOnce() -> Reading) {
+    fn watch(&self, reading: impl FnOnce() -> MetricSample) {
         if let Some(metrics) = &self.0 {
             metrics.watch(reading());
         }
@@ -315,11 +317,11 @@ impl ProcessMetrics {
 /// Reports the limits on operations and on their bodies.
 fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
     let help = "Maximum number of requests in flight";
-    metrics.watch(Reading::gauge("requests_in_flight_limit", help, move || number(admission.max_in_flight)));
-    metrics.watch(Reading {
+    metrics.watch(MetricSample::gauge("requests_in_flight_limit", help, move || number(admission.max_in_flight)));
+    metrics.watch(MetricSample {
         name: "requests_in_flight_share_limit",
         help: "Maximum number of requests in flight per key and per workspace",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         read: Box::new(move || {
             let shares =
                 [("key", admission.max_in_flight_per_key), ("workspace", admission.max_in_flight_per_workspace)];
@@ -327,10 +329,10 @@ fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
         }),
     });
     let help = "Maximum memory of request bodies, in bytes";
-    metrics.watch(Reading::gauge("body_memory_limit_bytes", help, move || number(admission.body_memory_bytes)));
+    metrics.watch(MetricSample::gauge("body_memory_limit_bytes", help, move || number(admission.body_memory_bytes)));
     let help = "Maximum memory of request bodies per workspace, in bytes";
     let share = admission.body_memory_bytes_per_workspace;
-    metrics.watch(Reading::gauge("body_memory_share_limit_bytes", help, move || number(share)));
+    metrics.watch(MetricSample::gauge("body_memory_share_limit_bytes", help, move || number(share)));
 }
 
 fn number(count: usize) -> u64 {
@@ -340,26 +342,26 @@ fn number(count: usize) -> u64 {
 /// Reports the file descriptors of the process.
 fn watch_descriptors(metrics: &PrometheusMetrics) {
     let help = "Open file descriptors of the process";
-    metrics.watch_process(Reading::gauge("process_open_fds", help, || open_descriptors().unwrap_or_default()));
+    metrics.watch_process(MetricSample::gauge("process_open_fds", help, || open_descriptors().unwrap_or_default()));
     let help = "File descriptors that the process may open";
-    metrics.watch_process(Reading::gauge("process_max_fds", help, || DescriptorLimit::of_process().soft));
+    metrics.watch_process(MetricSample::gauge("process_max_fds", help, || DescriptorLimit::of_process().soft));
 }
 
 async fn sample(metrics: &PrometheusMetrics, outbox: &dyn Outbox, clock: &dyn Clock) {
     match outbox.status().await {
-        Ok(standing) => metrics.outbox().sampled(&standing, clock.now()),
+        Ok(standing) => metrics.outbox().record_sample(&standing, clock.now()),
         Err(error) => {
-            metrics.outbox().sample_failed();
+            metrics.outbox().record_sample_failure();
             tracing::debug!(error = &error as &dyn std::error::Error, "the outbox could not be looked at");
         }
     }
 }
 
-fn labelled<const N: usize>(labels: [(&'static str, &str); N], value: u64) -> Sample {
-    Sample { labels: labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect(), value }
+fn labelled<const N: usize>(labels: [(&'static str, &str); N], value: u64) -> LabelledValue {
+    LabelledValue { labels: labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect(), value }
 }
 
-fn of_endpoint(index: usize, endpoint: &Endpoint, value: u64) -> Sample {
+fn of_endpoint(index: usize, endpoint: &Endpoint, value: u64) -> LabelledValue {
     let index = index.to_string();
     let labels =
         [("endpoint", index.as_str()), ("provider", endpoint.provider.as_str()), ("model", endpoint.model.as_str())];
@@ -378,23 +380,23 @@ struct HttpRecorder(Arc<PrometheusMetrics>);
 
 impl Recorder for HttpRecorder {
     fn record_start(&self) {
-        self.0.edge().entered();
+        self.0.http().begin_operation();
     }
 
     fn record_end(&self) {
-        self.0.edge().left();
+        self.0.http().end_operation();
     }
 
     fn record_answer(&self, answer: &Answer) {
-        self.0.edge().answered(answer.route, answer.method, answer.status, answer.took);
+        self.0.http().record_response(answer.route, answer.method, answer.status, answer.took);
     }
 
     fn record_rate_limit(&self, limited: &RateLimited) {
-        self.0.edge().rate_limited(limited.scope, limited.unit);
+        self.0.http().record_rate_limit(limited.scope, limited.unit);
     }
 
     fn record_rejection(&self, bound: AdmissionBound) {
-        self.0.edge().rejected(bound.as_str());
+        self.0.http().record_rejection(bound.as_str());
     }
 }
 

@@ -95,7 +95,7 @@ pub async fn services(
     let random = router::randomness(config)?;
     let refusals = (!config.storage.read_only).then(|| denied_changes::start(stores, background));
     if !config.storage.read_only {
-        stores.checkpoint_beside_requests().await?;
+        stores.start_checkpoint_task().await?;
         retention::start(config.retention, stores, Arc::clone(&random), background, measures);
     }
     let mut probes: Vec<Arc<dyn HealthProbe>> = vec![

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
-    Database, LogBounds, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
+    CheckpointLimits, Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
     SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmUsageRepository,
     SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
 };
@@ -115,8 +115,8 @@ impl Stores {
     ///
     /// # Errors
     /// The database connection cannot be opened.
-    pub async fn checkpoint_beside_requests(&self) -> anyhow::Result<()> {
-        let followed = self.database.checkpoint_beside_requests(LogBounds::default());
+    pub async fn start_checkpoint_task(&self) -> anyhow::Result<()> {
+        let followed = self.database.start_checkpoint_task(CheckpointLimits::default());
         followed.await.context("the database's log cannot be looked after")
     }
 

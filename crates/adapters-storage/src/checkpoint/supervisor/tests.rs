@@ -23,7 +23,7 @@ async fn open(folder: &TempDir) -> Database {
 
 /// Returns the number of pages after which the writer's commits checkpoint automatically.
 async fn automatic(database: &Database) -> i64 {
-    let mut writer = database.take_turn().await.unwrap();
+    let mut writer = database.acquire_writer().await.unwrap();
     sqlx::query_scalar("PRAGMA wal_autocheckpoint").fetch_one(&mut *writer).await.unwrap()
 }
 
@@ -41,9 +41,9 @@ fn supervisor(database: &Database) -> (Supervisor, CancellationToken) {
 }
 
 /// Returns true if a commit is notified within this time.
-async fn hears_of_a_commit(database: &Database) -> bool {
+async fn is_commit_notified(database: &Database) -> bool {
     let commits = Arc::clone(&database.checkpoints().commits);
-    let mut writer = database.take_turn().await.unwrap();
+    let mut writer = database.acquire_writer().await.unwrap();
     sqlx::raw_sql("CREATE TABLE IF NOT EXISTS t (x); INSERT INTO t VALUES (1)").execute(&mut *writer).await.unwrap();
     drop(writer);
     timeout(Duration::from_millis(50), commits.committed()).await.is_ok()
@@ -71,23 +71,23 @@ async fn what_panics_or_ends_is_sqlites_meanwhile_and_begins_again() {
             }
         }
     };
-    let (begun, has_begun) = oneshot::channel();
+    let (started, has_started) = oneshot::channel();
     let mut running = JoinSet::new();
-    running.spawn(supervisor.run(begun, copying));
-    has_begun.await.unwrap().unwrap();
+    running.spawn(supervisor.run(started, copying));
+    has_started.await.unwrap().unwrap();
     for ended in [1, 2] {
         assert_eq!(automatic(&database).await, 0);
         end.notify_one();
-        until("it ended", async || database.log().ended == ended).await;
+        until("it ended", async || database.wal_status().ended == ended).await;
         until("SQLite has it", async || automatic(&database).await == AUTOMATIC).await;
-        assert!(!hears_of_a_commit(&database).await);
+        assert!(!is_commit_notified(&database).await);
         until("taken over again", async || automatic(&database).await == 0).await;
         until("run again", async || runs.load(Ordering::SeqCst) == ended + 1).await;
     }
-    assert!(hears_of_a_commit(&database).await);
+    assert!(is_commit_notified(&database).await);
     stop.cancel();
     timeout(Duration::from_secs(5), running.join_next()).await.unwrap().unwrap().unwrap();
-    assert_eq!(database.log().ended, 2, "a stop is no such end");
+    assert_eq!(database.wal_status().ended, 2, "a stop is no such end");
     database.close().await;
 }
 
@@ -97,12 +97,15 @@ async fn where_it_cannot_begin_it_stays_sqlites() {
     let database = open(&folder).await;
     database.close().await;
     let (supervisor, _stop) = supervisor(&database);
-    let (begun, has_begun) = oneshot::channel();
-    supervisor.run(begun, || async { unreachable!("nothing was taken over") }).await;
-    assert!(matches!(has_begun.await.unwrap(), Err(StoreError::Unavailable(_))));
+    let (started, has_started) = oneshot::channel();
+    supervisor.run(started, || async { unreachable!("nothing was taken over") }).await;
+    assert!(matches!(has_started.await.unwrap(), Err(StoreError::Unavailable(_))));
     assert!(!database.checkpoints().commits.are_followed(), "connections that are opened later keep to SQLite's way");
-    assert!(database.checkpoint_beside_requests(crate::LogBounds::default()).await.is_err());
-    assert!(database.checkpoint_beside_requests(crate::LogBounds::default()).await.is_err(), "and may be asked again");
+    assert!(database.start_checkpoint_task(crate::CheckpointLimits::default()).await.is_err());
+    assert!(
+        database.start_checkpoint_task(crate::CheckpointLimits::default()).await.is_err(),
+        "and may be asked again"
+    );
 }
 
 #[tokio::test]
@@ -111,10 +114,10 @@ async fn a_stop_ends_the_pause_as_well() {
     let database = open(&folder).await;
     let (mut supervisor, stop) = supervisor(&database);
     supervisor.pause = Duration::from_hours(1);
-    let (begun, _has_begun) = oneshot::channel();
+    let (started, _has_started) = oneshot::channel();
     let mut running = JoinSet::new();
-    running.spawn(supervisor.run(begun, || async {}));
-    until("it ended", async || database.log().ended == 1).await;
+    running.spawn(supervisor.run(started, || async {}));
+    until("it ended", async || database.wal_status().ended == 1).await;
     stop.cancel();
     timeout(Duration::from_secs(5), running.join_next()).await.unwrap().unwrap().unwrap();
     assert_eq!(automatic(&database).await, AUTOMATIC);

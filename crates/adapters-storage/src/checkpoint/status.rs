@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Limits that trigger checkpoints and restarts of the log, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogBounds {
+pub struct CheckpointLimits {
     /// The uncopied bytes that trigger a checkpoint.
     ///
     /// There is intentionally no time limit: the first commit after a complete checkpoint restarts the log with an
@@ -21,7 +21,7 @@ pub struct LogBounds {
     pub retry: Duration,
 }
 
-impl Default for LogBounds {
+impl Default for CheckpointLimits {
     /// 4 MiB (about SQLite's own 1,000 pages), 64 MiB, 1 GiB, 100 ms and 5 s.
     fn default() -> Self {
         Self {
@@ -36,15 +36,15 @@ impl Default for LogBounds {
 
 /// The status of the log, and counters since the start of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LogStanding {
+pub struct WalStatus {
     /// The last known length in bytes.
     pub bytes: u64,
     /// The number of checks.
-    pub looks: u64,
+    pub checks: u64,
     /// The number of complete checkpoints.
     pub copied: u64,
     /// The number of partial checkpoints, limited by active readers.
-    pub partly: u64,
+    pub partial: u64,
     /// The number of restarts of the log.
     pub restarted: u64,
     /// The number of failures.
@@ -53,26 +53,26 @@ pub struct LogStanding {
     pub ended: u64,
 }
 
-/// The counters behind [`LogStanding`].
+/// The counters behind [`WalStatus`].
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct CheckpointCounters {
     pub(super) bytes: AtomicU64,
-    pub(super) looks: AtomicU64,
+    pub(super) checks: AtomicU64,
     pub(super) copied: AtomicU64,
-    pub(super) partly: AtomicU64,
+    pub(super) partial: AtomicU64,
     pub(super) restarted: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) ended: AtomicU64,
 }
 
-impl Counts {
-    pub(super) fn standing(&self) -> LogStanding {
+impl CheckpointCounters {
+    pub(super) fn status(&self) -> WalStatus {
         let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        LogStanding {
+        WalStatus {
             bytes: read(&self.bytes),
-            looks: read(&self.looks),
+            checks: read(&self.checks),
             copied: read(&self.copied),
-            partly: read(&self.partly),
+            partial: read(&self.partial),
             restarted: read(&self.restarted),
             failed: read(&self.failed),
             ended: read(&self.ended),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The status of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheStanding {
+pub struct CacheStatus {
     /// The approximate number of entries.
     pub entries: u64,
     /// Look-ups answered from memory since the start.
@@ -28,8 +28,8 @@ impl Lookups {
         found
     }
 
-    pub(crate) fn standing(&self, entries: u64) -> CacheStanding {
+    pub(crate) fn status(&self, entries: u64) -> CacheStatus {
         let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
-        CacheStanding { entries, hits, misses }
+        CacheStatus { entries, hits, misses }
     }
 }

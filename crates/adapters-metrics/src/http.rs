@@ -14,7 +14,7 @@ use crate::buckets;
 
 /// The metrics of inbound requests.
 #[derive(Debug)]
-pub struct EdgeMeasures {
+pub struct HttpMetrics {
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
@@ -48,9 +48,9 @@ struct LimitLabels {
 /// The route of unknown paths.
 const NO_ROUTE: &str = "none";
 
-impl EdgeMeasures {
+impl HttpMetrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let measures = Self {
+        let metrics = Self {
             requests: Family::default(),
             latency: Family::new_with_constructor(buckets::of_calls),
             in_flight: Gauge::default(),
@@ -59,59 +59,59 @@ impl EdgeMeasures {
         };
         for scope in [RateScope::Key, RateScope::Workspace] {
             for unit in [RateUnit::Requests, RateUnit::Tokens] {
-                drop(measures.rate_limited.get_or_create(&RateLabels::of(scope, unit)));
+                drop(metrics.rate_limited.get_or_create(&RateLabels::of(scope, unit)));
             }
         }
         registry.register(
             "http_requests",
             "HTTP requests by route pattern, method and status; 499 if the client disconnected",
-            measures.requests.clone(),
+            metrics.requests.clone(),
         );
         registry.register_with_unit(
             "http_request_duration",
             "Time from the request headers to the response",
             Unit::Seconds,
-            measures.latency.clone(),
+            metrics.latency.clone(),
         );
-        registry.register("requests_in_flight", "Requests in flight", measures.in_flight.clone());
-        registry.register("rate_limit_rejections", "Requests rejected by a rate limit", measures.rate_limited.clone());
+        registry.register("requests_in_flight", "Requests in flight", metrics.in_flight.clone());
+        registry.register("rate_limit_rejections", "Requests rejected by a rate limit", metrics.rate_limited.clone());
         registry.register(
             "admission_rejections",
             "Requests rejected by a limit on requests in flight or on the memory of bodies",
-            measures.rejected.clone(),
+            metrics.rejected.clone(),
         );
-        measures
+        metrics
     }
 
     /// Initialises the rejection counters of these bounds with zero.
-    pub fn announce_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
+    pub fn init_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
         bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&LimitLabels { limit: bound })));
     }
 
     /// Counts a rejection by a bound.
-    pub fn rejected(&self, bound: &'static str) {
+    pub fn record_rejection(&self, bound: &'static str) {
         self.rejected.get_or_create(&LimitLabels { limit: bound }).inc();
     }
 
     /// Counts a response. `route` is a pattern, or `None` for unknown paths.
-    pub fn answered(&self, route: Option<&'static str>, method: &'static str, status: u16, took: Duration) {
+    pub fn record_response(&self, route: Option<&'static str>, method: &'static str, status: u16, took: Duration) {
         let route = route.unwrap_or(NO_ROUTE);
         self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
         self.latency.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
     }
 
     /// Counts the start of an operation in flight.
-    pub fn entered(&self) {
+    pub fn begin_operation(&self) {
         self.in_flight.inc();
     }
 
     /// Counts its end.
-    pub fn left(&self) {
+    pub fn end_operation(&self) {
         self.in_flight.dec();
     }
 
     /// Counts a rejection by a rate limit.
-    pub fn rate_limited(&self, scope: RateScope, unit: RateUnit) {
+    pub fn record_rate_limit(&self, scope: RateScope, unit: RateUnit) {
         self.rate_limited.get_or_create(&RateLabels::of(scope, unit)).inc();
     }
 }
