@@ -67,7 +67,7 @@ impl<W: WireCodec> HttpProvider<W> {
         let sent = SentCounter::of(&call.sent, Instant::now().checked_add(call.timeout));
         // Pinned in place: every future that it is moved into would reserve its size again.
         let posted = pin!(self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error()));
-        let body = run_with_deadline(call.timeout, call.caller.as_ref(), posted)
+        let body = run_with_deadline(call.timeout, call.client.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
         let WireAnswer { answers, usage } = self

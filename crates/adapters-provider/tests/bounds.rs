@@ -57,7 +57,7 @@ async fn measure(
         endpoint: Arc::clone(endpoint),
         provider_input: Arc::clone(provider_input),
         timeout: AMPLE,
-        caller: Arc::new(NeverDisconnects),
+        client: Arc::new(NeverDisconnects),
         sent: sent.clone(),
     };
     let ended = provider.decide(call).await;

@@ -39,7 +39,7 @@ fn call(endpoint: Endpoint, provider_input: Arc<ProviderInput>) -> ProviderCall 
         endpoint: Arc::new(endpoint),
         provider_input,
         timeout: AMPLE,
-        caller: Arc::new(NeverDisconnects),
+        client: Arc::new(NeverDisconnects),
         sent: SentBytes::default(),
     }
 }
@@ -289,7 +289,7 @@ async fn cancelled_attempt_reports_sent_bytes(
         let provider = support::provider_with(settings, base_url);
         let call = call(endpoint_of(Wire::SystemOne), Arc::clone(&asked));
         async move {
-            provider.decide(ProviderCall { timeout, caller: Arc::new(LeavesAfter(leaves)), ..call }).await.unwrap_err()
+            provider.decide(ProviderCall { timeout, client: Arc::new(LeavesAfter(leaves)), ..call }).await.unwrap_err()
         }
     };
     let failure = attempt(&support::settings(), &upstream.base_url()).await;

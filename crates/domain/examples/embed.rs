@@ -12,8 +12,8 @@ use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, RecordVolumeReader, UsageCharge};
 use domain::decision::{
-    DecisionDraft, DecisionProvider, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall, ReportedUsage,
-    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionDraft, DecisionProvider, DecisionSettings, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall,
+    ReportedUsage, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
@@ -260,7 +260,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         },
         time: TimeSource { clock, timer: Arc::new(RuntimeTimer) },
     };
-    let submit = SubmitDecision::new(ports, RouterSettings::new(Duration::from_secs(30)));
+    let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(30)));
     let decision =
         submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(NeverDisconnects)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);

@@ -65,7 +65,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         let questions = request::check(remaining)?;
         let calls = Calls::new(&self.connection, &self.memory, &totals, &call.endpoint, self.model_location);
         let attempt = Attempt { calls, questions, document: Document::of(remaining) };
-        let made = run_with_deadline(call.timeout, call.caller.as_ref(), Box::pin(attempt.answers())).await;
+        let made = run_with_deadline(call.timeout, call.client.as_ref(), Box::pin(attempt.answers())).await;
         let made = made.map_err(|failure| totals.failure(failure))?;
         let answers = in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
         let answers = if division.has_local_answers {

@@ -113,7 +113,7 @@ mod tests {
             endpoint: Arc::new(endpoint),
             provider_input: draft.check().unwrap().provider_input,
             timeout: Duration::from_secs(1),
-            caller: Arc::new(NeverDisconnects),
+            client: Arc::new(NeverDisconnects),
             sent: SentBytes::default(),
         };
         SandboxProvider::new().decide(call).await

@@ -394,7 +394,7 @@ async fn client_disconnect_ends_all_calls() {
     let server = Server::start(|_, _| Does::Stall).await;
     let settings = ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions);
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
-    let call = ProviderCall { caller: Arc::new(LeavesSoon), ..call(&choice_of(2), by(ChatMethod::Auto), AMPLE) };
+    let call = ProviderCall { client: Arc::new(LeavesSoon), ..call(&choice_of(2), by(ChatMethod::Auto), AMPLE) };
     let failure = provider.decide(call).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::ClientDisconnected);
 }

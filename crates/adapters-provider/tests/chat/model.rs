@@ -111,7 +111,7 @@ pub fn call(provider_input: &Arc<ProviderInput>, chat: ChatSettings, timeout: Du
         endpoint: Arc::new(endpoint),
         provider_input: Arc::clone(provider_input),
         timeout,
-        caller: Arc::new(NeverDisconnects),
+        client: Arc::new(NeverDisconnects),
         sent: SentBytes::default(),
     }
 }

@@ -217,13 +217,13 @@ pub fn provider_input(body: &str) -> Arc<ProviderInput> {
     request(body).provider_input
 }
 
-pub fn call_within(timeout: Duration, caller: Arc<dyn ClientConnection>) -> ProviderCall {
+pub fn call_within(timeout: Duration, client: Arc<dyn ClientConnection>) -> ProviderCall {
     let body = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
     ProviderCall {
         endpoint: Arc::new(endpoint()),
         provider_input: provider_input(body),
         timeout,
-        caller,
+        client,
         sent: SentBytes::default(),
     }
 }

@@ -181,7 +181,7 @@ struct DisconnectProvider {
 impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
-        call.caller.disconnected().await;
+        call.client.disconnected().await;
         Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left"))
     }
 }

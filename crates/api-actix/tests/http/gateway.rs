@@ -17,8 +17,8 @@ use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, DraftBounds, FilterPorts, GetGeneration, MeterTokens, ProviderAnswer, ReportedUsage,
-    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionProvider, DecisionSettings, DraftBounds, FilterPorts, GetGeneration, MeterTokens, ProviderAnswer,
+    ReportedUsage, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
 use domain::error::StoreError;
@@ -196,7 +196,7 @@ impl Setup {
             },
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
         };
-        let settings = RouterSettings::new(Duration::from_mins(1));
+        let settings = DecisionSettings::new(Duration::from_mins(1));
         let submit_decision = Arc::new(SubmitDecision::new(decision_ports, settings));
         let destinations = DestinationPorts {
             destinations: Arc::new(self.store.clone()),

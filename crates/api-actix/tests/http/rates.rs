@@ -90,7 +90,7 @@ struct DisconnectProvider(Arc<Notify>);
 impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.0.notify_one();
-        call.caller.disconnected().await;
+        call.client.disconnected().await;
         Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left"))
     }
 }

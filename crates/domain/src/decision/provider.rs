@@ -22,7 +22,7 @@ pub struct ProviderCall {
     /// The timeout of the attempt, from now.
     pub timeout: Duration,
     /// The connection of the client.
-    pub caller: Arc<dyn ClientConnection>,
+    pub client: Arc<dyn ClientConnection>,
     /// The counter of sent bytes, updated while sending.
     pub sent: SentBytes,
 }
@@ -68,7 +68,8 @@ const FRAME: u64 = 4096;
 /// - MUST end soon after `timeout` with [`crate::routing::AttemptFailureKind::TimedOut`] if there is no response, and
 ///   soon after a disconnect of the client with [`crate::routing::AttemptFailureKind::ClientDisconnected`].
 /// - MUST reject an input that the endpoint's wire does not support, with
-///   [`crate::routing::AttemptFailureKind::RejectedByProvider`] and without sending any bytes. MUST NOT drop parts of an input.
+///   [`crate::routing::AttemptFailureKind::RejectedByProvider`] and without sending any bytes. MUST NOT drop parts of
+///   an input.
 /// - MUST add bytes to `sent` while sending: a cancelled attempt returns no result, and its charge is bounded by them.
 /// - A failure MUST report the number of sent bytes, which bounds the provider's bill.
 /// - MUST NOT put the provider's text into a failure.

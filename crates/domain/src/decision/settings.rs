@@ -9,7 +9,7 @@ use crate::usage::UnknownUsage;
 
 /// Settings of Decisions requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RouterSettings {
+pub struct DecisionSettings {
     /// The deadline of a request with all its attempts.
     pub deadline: Duration,
     /// The charge for a sent attempt without reported usage.
@@ -28,7 +28,7 @@ pub struct RouterSettings {
     pub models: HashMap<ModelId, ModelOptions>,
 }
 
-impl RouterSettings {
+impl DecisionSettings {
     /// Creates the defaults: charges the upper bound of unreported usage, counts one token per byte at most, rejects
     /// models without a price under a limit, waits 250 ms for holds, and runs four sub-requests at a time.
     pub fn new(deadline: Duration) -> Self {

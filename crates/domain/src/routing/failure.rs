@@ -12,7 +12,7 @@ pub enum AttemptFailureKind {
     ConnectFailed,
     /// The connection was reset or closed before the response began. The request may have been sent.
     ConnectionLost,
-    /// An error status without a kind of its own: 3xx (redirects are not followed), 402, 404, 408, 5xx.
+    /// An error status without a more specific kind: 3xx (redirects are not followed), 402, 404, 408, 5xx.
     HttpError,
     /// A response that is incomplete, too large, not HTTP, not JSON, or does not match the questions.
     InvalidResponse,

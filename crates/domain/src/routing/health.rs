@@ -1,5 +1,4 @@
-//! Passive health of endpoints, kept as a pure state machine that attempts report to. No request is sent to probe an
-//! endpoint.
+//! Passive health of endpoints: a pure state machine that receives the reports of attempts. It sends no probe requests.
 //!
 //! Each endpoint is throttled adaptively, after "Handling overload" in the Google SRE book: over a sliding window it
 //! counts the requests that were sent and those that were accepted, and a further request is rejected with the

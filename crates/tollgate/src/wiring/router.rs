@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adapters_system::{OsRandomness, SeededRandomness};
 use anyhow::Context;
-use domain::decision::RouterSettings;
+use domain::decision::DecisionSettings;
 use domain::model::{CatalogueSnapshot, ModelId};
 use domain::routing::{EndpointDirectory, HealthBoard, PauseDetector};
 use domain::system::Randomness;
@@ -20,10 +20,10 @@ const RECORD_TIME: Duration = Duration::from_millis(250);
 const RECORD_SHARE: u32 = 20;
 
 /// Returns the settings of routing.
-pub fn settings(config: &Config) -> RouterSettings {
+pub fn settings(config: &Config) -> DecisionSettings {
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     let record_time = (config.limits.request_timeout / RECORD_SHARE).min(RECORD_TIME);
-    RouterSettings {
+    DecisionSettings {
         deadline: config.limits.request_timeout.saturating_sub(record_time),
         unknown_usage: config.unknown_usage,
         max_tokens_per_byte: config.money.max_tokens_per_byte,
@@ -103,7 +103,7 @@ mod tests {
         let deadline = Duration::from_millis(59_750);
         let max_record_bytes_per_day = Some(1 << 30);
         let expected =
-            RouterSettings { deadline, max_record_bytes_per_day, ..RouterSettings::new(Duration::from_mins(1)) };
+            DecisionSettings { deadline, max_record_bytes_per_day, ..DecisionSettings::new(Duration::from_mins(1)) };
         assert_eq!(shipped, expected);
         let config = read(
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\

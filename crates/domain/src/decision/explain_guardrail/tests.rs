@@ -5,7 +5,7 @@ use crate::api_key::ApiKeyName;
 use crate::audit::{AuditDraft, AuditLog};
 use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
 use crate::decision::{
-    DecisionDraft, FilterPorts, MockDecisionProvider, RouterSettings, RoutingPorts, SubmitDecisionPorts,
+    DecisionDraft, DecisionSettings, FilterPorts, MockDecisionProvider, RoutingPorts, SubmitDecisionPorts,
     UnpricedModels, UsagePorts,
 };
 use crate::decision::{NoBroadcast, NoMetrics};
@@ -28,7 +28,7 @@ const OUTBOUND: u64 = 1_000;
 struct ExplainFixture {
     store: MemoryStore,
     endpoints: Vec<Endpoint>,
-    settings: RouterSettings,
+    settings: DecisionSettings,
     health: Arc<HealthBoard>,
     workers: Arc<dyn Workers>,
     rows: Vec<Model>,
@@ -44,7 +44,7 @@ impl ExplainFixture {
         let mut endpoints = endpoints();
         endpoints[0] = priced(endpoints[0].clone(), "0.000001");
         endpoints[1] = priced(endpoints[1].clone(), "0.000002");
-        let settings = RouterSettings::new(std::time::Duration::from_secs(5));
+        let settings = DecisionSettings::new(std::time::Duration::from_secs(5));
         let health = Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default()));
         let mut rows = rows();
         // The oracle has no price.

@@ -7,8 +7,8 @@ use crate::question::ProviderInput;
 use crate::routing::Candidate;
 use crate::usage::AttemptRecord;
 
-/// The first attempts of a request's sub-requests, with cheaper alternatives. Endpoints are given up for money alone:
-/// in the order of preference, and only for cheaper ones.
+/// The first attempts of a request's sub-requests, with cheaper alternatives. Each
+/// alternative keeps the order of preference and replaces endpoints only by cheaper ones.
 pub(in crate::decision) struct AffordablePlans {
     /// By sub-request: the positions of candidates that are each cheaper than all before, with their bounds.
     steps: Vec<Vec<(usize, AttemptRecord)>>,
@@ -67,7 +67,7 @@ impl AffordablePlans {
         self.chosen.fill(0);
     }
 
-    /// Chooses the next plan that costs no more than `room`; false, and nothing has changed, where none does. A free
+    /// Chooses the next plan that costs no more than `room`. Returns false without a change if there is none. A free
     /// plan always fits.
     pub(super) fn fit_into(&mut self, room: Usd) -> bool {
         let before = self.chosen.clone();

@@ -61,9 +61,9 @@ impl AttemptBudget {
         }))
     }
 
-    /// Covers an attempt beside all others that were made, which cost `so_far` at most, and those that are planned. A
-    /// rejection that the holds of others cause is waited for. Returns the bound in tokens; the attempt has to begin
-    /// before anything else is awaited.
+    /// Increases the hold to cover an attempt, the earlier attempts, which cost `so_far` at most, and the planned ones.
+    /// Waits if other holds cause a rejection. Returns the bound in tokens. The caller must begin the attempt before
+    /// the next await.
     pub(super) async fn cover(
         &self,
         next: &NextAttempt<'_>,
@@ -85,7 +85,7 @@ impl AttemptBudget {
         }
     }
 
-    /// Notes that an attempt of a sub-request begins, or that none will: its planned one is not needed any more.
+    /// Removes the planned attempt of a sub-request, because its attempt begins or the sub-request ended.
     pub(super) fn begun(&self, number: u32) {
         if let Self::Increasing(own) = self {
             own.planned().retain(|planned| planned.part != number);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::decision::{RouterSettings, SentBytes, TokenFactor};
+use crate::decision::{DecisionSettings, SentBytes, TokenFactor};
 use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
@@ -50,8 +50,7 @@ impl Entry {
     }
 }
 
-/// Returns the most tokens that a provider can have counted for so many bytes: no token is shorter than a byte, but for
-/// the factor.
+/// Returns the most tokens that a provider may count for the sent bytes.
 pub(super) fn bound_tokens(factor: TokenFactor, sent: u64, overhead: u64) -> u64 {
     factor.times(sent.saturating_add(overhead))
 }
@@ -88,7 +87,7 @@ pub(super) enum AttemptEnd<'a> {
 impl<'a> AttemptLog<'a> {
     pub(super) fn new(
         health: &'a HealthBoard,
-        settings: &RouterSettings,
+        settings: &DecisionSettings,
         workspace: WorkspaceId,
         began: Duration,
     ) -> Self {
@@ -111,13 +110,13 @@ impl<'a> AttemptLog<'a> {
         AttemptIndex(entries.len() - 1)
     }
 
-    /// Returns the cost of all attempts, with the most for those under way; `None` where it leaves the range of money.
+    /// Returns the cost of all attempts, with the bounds of running ones. `None` if it exceeds the range of money.
     pub(super) fn max_cost(&self) -> Option<Charge> {
         self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.max_cost()?))
     }
 
-    /// Ends an attempt. One that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One
-    /// that was answered with an error status is not billed.
+    /// Ends an attempt. A sent attempt without reported usage is `unknown`: it may be billed up to its bound. An error
+    /// status is not billed.
     pub(super) fn end(&self, index: AttemptIndex, end: &AttemptEnd<'_>, now: Duration) {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(index.0) else { return };

@@ -23,7 +23,7 @@ impl Bounds {
         Self { provider, max_tokens_per_byte }
     }
 
-    /// Returns an attempt that costs the most that it may.
+    /// Returns the record of an attempt with its highest cost.
     pub(in crate::decision) fn attempt(
         &self,
         candidate: &Candidate,
@@ -57,23 +57,23 @@ impl Bounds {
     }
 }
 
-/// The charge of one attempt; `None` where it leaves the range of money.
+/// Returns the charge of one attempt; `None` if it exceeds the range of money.
 pub(super) fn charge(record: &AttemptRecord) -> Option<Charge> {
     record.prices.charge(record.input_tokens, record.output_tokens)
 }
 
-/// Rounds up. A charge beyond the range of money is the largest amount, which no limit has room for.
+/// Rounds a charge up. A charge above the range of money becomes the largest amount, which exceeds every limit.
 pub(super) fn round_up(charge: Option<Charge>) -> Usd {
     charge.and_then(Charge::round_up).unwrap_or(Usd::from_pico(i64::MAX))
 }
 
-/// The cost of attempts together.
+/// Returns the total cost of attempts.
 pub(super) fn total(attempts: &[AttemptRecord]) -> Usd {
     round_up(attempts.iter().try_fold(Charge::ZERO, |sum, attempt| sum.checked_add(charge(attempt)?)))
 }
 
-/// Returns the attempt with the most tokens that `amount` pays for. Where a part of a hold is not needed, the increase
-/// is less than the bound of the attempt that it is for; the attempts of a hold together never cost more than it.
+/// Returns the attempt with the most tokens that `amount` pays for. An increase may be lower than the bound of its
+/// attempt, because unused parts of the hold count. The recorded attempts of a hold must not cost more than the hold.
 pub(super) fn limit_to(attempt: &AttemptRecord, amount: Usd) -> AttemptRecord {
     let prices = attempt.prices;
     let most = attempt.input_tokens.saturating_add(attempt.output_tokens);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::pricing::TokenPrices;
 
-    /// An attempt of so many tokens at that price.
+    /// An attempt with these tokens at this price.
     fn attempt(tokens: u64, price: &str) -> AttemptRecord {
         AttemptRecord {
             provider: "acme".to_owned(),

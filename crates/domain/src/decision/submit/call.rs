@@ -15,28 +15,28 @@ use super::outcome::CallOutcome;
 use super::route::RoutePlan;
 use super::run::{Call, CallRunner};
 use super::shared_call::{Participants, SingleFlight};
-use crate::decision::{ClientConnection, RouterSettings, SingleFlightMode, SubmitDecisionError};
+use crate::decision::{ClientConnection, DecisionSettings, SingleFlightMode, SubmitDecisionError};
 
 /// Makes calls.
-pub(super) struct Caller {
+pub(super) struct CallCoordinator {
     pub(super) runner: Arc<CallRunner>,
     pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
     pub(super) bounds: Bounds,
-    pub(super) settings: Arc<RouterSettings>,
+    pub(super) settings: Arc<DecisionSettings>,
 }
 
-/// A call that has ended, and the share of its cost.
+/// An ended call, and the request's share of its cost.
 pub(super) struct EndedCall {
     pub(super) outcome: Arc<CallOutcome>,
     pub(super) share: CostShare,
 }
 
-impl Caller {
-    /// Holds the money of the call and makes it. Where the model shares calls, the request holds the ceiling: the
-    /// bounds of all attempts that the plan allows. A request that cannot hold it makes a call of its own.
+impl CallCoordinator {
+    /// Acquires the hold of a call and makes it. For a shared call, the request holds the ceiling: the bounds of all
+    /// attempts that the plan allows. A request that cannot hold the ceiling makes its own call.
     ///
     /// # Errors
-    /// The money cannot be held: nothing was sent.
+    /// The hold was rejected. The request was not sent.
     pub(super) async fn call(
         &self,
         request: &FilteredRequest,
@@ -86,7 +86,7 @@ fn new_call(request: &FilteredRequest, hold: &RequestHold, plan: RoutePlan, bega
     Call { sub_requests: plan.sub_requests, is_partial, workspace, began }
 }
 
-/// The clients of a shared call. They count as one, which disconnects when the last of them does.
+/// The clients of a shared call as one connection, which disconnects when the last client does.
 struct SharedClient(Arc<Participants>);
 
 #[async_trait]

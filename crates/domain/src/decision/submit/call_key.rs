@@ -20,7 +20,7 @@ pub(super) struct CallKey {
 }
 
 impl CallKey {
-    /// Returns the key of a request, whose input is the one that will be sent. `route` is its model, and true where its
+    /// Returns the key of a request, whose input is the one that will be sent. `route` is its model, and true if its
     /// candidates differ from those of an unlimited request.
     pub(super) fn new(
         workspace: WorkspaceId,

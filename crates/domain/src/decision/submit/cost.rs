@@ -43,8 +43,8 @@ pub(super) struct RequestCost {
 }
 
 impl RequestCost {
-    /// Sums the tokens of all attempts times the prices of each exactly, rounds up once, then takes the share. `None`
-    /// where that leaves the range of money.
+    /// Sums the exact charges of all attempts, rounds up once, then takes the share. Returns `None` if the sum exceeds
+    /// the range of money.
     pub(super) fn of(attempts: &[AttemptRecord], share: CostShare) -> Option<Self> {
         let mut sum = Charge::ZERO;
         let (mut input_tokens, mut output_tokens) = (0_u64, 0_u64);

@@ -11,7 +11,7 @@ use super::plan::SubRequest;
 use super::wait_budget::{FIRST_WAIT, WaitBudget};
 use crate::budget::{HoldRequest, Ledger, LimitExceeded, Payer};
 use crate::decision::Metrics;
-use crate::decision::{ClientConnection, RouterSettings, SubmitDecisionError};
+use crate::decision::{ClientConnection, DecisionSettings, SubmitDecisionError};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, RequestId};
 use crate::money::Usd;
@@ -29,7 +29,7 @@ pub(super) struct Holds {
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) ids: Arc<dyn IdGenerator>,
     pub(super) time: TimeSource,
-    pub(super) settings: Arc<RouterSettings>,
+    pub(super) settings: Arc<DecisionSettings>,
 }
 
 impl Holds {
@@ -114,9 +114,8 @@ impl RequestHold {
         self.state().rejection.map(|(exceeded, _)| exceeded)
     }
 
-    /// Holds the bounds of the first attempts. Where a limit has no room for them, holds those of a cheaper plan, whose
-    /// candidates then come first in `sub_requests`. A rejection that the holds of others cause is waited for. Returns
-    /// the attempts that are held for.
+    /// Holds the bounds of the first attempts. If they exceed a limit, holds those of a cheaper plan and moves its
+    /// candidates to the front of `sub_requests`. Waits if other holds cause the rejection. Returns the held attempts.
     pub(super) async fn acquire(
         &self,
         bounds: &Bounds,
@@ -218,7 +217,7 @@ impl RequestHold {
         }
     }
 
-    /// Counts and logs that a further attempt is not made: the client receives the failures before it.
+    /// Counts and logs a rejected increase. The client receives the failures of earlier attempts.
     pub(super) fn report_rejection(&self) {
         self.count_rejection();
         if let Some(exceeded) = self.rejection() {

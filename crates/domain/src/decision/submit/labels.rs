@@ -25,7 +25,7 @@ pub(super) struct LabelFilter {
 }
 
 impl LabelFilter {
-    /// Returns the labels that destinations may see; `None` where these are the labels as they came. Labels that are
+    /// Returns the labels that destinations may see; `None` if they equal the original ones. Labels that are
     /// not filtered before the deadline, or that no destination takes, are withheld.
     pub(super) async fn redact(
         &self,

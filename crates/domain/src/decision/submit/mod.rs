@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use self::attempt::AttemptRunner;
 use self::bounds::Bounds;
-use self::call::Caller;
+use self::call::CallCoordinator;
 use self::filter::InputFilter;
 use self::hold::Holds;
 use self::labels::LabelFilter;
@@ -40,7 +40,7 @@ use self::settle::{Settlement, Submission};
 use self::shared_call::SingleFlight;
 use self::sub_request::SubRequestRunner;
 use super::preview::RequestPreview;
-use super::{ClientConnection, Decision, DecisionRequest, RouterSettings, SubmitDecisionError};
+use super::{ClientConnection, Decision, DecisionRequest, DecisionSettings, SubmitDecisionError};
 use crate::api_key::InferenceKey;
 use crate::ids::RequestId;
 
@@ -48,20 +48,20 @@ use crate::ids::RequestId;
 /// money that they may cost, runs them, charges the usage, and answers.
 ///
 /// The input that the guardrails' filters return is the only one that is routed and sent. The usage record is durable
-/// before the answer is returned. When the client disconnects, the attempt under way is given up, but the record is
-/// still written; run it in a task that outlives the connection. A record that could not be written is an error for the
-/// client; the ledger writes it later.
+/// before the answer is returned. A disconnect of the client cancels the running attempt, but the record is still
+/// written: run it in a task that does not end with the connection. A record that cannot be written is an error for the
+/// client, and the ledger writes it later.
 pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
     holds: Arc<Holds>,
-    caller: Caller,
+    coordinator: CallCoordinator,
     settlement: Settlement,
 }
 
 impl SubmitDecision {
     /// Creates the use case.
-    pub fn new(ports: SubmitDecisionPorts, settings: RouterSettings) -> Self {
+    pub fn new(ports: SubmitDecisionPorts, settings: DecisionSettings) -> Self {
         let SubmitDecisionPorts { provider, routing, guardrails, usage, time } = ports;
         let RoutingPorts { catalogue, endpoints, health, random } = routing;
         let FilterPorts { policies, workers } = guardrails;
@@ -105,7 +105,7 @@ impl SubmitDecision {
             filter: Arc::new(filter),
             planner: Arc::new(planner),
             holds: Arc::new(holds),
-            caller: Caller { runner, in_flight: SingleFlight::default(), bounds, settings },
+            coordinator: CallCoordinator { runner, in_flight: SingleFlight::default(), bounds, settings },
             settlement: Settlement { ledger, metrics, broadcaster, clock, record_quota, max_retry_after },
         }
     }
@@ -118,7 +118,7 @@ impl SubmitDecision {
     /// Returns a preview of requests, which sends nothing.
     pub(crate) fn preview(&self) -> RequestPreview {
         let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
-        RequestPreview::new(filter, planner, self.caller.bounds.clone())
+        RequestPreview::new(filter, planner, self.coordinator.bounds.clone())
     }
 
     /// Answers a request.
@@ -140,7 +140,7 @@ impl SubmitDecision {
         self.settlement.check_quota(workspace).await?;
         let hold = self.holds.open((payer, is_limited), request_id, request.request.model.clone());
         let funnel = std::mem::take(&mut plan.funnel);
-        let call = self.caller.call(&request, &hold, plan, client, arrival.began).await?;
+        let call = self.coordinator.call(&request, &hold, plan, client, arrival.began).await?;
         self.settlement.settle(Submission { request, hold, arrival, funnel }, call).await
     }
 }

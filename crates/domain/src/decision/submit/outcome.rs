@@ -19,7 +19,7 @@ pub(super) enum SubRequestOutcome {
         answers: Answers,
         candidate: Candidate,
     },
-    /// Every attempt failed, in this order; none was made where `failures` is empty.
+    /// Every attempt failed, in this order. Without `failures`, no attempt was made.
     Failed {
         input: Arc<ProviderInput>,
         failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
@@ -43,7 +43,7 @@ impl SubRequestOutcome {
 /// The outcome of a call: of all sub-requests of a request.
 #[derive(Debug)]
 pub(super) struct CallOutcome {
-    /// In the order of the sub-requests; without those that were given up because another one failed.
+    /// In the order of the sub-requests, without cancelled ones.
     pub(super) outcomes: Vec<SubRequestOutcome>,
     pub(super) attempts: Arc<[AttemptRecord]>,
 }
@@ -52,7 +52,7 @@ pub(super) struct CallOutcome {
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
     pub(super) denied: Option<HoldDenied>,
-    /// True where a provider was called and failed.
+    /// True if a provider was called and failed.
     was_tried: bool,
     pub(super) last: AttemptFailureKind,
     pub(super) retry_after: Option<Duration>,
@@ -85,7 +85,7 @@ impl Failure {
         })
     }
 
-    /// Returns true where the denied hold is the error of the request: no provider failed, or the ledger did.
+    /// Returns true if the denied hold is the error of the request: no provider failed, or the ledger failed.
     pub(super) fn is_denied_hold(&self) -> bool {
         !self.was_tried || self.denied == Some(HoldDenied::Store)
     }

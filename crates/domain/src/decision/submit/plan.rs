@@ -34,8 +34,8 @@ impl SubRequest {
         self
     }
 
-    /// Returns the same questions in smaller sub-requests, for the other candidates. `None` where these cannot answer
-    /// all of them.
+    /// Returns the same questions in smaller sub-requests, for the other candidates. `None` if these cannot
+    /// answer all of them.
     pub(super) fn smaller(&self, failures: &[(Arc<Endpoint>, AttemptFailure)]) -> Option<Vec<Self>> {
         if self.others.is_empty() {
             return None;
@@ -51,16 +51,15 @@ impl SubRequest {
 /// Preferences that take precedence over fewer calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Precedence {
-    /// The client has named the first endpoint: it is tried first even where it takes several calls and another one
-    /// would take one.
+    /// The client chose the first endpoint: it is tried first, even if it needs several calls and another one only one.
     pub(super) first_endpoint: bool,
-    /// The candidates of all models are in one order; otherwise a model is only tried where those before it cannot
+    /// The candidates of all models are in one order. Otherwise, a model is tried only if the models before it cannot
     /// answer, in one call or in several.
     pub(super) across_models: bool,
 }
 
-/// Plans one sub-request where any candidate can answer everything. Otherwise splits the questions: each goes to the
-/// first candidate that can answer it, in as many calls as the limits of that one demand.
+/// Plans one sub-request if any candidate can answer everything. Otherwise splits the questions: each goes to the first
+/// candidate that can answer it, in as many calls as its limits require.
 ///
 /// # Errors
 /// A question that no candidate can answer.

@@ -50,8 +50,8 @@ impl RecordQuota {
         Self { volumes, clock, limit, known: Mutex::default(), rejected: AtomicU64::default() }
     }
 
-    /// Rejects a request of a workspace whose records take as many bytes today as they may. Where the store does not
-    /// answer, the last known figure counts: the record of the request is written before its answer in any case.
+    /// Rejects a request of a workspace whose records reached today's limit. If the store does not answer, the cached
+    /// volume counts: the record of the request must be stored before its answer anyway.
     pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
         let Some(limit) = self.limit else { return Ok(()) };
         let (now, elapsed) = (self.clock.now(), self.clock.monotonic());

@@ -137,7 +137,7 @@ pub(super) fn keep_permitted(
     }
 }
 
-/// Applies the rule for models without a price to a limited request. Returns true where its candidates differ from
+/// Applies the rule for models without a price to a limited request. Returns true if its candidates differ from
 /// those of an unlimited one.
 ///
 /// # Errors

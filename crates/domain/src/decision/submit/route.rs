@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::{Precedence, SubRequest, plan};
 use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, resolve_models};
-use crate::decision::{DecisionRequest, RouterSettings, SubmitDecisionError, UnpricedModels};
+use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
@@ -20,7 +20,7 @@ pub(in crate::decision) struct RoutePlanner {
     pub(super) health: Arc<HealthBoard>,
     pub(super) random: Arc<dyn Randomness>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) settings: Arc<RouterSettings>,
+    pub(super) settings: Arc<DecisionSettings>,
 }
 
 /// The plan of a request.
@@ -105,8 +105,8 @@ impl RoutePlanner {
     }
 }
 
-/// Plans with the candidates that are not throttled; the throttled ones come after them, or instead of them where they
-/// cannot answer everything.
+/// Plans with the candidates that are not throttled. Throttled ones come after them, and are included in the plan if
+/// those cannot answer everything.
 fn plan_chosen(
     input: &Arc<ProviderInput>,
     chosen: SelectedCandidates,

@@ -25,7 +25,7 @@ pub(super) struct CallRunner {
 /// A call to make.
 pub(super) struct Call {
     pub(super) sub_requests: Vec<SubRequest>,
-    /// True where a failed sub-request does not end the others.
+    /// True if a failed sub-request does not end the others.
     pub(super) is_partial: bool,
     pub(super) workspace: WorkspaceId,
     /// When the request began, on the monotonic clock.
@@ -36,8 +36,8 @@ pub(super) struct Call {
 type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
 
 impl CallRunner {
-    /// Runs the sub-requests, a bounded number at a time. One that failed is replaced by smaller ones for endpoints
-    /// that take no more; where there are none, it ends the others, unless the client accepts partial answers.
+    /// Runs the sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with
+    /// lower limits. Without such endpoints it ends the others, unless the client accepts partial answers.
     pub(super) async fn run(
         self: Arc<Self>,
         call: Call,
@@ -95,8 +95,8 @@ impl CallRunner {
         CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts }
     }
 
-    /// Returns the replacements of a sub-request that failed: none where the client disconnected, the failure is a
-    /// simulated one, another attempt was denied, or the time is over.
+    /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a
+    /// hold was denied, or the deadline has passed.
     fn smaller(
         &self,
         sub_request: &SubRequest,

@@ -63,7 +63,7 @@ impl Settlement {
         Arrival { at: self.clock.now(), began: self.clock.monotonic() }
     }
 
-    /// Rejects a request of a workspace whose records take as many bytes today as they may.
+    /// Rejects a request of a workspace whose records reached today's limit.
     pub(super) async fn check_quota(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
         self.record_quota.check(workspace).await
     }
@@ -82,7 +82,7 @@ impl Settlement {
         mut submission: Submission,
         EndedCall { mut outcome, share }: EndedCall,
     ) -> Result<Decision, SubmitDecisionError> {
-        // A cost beyond the range of money keeps its hold, whose bound is then charged.
+        // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
         let merged = merge(&submission.request.request, &mut outcome);
         let call = CostedCall { outcome, share, cost };
@@ -98,7 +98,7 @@ impl Settlement {
             }
         };
         let record = self.record(&mut submission, &call, &mut served, UsageOutcome::Completed);
-        // Destinations receive the answers to what was sent: names that were redacted are the client's alone.
+        // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(&submission, record, Some(answers.json())).await?;
         let Submission { request, hold, funnel, .. } = submission;
         let answers = request.filtered.aliases.restore(answers, &request.original);
@@ -151,7 +151,7 @@ impl Settlement {
         })))
     }
 
-    /// Charges a record. One that the ledger could not write is charged later, and there is no answer.
+    /// Charges a record. If the ledger cannot write it now, the ledger writes it later and the request fails.
     async fn charge(
         &self,
         submission: &Submission,
@@ -178,7 +178,7 @@ impl Settlement {
         Ok(())
     }
 
-    /// Takes the values that nothing else needs out of the submission.
+    /// Creates the record. Moves values out of the submission that are not needed afterwards.
     fn record(
         &self,
         submission: &mut Submission,
@@ -216,7 +216,7 @@ impl Settlement {
     }
 }
 
-/// The error of a request that has no hold for another attempt.
+/// Returns the error of a request whose hold was denied.
 fn denied_error(hold: &RequestHold, denied: HoldDenied) -> Option<SubmitDecisionError> {
     match denied {
         HoldDenied::LimitExceeded => hold.rejection().map(SubmitDecisionError::LimitExceeded),
@@ -227,7 +227,7 @@ fn denied_error(hold: &RequestHold, denied: HoldDenied) -> Option<SubmitDecision
     }
 }
 
-/// The error of a request without an attempt: its endpoints are throttled by now, or its time was over.
+/// Returns the error of a request without an attempt: its endpoints are throttled, or its deadline has passed.
 fn not_tried(submission: Submission, failed: Failure) -> SubmitDecisionError {
     let funnel = submission.funnel;
     if let Some(endpoints) = failed.throttled {

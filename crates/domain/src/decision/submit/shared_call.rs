@@ -48,7 +48,7 @@ where
 {
     /// Joins the call of that key, or makes it by `run`, which receives its participants. The call goes on until it
     /// ends, or until all participants have disconnected; from then on it cannot be joined. A participant that
-    /// disconnects waits for the result all the same.
+    /// disconnects still waits for the result.
     pub(super) async fn join<R, F>(
         &self,
         key: K,
@@ -149,7 +149,7 @@ impl<K: Eq + Hash, T> Participant<K, T> {
         });
     }
 
-    /// Changes the participants. Where no connected one is left, the call is closed to others at the same instant.
+    /// Changes the participants. When no connected one is left, atomically removes the call from the joinable ones.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let wakers = {
             let mut calls = lock(&self.calls);

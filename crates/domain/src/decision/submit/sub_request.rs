@@ -14,7 +14,7 @@ use super::attempts::{AttemptIndex, AttemptLog};
 use super::hold::HoldDenied;
 use super::outcome::SubRequestOutcome;
 use super::plan::SubRequest;
-use crate::decision::{ClientConnection, Hedging, ProviderCall, RouterSettings, SentBytes};
+use crate::decision::{ClientConnection, DecisionSettings, Hedging, ProviderCall, SentBytes};
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::routing::{
@@ -30,7 +30,7 @@ pub(super) struct SubRequestRunner {
     pub(super) attempts: AttemptRunner,
     pub(super) health: Arc<HealthBoard>,
     pub(super) time: TimeSource,
-    pub(super) settings: Arc<RouterSettings>,
+    pub(super) settings: Arc<DecisionSettings>,
 }
 
 /// The parts of a call that all its sub-requests share.
@@ -129,8 +129,7 @@ impl<'a> Progress<'a> {
         SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, denied, candidate }
     }
 
-    /// Begins an attempt at the next candidate that may be tried and that the hold covers; false where there is none,
-    /// or no time.
+    /// Begins an attempt at the next candidate that the hold covers. Returns false without a candidate or time.
     async fn begin_next(&mut self) -> Result<bool, HoldDenied> {
         let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
         let mut waits = None;
@@ -174,8 +173,7 @@ impl<'a> Progress<'a> {
         true
     }
 
-    /// Takes the next candidate that may be tried, of that model if one is given; `None` where there is none, or no
-    /// time.
+    /// Takes the next candidate, of `model` if given. Returns `None` without a candidate or time.
     fn pick(&mut self, model: Option<&ModelId>) -> Option<&'a Candidate> {
         while let Some(candidate) = self.sub_request.candidates.get(self.next) {
             if model.is_some_and(|model| candidate.model != *model) {
@@ -201,8 +199,8 @@ impl<'a> Progress<'a> {
         None
     }
 
-    /// Begins an attempt that is covered, up to `bound` tokens; false where the endpoint is in a back-off by now, or
-    /// the time is over.
+    /// Begins an attempt that the hold covers up to `bound` tokens. Returns false if the endpoint is now in a back-off
+    /// or the deadline has passed.
     fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
         let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
         let Some(left) = self.time_left() else { return false };
@@ -217,7 +215,7 @@ impl<'a> Progress<'a> {
             endpoint: Arc::clone(endpoint),
             provider_input: Arc::clone(&self.sub_request.input),
             timeout: endpoint.attempt_timeout.min(left),
-            caller: Arc::clone(call.client),
+            client: Arc::clone(call.client),
             sent,
         };
         self.running.push(runner.attempts.run(
@@ -261,8 +259,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The delay of a hedge: only where the model is hedged, its next candidate is known, and so is how long an answer
-    /// usually takes.
+    /// Returns the delay of a hedge. `None` if the model is not hedged, has no further candidate, or has too few
+    /// measured answers.
     fn hedge_delay(&self) -> Option<Duration> {
         let running = self.newest()?;
         let Hedging { after } = self.runner.settings.options(&running.model).hedging?;

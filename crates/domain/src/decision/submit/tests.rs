@@ -178,7 +178,7 @@ impl Setup {
             },
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) },
         };
-        let submit = SubmitDecision::new(ports, RouterSettings::new(Duration::from_secs(25)));
+        let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(25)));
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
         let key = InferenceKey::for_tests(SequentialIds::key(7), workspace);
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));

@@ -11,7 +11,7 @@ use crate::system::TimeSource;
 /// The first wait; each further one is twice as long.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(10);
 
-/// The time that one attempt or request may wait, in all, from its first rejection on.
+/// The total time that a request or an attempt may wait, from its first rejection on.
 pub(super) struct WaitBudget {
     whole: Duration,
     since: Option<Duration>,

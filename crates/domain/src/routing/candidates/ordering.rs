@@ -81,10 +81,10 @@ impl Selection<'_> {
         #[expect(clippy::cast_precision_loss, reason = "53 bits are plenty for a draw")]
         let drawn = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let mut left = drawn * sum;
-        for (place, weight) in weights.iter().enumerate() {
+        for (position, weight) in weights.iter().enumerate() {
             left -= weight;
             if left < 0.0 {
-                return place;
+                return position;
             }
         }
         0

@@ -50,7 +50,7 @@ impl HealthBoard {
         self.endpoints.is_empty()
     }
 
-    /// Decides on one attempt of a workspace, and counts it as made where it is admitted.
+    /// Decides on one attempt of a workspace, and counts an admitted one.
     ///
     /// A rejection has one of these reasons:
     /// - a back-off: a provider rejected our credentials (for all workspaces), or it asked this workspace or at least

@@ -22,8 +22,8 @@ pub struct HealthPolicy {
     /// A throttled endpoint gets at least one request per this period. 5 s. 0: no endpoint is throttled, except during
     /// a back-off.
     pub probe_interval: Duration,
-    /// Workspaces per endpoint whose own requests are counted; the least recently seen is dropped. 1,000; 0 is the same
-    /// as 1.
+    /// Workspaces per endpoint whose own requests are counted; the least recently seen is dropped. 1,000; 0 counts as
+    /// 1.
     pub max_workspaces: usize,
     /// The age at which an answer has half its weight in the average latency. 60 s.
     pub half_life: Duration,

@@ -24,7 +24,7 @@ pub fn rejection_probability(requests: f64, accepts: f64, k: f64) -> f64 {
 /// The throttling of an endpoint at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThrottleView {
-    /// True where requests of all workspaces are rejected: during a back-off, or with a probability of 10 % and more.
+    /// True if requests of all workspaces are rejected: during a back-off, or with a probability of 10 % and more.
     pub throttled: bool,
     /// The number of workspaces that are throttled, in the same sense, because of their own requests.
     pub throttled_workspaces: u32,

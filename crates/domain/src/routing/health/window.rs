@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The number of buckets in the window.
 const BUCKETS: u64 = 24;
 /// [`BUCKETS`] as the length of an array.
-const PLACES: usize = 24;
+const BUCKET_COUNT: usize = 24;
 
 /// Counts of attempts by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Counts {
 /// Counts of the last buckets, with their sum.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutcomeWindow {
-    buckets: [Counts; PLACES],
+    buckets: [Counts; BUCKET_COUNT],
     newest: u64,
     total: Counts,
 }

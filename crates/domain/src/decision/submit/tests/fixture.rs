@@ -36,14 +36,14 @@ pub(super) const SENT_ON_DISCONNECT: u64 = 77;
 impl DecisionProvider for ControlledProvider {
     async fn decide(&self, call: ProviderCall) -> Outcome {
         let (end, ended) = oneshot::channel();
-        let caller = Arc::clone(&call.caller);
+        let client = Arc::clone(&call.client);
         call.sent.add(u64::try_from(call.provider_input.len_bytes()).unwrap());
         let _last = BytesOnDrop(call.sent.clone(), self.2.load(Ordering::Relaxed));
         self.0.lock().unwrap().push((call, Some(end)));
         tokio::select! {
             biased;
-            () = caller.disconnected() => {
-                Err(AttemptFailure { sent_bytes: SENT_ON_DISCONNECT, ..AttemptFailure::new(ClientDisconnected, "the caller left") })
+            () = client.disconnected() => {
+                Err(AttemptFailure { sent_bytes: SENT_ON_DISCONNECT, ..AttemptFailure::new(ClientDisconnected, "the client left") })
             }
             outcome = ended => outcome.expect("the test ends each attempt"),
         }
@@ -91,7 +91,7 @@ impl ClientConnection for WatchedClient {
 pub(super) struct GatewaySetup {
     pub(super) rows: Vec<Model>,
     pub(super) endpoints: Vec<Endpoint>,
-    pub(super) settings: RouterSettings,
+    pub(super) settings: DecisionSettings,
     /// The ledger; `None` is one that grants every hold and collects records.
     pub(super) ledger: Option<Arc<dyn Ledger>>,
     pub(super) volumes: Arc<dyn RecordVolumeReader>,
@@ -122,7 +122,7 @@ impl GatewaySetup {
         Self {
             rows,
             endpoints,
-            settings: RouterSettings::new(Duration::from_secs(25)),
+            settings: DecisionSettings::new(Duration::from_secs(25)),
             ledger: None,
             volumes: Arc::new(MemoryStore::new()),
             policies: Arc::new(NoGuardrails),
