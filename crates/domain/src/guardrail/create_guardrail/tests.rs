@@ -14,7 +14,7 @@ async fn create(store: &MemoryStore, record: &str) -> Result<PlacedGuardrail, Gu
     CreateGuardrail::new(ports(store)).execute(&actor(), &read(record).unwrap()).await
 }
 
-/// The newest entry: action, subject and details.
+/// Returns the newest audit entry: action, subject and details.
 async fn noted(store: &MemoryStore) -> (String, String, serde_json::Value) {
     let entry = AuditLog::newest(store, 1).await.unwrap().remove(0);
     assert_eq!(entry.actor, actor());

@@ -297,7 +297,7 @@ fn read_rejects_unknown_members_with_nearest_name(#[case] text: &str, #[case] ex
     assert!(error.ends_with(expected), "{error}");
 }
 
-/// A guardrail with something of everything.
+/// A guardrail with every kind of rule.
 fn full_guardrail() -> Guardrail {
     let record = r#"{"description":"d","allowed_models":["acme/judge"],"ignored_providers":["mirror"],"limit_usd":5,
         "reset_interval":"daily","enforce_zdr":true,"content_filters":[{"pattern":"x","action":"block"}],

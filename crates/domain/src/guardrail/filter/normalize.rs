@@ -33,7 +33,7 @@ pub(super) fn normalize_char(c: char) -> Normalized {
         };
     }
     let code = u32::from(c);
-    if within(INVISIBLE, code) {
+    if is_within(INVISIBLE, code) {
         return Normalized::Removed;
     }
     if let Some(ascii) = letter(code).or_else(|| digit(code)).or_else(|| punctuation(c)) {
@@ -51,7 +51,7 @@ pub(super) fn normalize_char(c: char) -> Normalized {
     }
 }
 
-fn within(ranges: &[(u32, u32)], code: u32) -> bool {
+fn is_within(ranges: &[(u32, u32)], code: u32) -> bool {
     let place = ranges.binary_search_by(|(first, last)| {
         if *last < code {
             Ordering::Less

@@ -41,7 +41,7 @@ pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[u
             }
         }
         while let Some((_, place)) = wanted.next_if(|(start, _)| *start <= span.start) {
-            paths[place] = written(text, root, &frames, token == Token::Key, hidden);
+            paths[place] = write_path(text, root, &frames, token == Token::Key, hidden);
         }
         match token {
             Token::Object | Token::Array => {

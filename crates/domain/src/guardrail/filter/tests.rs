@@ -1,16 +1,16 @@
-//! What filters find, and what becomes of it.
+//! Tests of the content filters.
 
 mod actions;
 mod attachments;
 mod cancellation;
+mod compile_errors;
 mod corpus;
 mod evasions;
 mod labels;
+mod linear_time;
 mod names;
 mod nodes;
 mod properties;
-mod refusals;
-mod speed;
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn filters(
     CompiledFilters::compile([(id(1), &rules)].into_iter()).unwrap()
 }
 
-/// Filters of every kind, with the same action.
+/// Compiles all built-in filters with the same action.
 fn all(action: FilterAction) -> CompiledFilters {
     filters(&BuiltinFilter::ALL.map(|slug| (slug, action)), &[])
 }
@@ -71,7 +71,7 @@ fn provider_input(state: &str, questions: &str) -> Arc<ProviderInput> {
     draft.check().unwrap().provider_input
 }
 
-/// A state as it is sent, questions aside.
+/// Returns the filtered state.
 fn sent(filters: &CompiledFilters, state: &str) -> Result<String, Blocked> {
     let json = Json::parse(state).unwrap();
     let provider_input = ProviderInput::new(provider_input("\"s\"", ASKED).questions.clone(), Some(json));

@@ -35,7 +35,7 @@ fn snapshot() -> CatalogueSnapshot {
     CatalogueSnapshot::build(rows())
 }
 
-/// The rule that forbids it, where one does.
+/// Returns the rule that forbids the candidate.
 fn forbidding(guardrail: &Guardrail, candidate: &Candidate, catalogue: &CatalogueSnapshot) -> Option<&'static str> {
     let policy = Policy::compile(vec![guardrail.clone()]).unwrap();
     let refused = policy.permits(candidate, catalogue).err();
@@ -66,7 +66,7 @@ fn models_are_matched_by_canonical_slug(
     #[case] allowed: Option<&str>,
     #[case] ignored: Option<&str>,
 ) {
-    // However the model is called when the list is made.
+    // The list may use any name of the model.
     for name in ["acme/judge", "acme/judge:free", "acme/judge-next", "~acme/judge-latest", "judge"] {
         let candidate = candidate(model, "mirror");
         assert_eq!(forbids(&format!(r#"{{"allowed_models":["{name}"]}}"#), &candidate), allowed, "{name}");
@@ -106,7 +106,7 @@ fn ban_survives_slug_change_and_permission_follows_former_slug() {
     let renamed = CatalogueSnapshot::build(vec![dated.clone()]);
     assert_eq!(forbidding(&banned, &judge, &renamed), Some("ignored_models"));
     assert_eq!(forbidding(&allowed, &judge, &renamed), None);
-    // The former name is another model's by now: it is no permission for this one, and no ban is lifted by it.
+    // Another model has the former name now, so the permission does not apply to this model, and the ban stays.
     let taken = CatalogueSnapshot::build(vec![dated, row("acme/other", "acme/judge-20260901")]);
     assert_eq!(forbidding(&allowed, &judge, &taken), Some("allowed_models"));
     assert_eq!(forbidding(&banned, &judge, &taken), Some("ignored_models"));

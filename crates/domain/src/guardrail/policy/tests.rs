@@ -115,7 +115,7 @@ fn lists() -> impl Strategy<Value = Lists> {
 }
 
 impl Lists {
-    /// What the record says, read word by word.
+    /// Evaluates the record naively.
     fn permits(&self, model: usize, provider: usize) -> bool {
         let allowed = |list: &Option<Vec<usize>>, one| list.as_ref().is_none_or(|list| list.contains(&one));
         let ignored = |list: &Option<Vec<usize>>, one| list.as_ref().is_some_and(|list| list.contains(&one));

@@ -110,7 +110,7 @@ impl Answers {
             as_it_came &= !changed;
             typed.push(Answer { name: question.name.clone(), json, value });
         }
-        let json = if as_it_came { answers.clone() } else { Self::written(&typed) };
+        let json = if as_it_came { answers.clone() } else { Self::write_object(&typed) };
         Ok(Self { json, typed: Some(typed) })
     }
 
@@ -126,18 +126,18 @@ impl Answers {
                 found.unwrap_or_else(|| Answer::unanswered(&question.name, missing))
             })
             .collect();
-        Self { json: Self::written(&typed), typed: Some(typed) }
+        Self { json: Self::write_object(&typed), typed: Some(typed) }
     }
 
     /// Returns answers that report this error for all questions.
     pub(crate) fn unanswered(questions: &[Question], kind: ErrorKind) -> Self {
         let typed: Vec<Answer> = questions.iter().map(|question| Answer::unanswered(&question.name, kind)).collect();
-        Self { json: Self::written(&typed), typed: Some(typed) }
+        Self { json: Self::write_object(&typed), typed: Some(typed) }
     }
 
     /// Creates answers from validated ones.
     pub(crate) fn from_typed(typed: Vec<Answer>) -> Self {
-        Self { json: Self::written(&typed), typed: Some(typed) }
+        Self { json: Self::write_object(&typed), typed: Some(typed) }
     }
 
     /// Creates answers to opaque questions.
@@ -155,7 +155,7 @@ impl Answers {
         self.typed.as_deref()
     }
 
-    fn written(answers: &[Answer]) -> Json {
+    fn write_object(answers: &[Answer]) -> Json {
         Json::object(answers.iter().map(|answer| (answer.name.as_str(), answer.json.text())))
     }
 }

@@ -1,4 +1,4 @@
-//! Block, redact and flag; several filters at the same place; several guardrails.
+//! Block, redact and flag; several filters at the same position; several guardrails.
 
 use super::*;
 use FilterAction::{Block, Flag, Redact};
@@ -36,7 +36,7 @@ fn path_replaces_matched_names_by_index() {
         findings(&super::filters(&both, &[]), r#"{"b":0,"x@example.com":{"c":"123-45-6789"}}"#),
         [finding("EMAIL", Flag, "state (key)", 1), finding("SSN", Flag, "state.(key 2).c", 1),]
     );
-    // A plain word can match too.
+    // A name without a built-in match can match a pattern.
     let plain = super::filters(&[(BuiltinFilter::Ssn, Flag)], &[("zebra", Flag, None)]);
     assert_eq!(findings(&plain, r#"{"zebra":"123-45-6789"}"#)[1], finding("SSN", Flag, "state.(key 1)", 1));
     assert!(findings(&flags, r#"{"b":"c"}"#).is_empty());
@@ -100,7 +100,7 @@ fn adjacent_redactions_of_one_filter_are_merged() {
     let two = filters(&[], &[("ab", Redact, Some("A")), ("cd", Redact, Some("B"))]);
     assert_eq!(sent(&two, r#""xabcdx""#).unwrap(), r#""x[A][B]x""#);
     assert_eq!(sent(&two, r#""xcdabx""#).unwrap(), r#""x[B][A]x""#);
-    // Neighbouring names are told apart, and none is swallowed.
+    // Redacted names stay distinct, and none is lost.
     assert_eq!(sent(&two, r#"{"ab":"cd","cd":"ab"}"#).unwrap(), r#"{"[A]":"[B]","[B]":"[A]"}"#);
 }
 
@@ -114,7 +114,7 @@ fn filters_of_several_guardrails_are_merged() {
     assert_eq!(sent(&filters, r#""aa zebr zebra""#).unwrap(), r#""aa zebr [Z]""#);
     let found = filters.apply(&provider_input(r#""aa zebr zebra""#, ASKED)).unwrap().findings;
     assert_eq!((found[0].guardrail_id, found[1].guardrail_id), (id(1), id(2)));
-    // The last letter of the other word is in a redaction already.
+    // The last letter of the other word is already redacted.
     assert_eq!((found[0].count, found[1].count), (1, 1));
 }
 
@@ -147,16 +147,16 @@ fn redaction_ignores_matches_in_own_placeholder() {
         assert_eq!(once, expected, "{pattern}");
         assert_eq!(sent(&filters, &once).unwrap(), once, "{pattern}");
     }
-    // A number after it is part of it in a name alone, as far as there are members.
+    // A number after the placeholder belongs to it only in names, and only up to the number of members.
     let digits = custom(r"\d", Redact, Some("N"));
     assert_eq!(sent(&digits, r#"{"[N] 2":"[N] 2","[N]":""}"#).unwrap(), r#"{"[N] 2":"[N] [N]","[N]":""}"#);
-    // Only what is replaced anyway is let through so.
+    // Only filters that redact exempt placeholders.
     assert!(sent(&custom("secret", Block, Some("secret")), r#""[secret]""#).is_err());
 }
 
 #[test]
 fn redaction_blocks_when_it_does_not_terminate() {
-    // What stands in for one match makes another with the next letter.
+    // The placeholder of one match and the next letter form another match.
     let filters = custom(r"a|\]b", Redact, Some("x"));
     assert_eq!(sent(&filters, r#""abbb""#).unwrap(), r#""[x[x[x[x]""#);
     let blocked = sent(&filters, r#""abbbbbbbbbbbbbbbbbbbbbbbb""#).unwrap_err();

@@ -1,4 +1,4 @@
-//! Images, texts and other media beside or inside the state.
+//! Images, text assets and other media beside or inside the state.
 
 use super::*;
 use crate::question::{Asset, Attachments, StateForm};
@@ -107,7 +107,7 @@ fn text_assets_are_scanned_and_redacted(#[case] media_type: &str, #[case] data: 
 
 #[test]
 fn inline_text_assets_are_scanned_and_redacted() {
-    // "mail x@example.com", and the same with its placeholder.
+    // "mail x@example.com", and its redacted form.
     let entry = r#"{"media_type":"text/plain","data":"bWFpbCB4QGV4YW1wbGUuY29t","note":"x@example.com"}"#;
     let filtered = all(Redact).apply(&assets(vec![asset("doc", entry, "", None)])).unwrap();
     let Attachments::Assets(sent) = &filtered.provider_input.attachments else { panic!("no assets") };

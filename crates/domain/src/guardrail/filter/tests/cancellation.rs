@@ -1,12 +1,12 @@
-//! A scan that nobody waits for ends soon. Work is counted in checks of the flag, not in time.
+//! A cancelled scan ends soon. Work is measured in checks of the flag, not in time.
 
 use super::*;
 use crate::system::{CancelFlag, Cancelled};
 use crate::usage::RequestLabels;
 use FilterAction::{Block, Flag, Redact};
 
-/// Checks after which a cancelled scan may still be at work: those of one value under all filters, and of the scans
-/// and loops around it.
+/// The highest number of checks after the cancellation: those of one value under all filters, and of the surrounding
+/// scans and loops.
 const AFTERWARDS: usize = 20;
 
 fn under_64_patterns(action: FilterAction) -> CompiledFilters {
@@ -15,7 +15,7 @@ fn under_64_patterns(action: FilterAction) -> CompiledFilters {
     filters(&BuiltinFilter::ALL.map(|slug| (slug, action)), &customs)
 }
 
-/// Scans until the flag is cancelled after that many checks; returns all checks made.
+/// Scans until the flag is cancelled after `passed` checks; returns the total number of checks.
 fn checks(filters: &CompiledFilters, provider_input: &Arc<ProviderInput>, passed: usize) -> (bool, usize) {
     let flag = CancelFlag::after_checks(passed);
     let is_cancelled = matches!(filters.apply_until(provider_input, &flag), Err(Cancelled));
@@ -44,7 +44,7 @@ fn cancelled_scan_ends_early_within_one_value() {
     let (is_cancelled, whole) = checks(&filters, &provider_input, usize::MAX);
     assert!(!is_cancelled && whole > 40_000, "each match is a check: {whole}");
     let (is_cancelled, made) = checks(&filters, &provider_input, 500);
-    // The patterns that match are left one after the other.
+    // The remaining matches are skipped pattern by pattern.
     assert!(is_cancelled && made < 500 + 64 + AFTERWARDS, "{made}");
 }
 

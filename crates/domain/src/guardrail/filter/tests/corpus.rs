@@ -1,5 +1,5 @@
-//! Cases as data: a file a filter. A line is `+` and a state in which the filter finds something, or `-` and one in
-//! which it finds nothing; after `=>` stands what is sent where the filter redacts.
+//! Test cases as data, one file per filter. `+` begins a state with a match, and `-` a state without one. The text
+//! after `=>` is the redacted state.
 
 use super::*;
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! Disguises do not hide what a filter finds without them.
+//! Disguised text is found like plain text.
 
 use super::*;
 use FilterAction::{Block, Redact};
@@ -8,7 +8,7 @@ use regex::Regex;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-/// Texts in which a filter finds something.
+/// States in which a filter finds a match.
 const FOUND: &[&str] = &[
     "mail alice@example.com",
     "4111111111111111",
@@ -45,7 +45,7 @@ fn is_found(state: &str) -> bool {
     sent(&BLOCKING, state).is_err()
 }
 
-/// The escape of a character within `nesting` strings of JSON, of which the outermost is a state's.
+/// Returns the escape of a character inside `nesting` nested JSON strings.
 fn escaped(c: char, nesting: u32) -> String {
     let mut escape = String::new();
     for unit in c.encode_utf16(&mut [0; 2]) {
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn scan_expands_exponents(leading in 0_usize..200, trailing in 0_usize..200, point in 0_usize..17) {
         let digits = format!("{}4111111111111111{}", "0".repeat(leading), "0".repeat(trailing));
-        // The point stands `point` digits behind the first of the card.
+        // The point follows `point` digits after the first digit of the card number.
         let (whole, fraction) = digits.split_at(leading + point);
         let whole = whole.trim_start_matches('0');
         let number = format!("{}.{fraction}0e{}", if whole.is_empty() { "0" } else { whole }, 16 - point);

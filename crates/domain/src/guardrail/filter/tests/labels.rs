@@ -1,4 +1,4 @@
-//! Session, user and trace on their way to destinations.
+//! Redaction of the session, user and trace labels.
 
 use super::*;
 use crate::usage::RequestLabels;

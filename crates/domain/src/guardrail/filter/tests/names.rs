@@ -1,4 +1,4 @@
-//! Names of questions and options that travel under another one, and their way back.
+//! Redacted names of questions and options, and their restoration.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -56,7 +56,7 @@ fn restore_returns_original_names() {
         r#""e@f.gg":{"type":"score","score":1,"probabilities":{"0":0.0,"1":1.0}},"plain":{"type":"noul","noul":0.50}}"#
     );
     assert_eq!(restored.json().text(), expected);
-    // They are good answers to what was asked, and say the same.
+    // The restored answers are valid for the original questions and have the same values.
     let checked = answered(&asked, expected);
     assert_eq!(checked.typed(), restored.typed());
     let AnswerValue::Choice { chosen, .. } = restored.typed().unwrap()[1].value else { panic!("no choice") };

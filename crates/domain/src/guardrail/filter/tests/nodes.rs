@@ -1,4 +1,4 @@
-//! Where text can be: names, numbers, neighbours, odd spellings.
+//! The positions of text: names, numbers, neighbours, unusual encodings.
 
 use super::*;
 use FilterAction::{Block, Redact};

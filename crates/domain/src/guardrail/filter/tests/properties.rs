@@ -1,4 +1,4 @@
-//! What holds of every text.
+//! Properties of filters over generated texts.
 
 use super::*;
 use crate::question::{AnswerRules, Answers, QuestionKind};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Words of which some are found, some in part, and some are odd.
+/// Words with a whole match, with a part of one, or with unusual characters.
 const WORDS: &[&str] = &[
     "alice@example.com",
     "alice@",
@@ -71,7 +71,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same value in another spelling: letters as escapes here and there.
+/// Encodes a value with some letters as escapes.
 fn spelled(json: &str, every: usize) -> String {
     let mut out = String::new();
     let mut quoted = false;
@@ -134,7 +134,7 @@ proptest! {
         prop_assert!(json.is_ok(), "no JSON: {}", once);
         let json = json.unwrap();
         prop_assert_eq!(sent(&filters, &once).unwrap(), once);
-        // No member is lost, and none hides another.
+        // No member is lost, and no name is duplicated.
         let before = Json::parse(&state).unwrap();
         prop_assert_eq!(count_names(&before), count_names(&json));
         prop_assert!(names_are_distinct(&json));
@@ -145,7 +145,7 @@ proptest! {
         let state = value.to_string();
         let blocks = sent(&all(FilterAction::Block), &state).is_err();
         let redacts = sent(&all(Redact), &state).unwrap() != state;
-        // What stands in for a match already is let through where it would be replaced.
+        // A text that already has placeholders is exempt from redaction but not from blocking.
         prop_assert!(blocks == redacts || state.contains('['), "{}", state);
     }
 

@@ -1,4 +1,4 @@
-//! Lists of models over imports of the catalogue that come after them.
+//! Model lists of guardrails after imports of the catalogue.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::testing::{MemoryCatalogue, MemoryStore};
 const IGNORED: Option<&str> = Some("ignored_models");
 const ALLOWED: Option<&str> = Some("allowed_models");
 
-/// A store with a catalogue that files are imported into, and guardrails that name its models.
+/// A store with an imported catalogue, and guardrails that name its models.
 struct Fixture {
     store: MemoryStore,
     served: HashSet<ModelId>,
@@ -59,7 +59,7 @@ impl Fixture {
         GuardrailRepository::find(&self.store, id).await.unwrap().unwrap()
     }
 
-    /// The rule by which the guardrail forbids a model, where it does.
+    /// Returns the rule by which the guardrail forbids a model.
     async fn rule(&self, id: GuardrailId, model: &str) -> Option<&'static str> {
         let catalogue = CatalogueSnapshot::build(self.rows().await);
         forbidding(&self.stored(id).await, &candidate(model, "mirror"), &catalogue)
@@ -73,7 +73,7 @@ fn named(mut row: Model, former: &str) -> Model {
 
 #[tokio::test]
 async fn ban_survives_slug_change_by_import_and_permission_does_not() {
-    // However the model is called when the list is made.
+    // The list may use any name of the model.
     for name in ["zed/one", "ZED/One:nitro", "zed/one-20260101", "zed/one:free", "one", "~zed/one-latest"] {
         let mut alias = row("~zed/one-latest", "~zed/one-latest");
         alias.alias_target = Some(AliasTarget { name: "One".to_owned(), slug: "zed/one".parse().unwrap() });
@@ -106,7 +106,7 @@ async fn ban_survives_temporary_removal_of_the_model() {
         fixture.import(vec![row("zed/two", "zed/two")], ImportMode::Replace).await;
         let kept = fixture.rows().await.iter().any(|row| row.id.as_str() == "zed/one");
         assert_eq!(kept, served, "a replacement leaves what is served");
-        // The row of a configured endpoint stands in with its id for a slug.
+        // The row of a configured endpoint has its id as its slug.
         assert_eq!(fixture.rule(banned, "zed/one").await, IGNORED);
         fixture.import(vec![row("zed/one", "zed/one-20260601"), row("zed/two", "zed/two")], ImportMode::Replace).await;
         assert_eq!((fixture.rule(banned, "zed/one").await, fixture.rule(allowed, "zed/one").await), (IGNORED, ALLOWED));
@@ -143,7 +143,7 @@ async fn ban_distinguishes_models_with_common_prefix() {
             assert_eq!(fixture.rule(of_one, model).await, (model == "zed/one").then_some("ignored_models"), "{model}");
         }
     }
-    // Every id that shares the slug when the list is made.
+    // The list bans every id that shared the slug when it was written.
     let fixture = Fixture::new(vec![row("zed/one", "zed/x"), row("zed/uno", "zed/x"), row("zed/due", "zed/y")]).await;
     let banned = fixture.guardrail(r#""ignored_models":["zed/uno"]"#).await;
     fixture.import(vec![row("zed/one", "zed/x-1"), row("zed/uno", "zed/x-2")], ImportMode::Merge).await;

@@ -1,4 +1,4 @@
-//! Filters that cannot be used.
+//! Filters that cannot be compiled.
 
 use super::*;
 use FilterAction::Block;

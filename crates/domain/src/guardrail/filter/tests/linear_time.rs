@@ -1,9 +1,9 @@
-//! Time is linear in the text. Each of these would take minutes if anything went by the square of it.
+//! Filters take time linear in the text. With quadratic time each of these tests would take minutes.
 
 use super::*;
 use FilterAction::{Flag, Redact};
 
-/// Filters of every kind and two patterns, one of which can read far ahead.
+/// Compiles all built-in filters and two patterns, one of which may read far ahead.
 fn everything(action: FilterAction) -> CompiledFilters {
     filters(
         &BuiltinFilter::ALL.map(|slug| (slug, action)),
@@ -68,7 +68,7 @@ fn scan_of_many_nodes_is_linear() {
     passes(&list("{\"text\":\"1\"}"));
     let names: Vec<String> = (0..10_000).map(|number| format!("\"u{number}@example.com\":1")).collect();
     passes(&format!("{{{}}}", names.join(",")));
-    // One name again and again.
+    // The same name many times.
     passes(&format!("{{{}}}", vec!["\"a@example.com\":\"b\""; 10_000].join(",")));
     let taken: Vec<String> = (2..5_000).map(|number| format!("\"[EMAIL] {number}\":1")).collect();
     passes(&format!("{{{},{}}}", taken.join(","), names[..5_000].join(",")));
