@@ -1,4 +1,4 @@
-//! The database schema of Tollgate, step by step. See this crate's README.md for how to add a step.
+//! The migrations of Tollgate's database schema. See this crate's README.md for how to add one.
 
 mod m20261121_000001_initial;
 mod m20261121_000002_usage_share;
@@ -16,5 +16,5 @@ mod m20261123_000012_outcome_names;
 mod migrator;
 
 pub use migrator::Migrator;
-/// The trait through which [`Migrator`] is run.
+/// The trait to run [`Migrator`].
 pub use sea_orm_migration::MigratorTrait;

@@ -1,11 +1,11 @@
 //! The first schema.
 //!
-//! Kinds of columns: ids are text; key digests are the 32 bytes themselves; money is whole picodollars in 64 bits;
-//! prices are decimal text; moments are Unix milliseconds, durations microseconds; opaque JSON is text.
+//! Column types: ids are text; key digests are their 32 bytes; money is whole picodollars in 64 bits; prices are
+//! decimal text; timestamps are Unix milliseconds, durations microseconds; opaque JSON is text.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -78,7 +78,7 @@ fn guardrails() -> TableCreateStatement {
 }
 
 fn api_keys() -> TableCreateStatement {
-    // Management is said outright: a workspace that got lost must never turn a key into one that manages.
+    // Management needs an explicit scope: a lost workspace must never turn a key into a management key.
     let scope_fits =
         Expr::col("scope")
             .eq("management")
@@ -126,7 +126,7 @@ fn documents() -> TableCreateStatement {
 
 fn idempotency_claims() -> TableCreateStatement {
     let mut document = reference("idempotency_claims", "document_id", "documents");
-    // A claim lives exactly as long as its document.
+    // A claim exists exactly as long as its document.
     document.on_delete(ForeignKeyAction::Cascade);
     Table::create()
         .table("idempotency_claims")
@@ -150,8 +150,8 @@ fn models() -> TableCreateStatement {
         .take()
 }
 
-/// The ledger refers to nothing: what was spent is written down whatever becomes of the key or the workspace, and
-/// no record can make the batch fail that it is written with.
+/// The ledger has no foreign keys: records outlive keys and workspaces, and no record can fail the batch that it is
+/// written with.
 fn usage_records() -> TableCreateStatement {
     Table::create()
         .table("usage_records")
@@ -178,7 +178,7 @@ fn usage_records() -> TableCreateStatement {
         .take()
 }
 
-/// One row, which [`Migration::up`] adds.
+/// A single row, which [`Migration::up`] inserts.
 fn change_feed() -> TableCreateStatement {
     Table::create()
         .table("change_feed")
@@ -190,7 +190,7 @@ fn change_feed() -> TableCreateStatement {
 
 fn indexes() -> Vec<IndexCreateStatement> {
     vec![
-        // At most one workspace is the default, whoever writes.
+        // At most one workspace is the default, enforced for every writer.
         Index::create()
             .name("workspaces_default")
             .table("workspaces")

@@ -1,8 +1,8 @@
-//! Usage records say which share of a call's cost they bear. A record of before bears all of it.
+//! Usage records store their share of a call's cost. Older records bear all of it.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -13,7 +13,7 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let index = ColumnDef::new("share_index").big_integer().not_null().default(0).take();
         let of = ColumnDef::new("share_of").big_integer().not_null().default(1).take();
-        // SQLite takes one column at a time.
+        // SQLite adds one column per statement.
         for column in [index, of] {
             manager.alter_table(Table::alter().table(TABLE).add_column(column).to_owned()).await?;
         }

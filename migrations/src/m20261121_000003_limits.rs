@@ -1,11 +1,11 @@
-//! What limits, guardrails, the audit log and broadcasting need.
+//! The tables for limits, guardrails, the audit log and broadcasting.
 //!
-//! Money is counted per account and period beside the ledger, so that a limit is checked by reading one row. What the
-//! ledger holds already is counted here.
+//! Spend is counted per account and period beside the ledger, so that a limit check reads one row. Existing ledger
+//! records are counted here.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -61,7 +61,7 @@ impl MigrationTrait for Migration {
                 connection.execute_unprepared(&count).await?;
             }
         }
-        // Until now a balance was only written down, so what was spent before is not taken from it.
+        // Until now a balance was only recorded, so earlier spend does not count against it.
         let base = "UPDATE workspaces SET credit_base_pico = COALESCE((SELECT spent_pico FROM spend_counters \
                     WHERE scope = 'workspace' AND subject = workspaces.id AND interval = 'total'), 0)";
         connection.execute_unprepared(base).await?;
@@ -104,7 +104,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Periods by name, with the beginning of a row's own in Unix milliseconds. The epoch was a Thursday.
+/// Period names with the start of a row's own period in Unix milliseconds. The epoch was a Thursday.
 const PERIODS: [(&str, &str); 4] = [
     ("total", "0"),
     ("daily", "charged_at - charged_at % 86400000"),
@@ -113,7 +113,7 @@ const PERIODS: [(&str, &str); 4] = [
 ];
 
 async fn add(manager: &SchemaManager<'_>, table: &'static str, mut column: ColumnDef) -> Result<(), DbErr> {
-    // SQLite takes one column at a time.
+    // SQLite adds one column per statement.
     manager.alter_table(Table::alter().table(table).add_column(&mut column).to_owned()).await
 }
 
@@ -121,7 +121,7 @@ async fn drop_column(manager: &SchemaManager<'_>, table: &'static str, column: &
     manager.alter_table(Table::alter().table(table).drop_column(column).to_owned()).await
 }
 
-/// Every state that a guardrail was ever in, the present one included.
+/// Every version of every guardrail, including the current one.
 fn guardrail_versions() -> TableCreateStatement {
     Table::create()
         .table("guardrail_versions")
@@ -137,9 +137,9 @@ fn guardrail_versions() -> TableCreateStatement {
         .take()
 }
 
-/// What was spent and is reserved, by account and period. `subject` is a workspace's id, a key's hash in hex, or a
-/// guardrail's id and a key's hash with a colon between them; `interval` is `total`, `daily`, `weekly`, `monthly`, or
-/// `archived` for what ledger rows that were removed by retention had come to.
+/// Spent and reserved amounts by account and period. `subject` is a workspace's id, a key's hash in hex, or a
+/// guardrail's id and a key's hash with a colon between them. `interval` is `total`, `daily`, `weekly`, `monthly`, or
+/// `archived` for the cost of records that retention removed.
 fn spend_counters() -> TableCreateStatement {
     Table::create()
         .table("spend_counters")
@@ -153,7 +153,7 @@ fn spend_counters() -> TableCreateStatement {
         .take()
 }
 
-/// Money that requests in flight may come to.
+/// Reserved amounts of requests in flight.
 fn reservations() -> TableCreateStatement {
     Table::create()
         .table("reservations")
@@ -170,7 +170,7 @@ fn reservations() -> TableCreateStatement {
         .take()
 }
 
-/// Who changed what; each entry's hash covers the one before.
+/// The audit log; the hash of each entry covers the previous one.
 fn audit_log() -> TableCreateStatement {
     Table::create()
         .table("audit_log")
@@ -187,7 +187,7 @@ fn audit_log() -> TableCreateStatement {
         .take()
 }
 
-/// Where traces are broadcast to. `config` is JSON and holds secrets.
+/// Destinations of broadcast traces. `config` is JSON with secrets.
 fn destinations() -> TableCreateStatement {
     Table::create()
         .table("destinations")
@@ -202,7 +202,7 @@ fn destinations() -> TableCreateStatement {
         .take()
 }
 
-/// What is still to be delivered, and what could not be.
+/// Pending and failed deliveries.
 fn outbox() -> TableCreateStatement {
     Table::create()
         .table("outbox")

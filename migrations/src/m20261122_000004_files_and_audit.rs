@@ -1,9 +1,9 @@
-//! Bounds on documents, and an audit log that accounts for its beginning, its end and the rows that it is about.
+//! Limits on documents, and an audit log that accounts for its beginning, its end and its managed rows.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::{ConnectionTrait, QueryResult};
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -22,7 +22,7 @@ impl MigrationTrait for Migration {
         }
         manager.create_table(audit_state()).await?;
         let connection = manager.get_connection();
-        // Documents keep what was taken for them, so that removing one returns as much.
+        // Documents store their charged bytes, so that removing one releases the same amount.
         connection.execute_unprepared("UPDATE documents SET charged_bytes = size_bytes").await?;
         let count = "UPDATE workspaces SET document_count = \
                      (SELECT COUNT(*) FROM documents WHERE documents.workspace_id = workspaces.id)";
@@ -47,7 +47,7 @@ const COUNTERS: &[(&str, &str)] = &[("documents", "charged_bytes"), ("workspaces
 const MANAGED: &[&str] = &["api_keys", "guardrails", "workspaces"];
 
 async fn add(manager: &SchemaManager<'_>, table: &'static str, mut column: ColumnDef) -> Result<(), DbErr> {
-    // SQLite takes one column at a time.
+    // SQLite adds one column per statement.
     manager.alter_table(Table::alter().table(table).add_column(&mut column).to_owned()).await
 }
 
@@ -67,7 +67,7 @@ fn audit_state() -> TableCreateStatement {
 const HASHES: &[&str] =
     &["newest_hash", "removed_hash", "keys_sum", "assignments_sum", "guardrails_sum", "workspaces_sum"];
 
-/// Takes the log as it is: its entries before the first that is left were removed by retention.
+/// Starts from the existing log: missing entries before the first one count as removed by retention.
 async fn begin_state(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     let newest = end_of_log(manager, "hash", Order::Desc).await?;
     let oldest = end_of_log(manager, "previous_hash", Order::Asc).await?;
@@ -83,7 +83,7 @@ async fn begin_state(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     manager.execute(insert).await
 }
 
-/// The number of the first or last entry, and one of its hashes.
+/// Returns the number of the first or last entry, and one of its hashes.
 async fn end_of_log(
     manager: &SchemaManager<'_>,
     hash: &'static str,

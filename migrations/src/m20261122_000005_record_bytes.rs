@@ -1,10 +1,10 @@
-//! The bytes of usage records that each workspace wrote in the UTC day of its last record.
+//! The bytes of usage records that each workspace wrote on the UTC day of its last record.
 //!
-//! One row a workspace, which begins again at zero on another day: so the table needs no clearing.
+//! One row per workspace, which restarts at zero on another day, so the table needs no cleanup.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 

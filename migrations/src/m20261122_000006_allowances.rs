@@ -1,8 +1,8 @@
-//! Allowances: slices of limits that processes draw, and the processes that hold them.
+//! Allowances: parts of limits that processes draw, and the processes that hold them.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -13,13 +13,13 @@ impl MigrationTrait for Migration {
         manager.create_table(amounts("allowances")).await?;
         manager.create_table(amounts("adjustments")).await?;
         for (table, column) in columns() {
-            // SQLite takes one column at a time.
+            // SQLite adds one column per statement.
             manager.alter_table(Table::alter().table(table).add_column(column).to_owned()).await?;
         }
         for index in indexes() {
             manager.create_index(index).await?;
         }
-        // Reservations are of processes that ended: they are released.
+        // Reservations belong to ended processes: they are released.
         manager.drop_table(Table::drop().table("reservations").to_owned()).await?;
         let reserved = Table::alter().table("spend_counters").drop_column("reserved_pico").to_owned();
         manager.alter_table(reserved).await
@@ -49,7 +49,7 @@ fn columns() -> Vec<(&'static str, ColumnDef)> {
         ("spend_counters", amount("allotted_pico")),
         ("spend_counters", time("recalled_at")),
         ("workspaces", time("credit_began_at")),
-        // Added to `credit_base_pico`: charges of before the credit that were folded after it began.
+        // Added to `credit_base_pico`: charges from before the credit that were folded after its start.
         ("workspaces", amount("credit_late_pico")),
     ]
 }
@@ -67,7 +67,7 @@ fn budget_processes() -> TableCreateStatement {
         .take()
 }
 
-/// Amounts of processes by counter, which is named as in `spend_counters`.
+/// Amounts of processes per counter, with the counter's name as in `spend_counters`.
 fn amounts(table: &'static str) -> TableCreateStatement {
     let key = ["process_id", "scope", "subject", "interval"];
     let mut create = Table::create().table(table).take();
@@ -84,7 +84,7 @@ fn amounts(table: &'static str) -> TableCreateStatement {
     create
 }
 
-/// As the steps before left it.
+/// The table as the previous migrations left it.
 fn reservations() -> TableCreateStatement {
     let mut table =
         Table::create().table("reservations").col(ColumnDef::new("id").text().not_null().primary_key()).take();

@@ -1,8 +1,8 @@
-//! Usage records in less space: ids as bytes, nothing twice, shorter indexes.
+//! Usage records in less space: ids as bytes, no redundant values, shorter indexes.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -21,7 +21,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Copies the table into one of another shape, in the order of its rows. Indexes go with the old table.
+/// Copies the table into one with another schema, in row order. Indexes are dropped with the old table.
 async fn rebuild(
     manager: &SchemaManager<'_>,
     table: TableCreateStatement,
@@ -49,8 +49,8 @@ const COLUMNS: &str = "id, workspace_id, api_key, request_id, requested_model, m
                        output_tokens, token_source, cost_pico, prompt_price, completion_price, attempts, session_id, \
                        trace, \"user\", created_at, latency_us, share_index, share_of, guardrails, charged_at, findings";
 
-/// The 16 bytes of ids that are UUIDs in their usual form; the text of others, behind a byte 255 where it is as long as
-/// a UUID. Null stands for: the model's name, `reported`, the whole of a cost, no guardrail.
+/// The 16 bytes of UUIDs in their usual form; the text of other ids, after a byte 255 if it is as long as a UUID. Null
+/// represents the model's name, `reported`, a whole cost, or no guardrail.
 const COMPACTED: &str = "\
     CASE WHEN length(id) = 40 AND 'gen-dec-' || lower(hex(unhex(substr(id, 9)))) = id THEN unhex(substr(id, 9)) \
          WHEN length(id) = 16 THEN unhex('ff' || hex(id)) ELSE CAST(id AS BLOB) END, \
@@ -68,7 +68,7 @@ const COMPACTED: &str = "\
          ELSE CAST(guardrails AS BLOB) END, \
     charged_at, findings";
 
-/// The opposite of [`COMPACTED`].
+/// The inverse of [`COMPACTED`].
 const SPREAD: &str = "\
     CASE WHEN length(id) = 16 THEN 'gen-dec-' || lower(hex(id)) \
          WHEN substr(id, 1, 1) = x'ff' THEN CAST(substr(id, 2) AS TEXT) ELSE CAST(id AS TEXT) END, \
@@ -100,7 +100,7 @@ fn compact() -> TableCreateStatement {
     })
 }
 
-/// As the steps before left it.
+/// The table as the previous migrations left it.
 fn whole() -> TableCreateStatement {
     table(|name| match name {
         "api_key" => ColumnDef::new(name).blob().not_null().take(),
@@ -114,7 +114,7 @@ fn whole() -> TableCreateStatement {
     })
 }
 
-/// The columns that are the same in both.
+/// The columns that both tables share.
 fn plain(name: &'static str) -> ColumnDef {
     match name {
         "session_id" | "trace" | "user" | "findings" => ColumnDef::new(name).text().take(),

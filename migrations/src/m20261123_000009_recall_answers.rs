@@ -1,8 +1,8 @@
-//! When a process last answered the recalls of allowances, and when a recall began.
+//! The time of a process's last answer to recalls of allowances, and the start of a recall.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 

@@ -1,9 +1,9 @@
-//! The change feed names what changed: a row per change, numbered by one counter.
+//! The change feed names the changed subjects: one row per change, numbered by one counter.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DbBackend;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -22,7 +22,7 @@ impl MigrationTrait for Migration {
         for column in ["number", "limits"] {
             add_counter(manager, column).await?;
         }
-        // Above every number that was given out before, so that what was granted by older limits is known as older.
+        // Above every earlier number, so that grants under older limits are recognised as older.
         let statements = [
             format!("UPDATE {FEED} SET number = keys + catalogue + observability, limits = keys"),
             format!("INSERT INTO {CHANGES} (number, area, created_at) SELECT number, 'everything', 0 FROM {FEED}"),

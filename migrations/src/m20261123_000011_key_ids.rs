@@ -2,7 +2,7 @@
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
@@ -31,19 +31,19 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// A UUIDv7 of the time at which the key was created: 48 bits of Unix milliseconds, the version, 12 random bits, the
-/// variant, 62 random bits.
+/// A UUIDv7 with the key's creation time: 48 bits of Unix milliseconds, the version, 12 random bits, the variant, 62
+/// random bits.
 const FRESH_ID: &str = "unhex(printf('%012x', max(created_at, 0) & 281474976710655) || \
     '7' || substr(hex(randomblob(2)), 1, 3) || \
     substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(8)), 1, 15))";
 
-/// The columns that stay as they are.
+/// The unchanged columns.
 const COLUMNS: &str = "label, name, scope, workspace_id, disabled, deleted, expires_at, limit_pico, limit_reset, \
                        guardrail_id, created_at, requests_per_minute, tokens_per_minute, guardrail_assigned_at, \
                        guardrail_assigned_by, audit_hash";
 
-/// Copies the table of keys into one with another name for them, in the order of its rows. Nothing refers to it by a
-/// foreign key; its indexes go with the old table.
+/// Copies the table of keys into one with other id columns, in row order. No foreign key refers to it; its indexes are
+/// dropped with the old table.
 async fn rebuild(manager: &SchemaManager<'_>, names: Vec<ColumnDef>, columns: &str, values: &str) -> Result<(), DbErr> {
     manager.rename_table(Table::rename().table(KEYS, OLD).to_owned()).await?;
     manager.create_table(table(names)).await?;
@@ -93,20 +93,20 @@ fn column(name: &'static str) -> ColumnDef {
     column
 }
 
-/// How references to keys are replaced by references of another kind.
+/// The replacement of key references by another kind of references.
 struct Names {
     from: &'static str,
     to: &'static str,
-    /// From the text of a reference to its bytes.
+    /// Converts the text of a reference to its bytes.
     text_from: fn(&str) -> String,
-    /// From the bytes of a reference to its text.
+    /// Converts the bytes of a reference to its text.
     text_to: fn(&str) -> String,
-    /// Stands for the reference of a key that never was: the same everywhere, so that the ledger still adds up.
+    /// The reference of a key that never existed: the same everywhere, so that the ledger still balances.
     missing: &'static str,
 }
 
 impl Names {
-    /// The new reference for an old one, both as bytes.
+    /// Returns the new reference for an old one, both as bytes.
     fn of(&self, old: &str) -> String {
         let Self { from, to, missing, .. } = self;
         let missing = missing.replace("{}", old);
@@ -122,7 +122,7 @@ impl Names {
         let mut index = Index::create().name("usage_records_key").table("usage_records").take();
         manager.create_index(index.col("api_key").col("created_at").take()).await?;
         for table in ["spend_counters", "allowances", "adjustments"] {
-            // `<key>`, and `<guardrail>:<key>` where a guardrail's id has 36 characters.
+            // The subject is `<key>`, or `<guardrail>:<key>` with a guardrail id of 36 characters.
             for (scope, prefix) in [("key", 0), ("guardrail", 37)] {
                 let old = (self.text_from)(&format!("substr({table}.subject, {})", prefix + 1));
                 let new = (self.text_to)(&self.of(&old));
@@ -133,7 +133,7 @@ impl Names {
                 run(manager, &update).await?;
             }
         }
-        // Replies name accounts as well. No process repeats a call across a migration.
+        // Replies contain account names, too. No process repeats a call across a migration.
         run(manager, "UPDATE budget_processes SET last_reply = NULL").await
     }
 }
@@ -155,12 +155,12 @@ fn hex(bytes: &str) -> String {
     format!("lower(hex({bytes}))")
 }
 
-/// The bytes of a hyphenated UUID.
+/// Returns the bytes of a hyphenated UUID.
 fn bytes(text: &str) -> String {
     format!("unhex(replace({text}, '-', ''))")
 }
 
-/// The hyphenated text of a UUID.
+/// Returns the hyphenated text of a UUID.
 fn uuid(bytes: &str) -> String {
     format!(
         "(SELECT lower(substr(digits, 1, 8) || '-' || substr(digits, 9, 4) || '-' || substr(digits, 13, 4) || '-' || \

@@ -1,4 +1,4 @@
-//! The list of steps.
+//! The list of migrations.
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
@@ -9,7 +9,7 @@ use crate::{
     m20261123_000011_key_ids, m20261123_000012_outcome_names,
 };
 
-/// Every step, oldest first. Steps are only ever added at the end.
+/// All migrations, oldest first. New ones are only added at the end.
 pub struct Migrator;
 
 #[async_trait::async_trait]

@@ -1,4 +1,4 @@
-//! The blob store on a real disk: the port's contract, and what only a disk can hold.
+//! The blob store on a real disk: the port's contract, and properties of disks.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -29,7 +29,7 @@ fn key(name: &str) -> BlobKey {
     BlobKey::from_listing(name.to_owned())
 }
 
-/// A store in a folder that has `containers/w/c` and, outside the store, `secret`.
+/// Returns a store in a folder with `containers/w/c` and, outside the store, `secret`.
 fn open() -> (tempfile::TempDir, LocalBlobStore) {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret"), b"secret").unwrap();
@@ -85,7 +85,7 @@ async fn copy_rejects_hard_link_in_sandbox() {
         let outcome = store.copy(&from, &key("documents/w/to"), 6).await.unwrap();
         assert_eq!(outcome, CopyOutcome::SourceLinked { links: 2 }, "{name}");
         assert_eq!(store.stat(&key("documents/w/to")).await.unwrap(), None);
-        // A link that goes away leaves a file with one name, which is no part of the sandbox any more.
+        // A removed link leaves a file with one name, which is not in the sandbox anymore.
         std::fs::remove_file(link).unwrap();
         assert_eq!(store.copy(&from, &key("documents/w/to"), 6).await.unwrap(), CopyOutcome::SourceGone);
     }
@@ -100,7 +100,7 @@ async fn copy_waits_until_source_is_quiet() {
     let store = store.with_quiet_period(quiet);
     let path = outside.path().join("blobs/containers/w/c/from");
     std::fs::write(&path, b"young").unwrap();
-    // Its owner can set the time of a write back, but not the time of the change.
+    // The owner can reset the write time, but not the change time.
     let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
     let since = tokio::time::Instant::now();
@@ -196,7 +196,7 @@ async fn keys_that_no_file_can_have_are_as_if_absent() {
 async fn a_disk_that_refuses_is_unavailable_and_keeps_nothing() {
     let (outside, store) = open();
     let root = outside.path().join("blobs");
-    // Root may write anywhere, so a file stands where a folder is needed.
+    // Root may write anywhere, so the test puts a file in place of a required folder.
     std::fs::write(root.join("documents"), b"").unwrap();
     std::fs::write(root.join("containers/w/c/from"), b"from").unwrap();
     let copied = store.copy(&key("containers/w/c/from"), &key("documents/w/to"), 4).await;

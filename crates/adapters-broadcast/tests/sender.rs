@@ -1,4 +1,4 @@
-//! The sender against receivers of every kind.
+//! The sender against different destinations.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 const BODY: &str = r#"{"resourceSpans":["✓"]}"#;
 
-/// Answers the first request with these bytes and returns what it was sent.
+/// Answers the first request with these bytes and returns the received request.
 async fn receiver(answer: &'static str) -> (String, JoinSet<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
@@ -27,12 +27,12 @@ async fn receiver(answer: &'static str) -> (String, JoinSet<String>) {
     served.spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
-        // The end of every body; no header has it.
+        // The end of every body; it occurs in no header.
         while !read.ends_with(b"]}") {
             assert!(stream.read_buf(&mut read).await.unwrap() > 0, "the request broke off");
         }
         stream.write_all(answer.as_bytes()).await.unwrap();
-        // Until the other side has had enough.
+        // Until the other side closes.
         let _ = stream.read_buf(&mut Vec::new()).await;
         String::from_utf8(read).unwrap()
     });

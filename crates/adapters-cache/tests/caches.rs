@@ -1,4 +1,4 @@
-//! What is cached dies when it must.
+//! Cached data is dropped when it changes.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 use std::collections::HashMap;
@@ -19,12 +19,12 @@ use domain::rate::RateLimits;
 use domain::system::Clock;
 use domain::testing::SequentialIds;
 
-/// One store that stands for key repository, model repository, change feed and clock.
+/// One fake for the key repository, the model repository, the change feed and the clock.
 #[derive(Default)]
 struct World {
     changes: Mutex<Vec<Change>>,
     disabled: Mutex<bool>,
-    /// Keys of this first byte belong to a workspace, all others are management keys.
+    /// Keys with this first byte belong to a workspace, all others are management keys.
     workspaces: Mutex<HashMap<u8, WorkspaceId>>,
     away: Mutex<bool>,
     look_ups: Mutex<Vec<ApiKeyHash>>,
@@ -44,14 +44,14 @@ impl World {
         *self.now.lock().unwrap() += time;
     }
 
-    /// Writes a change to the feed.
+    /// Appends a change to the feed.
     fn change(&self, subject: ChangeSubject) {
         let mut changes = self.changes.lock().unwrap();
         let number = changes.len() as u64 + 1;
         changes.push(Change { position: ChangePosition { number, mark: 7 }, subject });
     }
 
-    /// Puts a feed of so many other changes in place of this one.
+    /// Replaces the feed by another one with a number of other changes.
     fn restore(&self, count: usize, mark: i64) {
         self.changes.lock().unwrap().clear();
         for _ in 0..count {
@@ -60,7 +60,7 @@ impl World {
         self.changes.lock().unwrap().iter_mut().for_each(|change| change.position.mark = mark);
     }
 
-    /// The keys that were looked up since the last call.
+    /// Returns the keys that were looked up since the last call.
     fn take_look_ups(&self) -> Vec<ApiKeyHash> {
         std::mem::take(&mut *self.look_ups.lock().unwrap())
     }
@@ -260,7 +260,7 @@ async fn requests_leave_a_feed_that_failed_a_moment_ago_to_the_poll() {
         grants.find(&KEY).await.unwrap();
     }
     assert_eq!(world.feed_reads.load(Ordering::SeqCst), reads + 1);
-    // A process that was paused does not go by what it met before.
+    // A process that was paused must not rely on the earlier failure.
     *world.away.lock().unwrap() = false;
     *world.disabled.lock().unwrap() = true;
     world.change(ChangeSubject::Key(KEY));
@@ -282,7 +282,7 @@ async fn feed_that_hangs_is_one_that_cannot_be_read() {
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
-/// Many keys of two workspaces, all of them cached.
+/// Returns many cached keys of two workspaces.
 async fn many_cached(world: &World, grants: &CachedKeyGrants) -> [Vec<ApiKeyHash>; 2] {
     let of = |first: u8| (0..100).map(|number| key(first, number)).collect::<Vec<_>>();
     let keys = [of(1), of(2)];
@@ -381,7 +381,7 @@ async fn unknown_keys_and_failures_are_not_kept() {
     assert!(grants.find(&KEY).await.unwrap().is_some());
 }
 
-/// The change is made while the key is being looked up, and the look-up ends after it was seen.
+/// The change happens during the look-up, and the look-up ends after the change was seen.
 #[tokio::test(start_paused = true)]
 async fn look_up_that_began_before_a_change_of_its_subject_is_not_kept() {
     let (world, watcher, grants) = cached();

@@ -1,4 +1,4 @@
-//! Destinations at hand follow those that are stored.
+//! Cached destinations follow the stored ones.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A change of a guardrail is in force when it must be, and a guardrail is never lost on the way.
+//! Changes of guardrails are applied in time, and a guardrail is never lost.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +25,12 @@ const STALE: Duration = Duration::from_millis(800);
 const MAX_STALE: Duration = Duration::from_secs(30);
 const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
 
-/// What stands for guardrails, grants, change feed and clock.
+/// One fake for guardrails, grants, the change feed and the clock.
 #[derive(Default)]
 struct World {
     changes: Mutex<Vec<Change>>,
     guardrails: Mutex<Vec<Guardrail>>,
-    /// What the key holds now: `None` is that there is no such key.
+    /// The current guardrails of the key; `None` if the key does not exist.
     grant: Mutex<Option<(Option<GuardrailId>, Option<GuardrailId>)>>,
     away: Mutex<bool>,
     slow: Mutex<Duration>,
@@ -43,13 +43,13 @@ impl World {
         if *self.away.lock().unwrap() { Err(StoreError::unavailable("away")) } else { Ok(()) }
     }
 
-    /// Changes a guardrail, and writes that to the feed.
+    /// Changes a guardrail, and appends the change to the feed.
     fn change(&self, number: u64, change: impl FnOnce(&mut Vec<Guardrail>)) {
         change(&mut self.guardrails.lock().unwrap());
         self.write(ChangeSubject::Guardrail(id(number)));
     }
 
-    /// Writes a change to the feed.
+    /// Appends a change to the feed.
     fn write(&self, subject: ChangeSubject) {
         let mut changes = self.changes.lock().unwrap();
         let number = changes.len() as u64 + 1;
@@ -111,7 +111,7 @@ impl Clock for World {
     }
 }
 
-/// What is not asked here is away.
+/// The result of methods that these tests do not use.
 fn not_asked<T>() -> Result<T, StoreError> {
     Err(StoreError::unavailable("not asked"))
 }
@@ -185,7 +185,7 @@ fn guardrail(number: u64, name: &str) -> Guardrail {
     }
 }
 
-/// A key under guardrail 1 of its workspace and 2 of its own.
+/// Returns a key with guardrail 1 of its workspace and its own guardrail 2.
 fn key() -> InferenceKey {
     InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)))
         .with_hash(KEY)
@@ -318,7 +318,7 @@ async fn a_guardrail_that_is_gone_is_looked_for_again_by_its_key() {
     let (world, watcher, policies) = cached();
     world.change(2, |stored| stored.retain(|found| found.id != id(2)));
     watcher.refresh().await.unwrap();
-    // The key was looked up before its guardrail was deleted; by now it holds another one, or none.
+    // The key was looked up before its guardrail was deleted; by now it has another one, or none.
     *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(3))));
     assert_eq!(names(&policies, &key()).await, ["workspace", "other"]);
     *world.grant.lock().unwrap() = Some((Some(id(1)), None));

@@ -1,4 +1,4 @@
-//! The contract of the ports, on the real disk.
+//! The contract of the ports on a real disk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The journal against a disk that works and one that does not.
+//! The journal on a working and on a failing disk.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn origin() -> Origin {
     Origin { store: STORE, process: PROCESS, boot: Uuid::from_u128(3) }
 }
 
-/// Small segments, and syncs by hand.
+/// Small segments, and manual syncs.
 fn settings() -> JournalSettings {
     JournalSettings {
         segment_bytes: 4096,
@@ -72,7 +72,7 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A local disk that can be told to fail.
+/// A local disk with injected failures.
 #[derive(Debug, Default, Clone)]
 struct FaultyDisk(Arc<Faults>);
 
@@ -81,7 +81,7 @@ struct Faults {
     writes: AtomicBool,
     syncs: AtomicBool,
     creates: AtomicBool,
-    /// Of a failing write this many bytes arrive.
+    /// The number of bytes that a failing write still writes.
     torn_bytes: AtomicU64,
 }
 
@@ -225,7 +225,7 @@ fn an_entry_that_the_disk_refused_is_written_later_and_in_order() {
     for _ in 0..20 {
         assert!(matches!(journal.append_and_reserve(1, b"new", 0), Err(JournalError::Write(_))), "nothing is taken in");
     }
-    // One may have been on its way, and the thread that allocates tries as well.
+    // One allocation may have been pending, and the allocating thread retries as well.
     assert!(segments(journal.folder()).len() <= segments_before + 2, "no segment a try");
     assert!(!journal.status().is_writable);
     disk.0.writes.store(false, Ordering::SeqCst);
@@ -270,7 +270,7 @@ fn after_a_failed_sync_entries_are_written_to_a_new_segment_and_read_once() {
     disk.0.syncs.store(false, Ordering::SeqCst);
     journal.sync().unwrap();
     assert_eq!(journal.status().synced_sequence, 4);
-    // The bytes that the failed sync left in doubt are gone, as after a loss of power.
+    // The unsynced bytes are gone, as after a power failure.
     let first = segments(journal.folder())[0].clone();
     let mut bytes = std::fs::read(&first).unwrap();
     let unsynced = bytes.windows(8).position(|window| window == b"unsynced").unwrap();
@@ -326,7 +326,7 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
     clock.advance(keep);
     let removed = journal.remove_segments(u64::MAX, keep).unwrap();
     assert!(removed > 1);
-    // The thread that allocates may have added one meanwhile.
+    // The allocating thread may have added one in the meantime.
     assert_eq!(before.iter().filter(|path| !path.exists()).count(), removed);
     let (entries, report) = read(journal.folder());
     assert!(entries[0].0 <= 151 && entries.last().unwrap().0 == 200 && report.gaps.is_empty());
@@ -344,7 +344,7 @@ fn folded_segments_take_no_more_than_unfolded_ones_may() {
         journal.sync().unwrap();
         journal.remove_folded(u64::MAX);
         journal.remove_segments(u64::MAX, Duration::from_hours(1)).unwrap();
-        // Three full ones, the current one, and one or two that were allocated ahead.
+        // Three full segments, the current one, and one or two allocated ahead.
         assert!(segments(journal.folder()).len() <= 6);
     }
     assert_eq!(read(journal.folder()).0.last().unwrap().0, 400, "the newest are kept");
@@ -365,12 +365,12 @@ fn a_folder_is_an_orphan_once_its_journal_is_dropped() {
     Journal::create(root.path(), origin(), settings(), &ports(LocalDisk)).expect("the folder is free again");
 }
 
-/// A closed journal with entries in at least three segments, which are returned.
+/// Returns a closed journal with entries in at least three segments.
 fn written(root: &TempDir) -> (Entries, Vec<PathBuf>) {
     let journal = journal(root);
     let used = || {
         let mut used = segments(&folder(root));
-        // A segment that was allocated ahead, or overtaken by another thread's, is empty behind its header.
+        // A segment that was allocated ahead, or overtaken by that of another thread, is empty after its header.
         used.retain(|path| std::fs::read(path).unwrap().iter().skip(72).any(|byte| *byte != 0));
         used
     };
@@ -463,7 +463,7 @@ fn a_torn_end_is_cut_without_a_gap() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(64, ProptestConfig::default().cases)))]
 
-    /// Whatever bytes are damaged: what is read was written, and what is not read is named or lies at the end.
+    /// For any damage: returned entries were written, and missing ones are reported or at the end.
     #[test]
     fn damage_is_never_skipped_in_silence(
         sizes in prop::collection::vec(0_usize..300, 1..60),

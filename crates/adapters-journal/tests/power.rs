@@ -1,4 +1,4 @@
-//! The loss of power, after which any of the writes that were not synced may have reached the disk.
+//! Power failures, after which any of the unsynced writes may have reached the disk.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const BOUNDS: JournalBounds = JournalBounds { max_bytes: 1 << 20, max_payload_by
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(48, ProptestConfig::default().cases)))]
 
-    /// Whichever of them did: synced entries are there, nothing is invented, and a hole is named.
+    /// For any surviving writes: synced entries are present, no entry is invented, and gaps are reported.
     #[test]
     fn synced_entries_survive_and_holes_are_named(
         synced in prop::collection::vec(0_usize..300, 0..30),

@@ -1,4 +1,4 @@
-//! An audit log, and the rows that it accounts for, that somebody changes past the service.
+//! An audit log and its managed rows that are changed outside the service.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -22,7 +22,7 @@ async fn verify(database: &Database) -> AuditVerification {
     VerifyAuditLog::new(Arc::new(SeaOrmAuditLog::new(database.clone()))).execute(None).await.unwrap()
 }
 
-/// A workspace with two guardrails and three keys, of which one was disabled and two hold a guardrail.
+/// Inserts a workspace with two guardrails and three keys, of which one is disabled and two have a guardrail.
 async fn insert_fixtures(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -104,7 +104,7 @@ async fn rows_changed_past_the_service_are_found(
         let named = key_id(number).to_string();
         assert!(found.row_violations.iter().any(|fault| fault.row == named), "{named} in {found:?}");
     }
-    // Whoever tampers with the rows does not bring changes to a stop, nor does a change make up for it.
+    // A manipulation does not block changes, and a change does not hide the manipulation.
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &audit()).await.unwrap();
     assert!(!verify(&database).await.is_verified());
 }
@@ -142,7 +142,7 @@ async fn rows_put_into_the_log_stop_no_change() {
     assert_eq!(verify(&database).await.violation, Some(AuditViolation::StateMissing));
 }
 
-/// As the version before wrote entries.
+/// Returns entries as written by the previous version.
 fn old_entries() -> Vec<StoredAuditEntry> {
     let mut entries: Vec<StoredAuditEntry> = Vec::new();
     for seq in 4..=6 {

@@ -1,4 +1,4 @@
-//! Allowances, audits and retention in the database: what a contract over any store cannot try.
+//! Allowances, audits and retention in the database, beyond the contract of all stores.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -23,7 +23,7 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 use tokio::task::JoinSet;
 
-/// Workspace 1 and its key 1 with a limit of so many picodollars.
+/// Inserts workspace 1 and its key 1 with a limit in picodollars.
 async fn insert_fixtures(database: &Database, limit: i64) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: None });
@@ -41,7 +41,7 @@ fn draw(process: ProcessId, number: u64, pico: i64) -> DrawRequest {
     DrawRequest { process, number, asks: vec![ask], ahead: Vec::new() }
 }
 
-/// The spent and allotted amounts of the key's limit.
+/// Returns the spent and allotted amounts of the key's limit.
 async fn used(records: &Records) -> (i64, i64) {
     let statuses = records.reports.limit_statuses(&payer()).await.unwrap();
     assert_eq!(statuses.len(), 1);
@@ -58,7 +58,7 @@ async fn allowances_survive_the_death_of_the_process() {
     let store = SeaOrmBudgetStore::new(database);
     store.register(process).await.unwrap();
     let reply = store.draw(&draw(process, 1, 70)).await.unwrap();
-    // A copy of the files is what the next process finds after a kill at this moment.
+    // A copy of the files is the state after a kill at this moment.
     let after = Folder::new();
     std::fs::create_dir_all(after.path().parent().unwrap()).unwrap();
     for suffix in ["", "-wal"] {
@@ -71,7 +71,7 @@ async fn allowances_survive_the_death_of_the_process() {
     assert_eq!(records.discrepancies().await, [""; 0]);
 }
 
-/// Each process draws on a handle and a thread of its own, while another one looks.
+/// Each process draws through its own handle and thread, while another one reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_draws_of_three_processes_keep_the_limit() {
     let folder = Folder::new();
@@ -218,7 +218,7 @@ async fn upgrade_counts_records_of_before_there_were_counters() {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     workspaces.add_credit(workspace_id(1), Usd::from_pico(500), &audit()).await.unwrap();
     let records = Records::over(database.clone());
-    // A Sunday, a Monday, the turns of months and years, and a leap day.
+    // A Sunday, a Monday, ends of months and years, and a leap day.
     for (number, day) in (1..).zip([
         "2026-11-22T23:59:59.999Z",
         "2026-11-23T00:00:00Z",
@@ -244,7 +244,7 @@ async fn upgrade_counts_records_of_before_there_were_counters() {
     assert_eq!(found, [(true, 0), (false, 60)], "credit was not kept before, and a key's limit counts all");
 }
 
-/// Ids and guardrails that the table held as text.
+/// Ids and guardrails that the table stored as text.
 #[tokio::test]
 async fn upgrade_keeps_records_as_they_are() {
     let folder = Folder::new();

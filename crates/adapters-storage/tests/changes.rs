@@ -1,4 +1,4 @@
-//! The change feed over several processes on one database: each handle stands for one.
+//! The change feed with several processes on one database; each handle represents one.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -35,7 +35,7 @@ impl Process {
         assert!(self.keys.set_disabled(key_id(number), disabled, &audit()).await.unwrap());
     }
 
-    /// The changes since the last call; `None` where the feed does not continue.
+    /// Returns the changes since the last call; `None` if the feed does not continue.
     async fn poll(&mut self) -> Option<Vec<Change>> {
         match self.feed.changes_since(Some(self.last)).await.unwrap() {
             Changes::Continued(changes) => {
@@ -54,7 +54,7 @@ impl Process {
     }
 }
 
-/// Two processes on a database with a workspace and so many keys.
+/// Returns two processes on a database with a workspace and a number of keys.
 async fn two(folder: &Folder, keys: u64) -> [Process; 2] {
     let databases = [folder.open().await, folder.open().await];
     SeaOrmWorkspaceRepository::new(databases[0].clone()).insert(&workspace(1), &audit()).await.unwrap();
@@ -136,7 +136,7 @@ async fn transaction_that_is_undone_leaves_no_gap() {
     assert_eq!(two.last.number, before + 1);
 }
 
-/// A backup whose feed went on looks the same by its numbers.
+/// A restored backup with new changes may have the same numbers.
 #[tokio::test]
 async fn feed_of_a_restored_backup_is_another_one() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The write-ahead log is copied beside requests, stays bounded, and leaves nothing behind.
+//! Background checkpoints bound the write-ahead log, and clean up at the end.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -14,9 +14,9 @@ use domain::workspace::WorkspaceRepository;
 use sea_orm::sqlx::{self, Connection, SqliteConnection};
 use tokio::time::{Instant, sleep, timeout};
 
-/// A page and what is before it in the log.
+/// A page and its frame header in the log.
 const FRAME: u64 = 4096 + 24;
-/// SQLite's own bound, in pages.
+/// SQLite's own limit, in pages.
 const AUTOMATIC: u64 = 1000;
 
 fn small() -> CheckpointLimits {
@@ -29,12 +29,12 @@ fn small() -> CheckpointLimits {
     }
 }
 
-/// Never does anything by itself.
+/// Returns limits that are never reached.
 fn endless() -> CheckpointLimits {
     CheckpointLimits { copy_after: u64::MAX, restart_after: u64::MAX, ..small() }
 }
 
-/// Commits as many times, one workspace each.
+/// Commits several times, one workspace each.
 async fn write(database: &Database, numbers: std::ops::Range<u128>) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     for number in numbers {
@@ -42,7 +42,7 @@ async fn write(database: &Database, numbers: std::ops::Range<u128>) {
     }
 }
 
-/// Pages in the log, and how many of them are in the database, seen by a connection of nobody's.
+/// Returns the pages in the log, and how many of them are in the database, as seen by a separate connection.
 async fn log(folder: &Folder) -> (u64, u64) {
     let pool = folder.raw().await;
     let row: (i64, i64, i64) = sqlx::query_as("PRAGMA wal_checkpoint(NOOP)").fetch_one(&pool).await.unwrap();
@@ -59,7 +59,7 @@ async fn workspaces_in(folder: &Folder) -> i64 {
     count
 }
 
-/// A reader that keeps what it sees.
+/// Opens a reader that keeps its snapshot.
 async fn long_reader(folder: &Folder) -> SqliteConnection {
     let mut reader = SqliteConnection::connect(&format!("sqlite://{}", folder.path().display())).await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT count(*) FROM workspaces").execute(&mut reader).await.unwrap();
@@ -74,7 +74,7 @@ fn log_file_bytes(folder: &Folder) -> u64 {
     std::fs::metadata(log_file(folder)).map_or(0, |file| file.len())
 }
 
-/// Waits for the task to have come so far.
+/// Waits until the condition on the status holds.
 async fn until(database: &Database, what: &str, is_so: impl Fn(WalStatus) -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_so(database.wal_status()) {
@@ -98,7 +98,7 @@ async fn commits_do_not_copy_the_log_where_a_task_does() {
     assert_eq!((database.wal_status().copied, database.wal_status().partial), (0, 0));
     database.close().await;
 
-    // Without it they do: what is tested is not that there was too little to copy.
+    // Control: without the task commits do copy the log.
     let folder = Folder::new();
     let database = folder.open().await;
     write(&database, 0..written).await;
@@ -148,11 +148,11 @@ async fn the_log_stays_bounded_under_steady_writes_by_two() {
     let (one, other) = (first.wal_status(), second.wal_status());
     assert!(one.copied + other.copied > 3, "{one:?} {other:?}");
     assert_eq!(one.failed + other.failed, 0, "{one:?} {other:?}");
-    // Each of 2,000 commits writes several pages. A busy machine starts the task late, so that the bound is a wide one.
+    // Each of 2,000 commits writes several pages. A busy machine starts the task late, so the limit is generous.
     assert!(longest < 4000 * FRAME, "{longest}");
     assert_eq!(workspaces_in(&folder).await, 2000);
     first.close().await;
-    // One is enough.
+    // One process is enough.
     let before = second.wal_status();
     write(&second, 2000..2200).await;
     until(&second, "copied alone", |log| log.copied > before.copied).await;
@@ -169,7 +169,7 @@ async fn who_reads_for_long_breaks_nothing() {
     database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 1..200).await;
     until(&database, "held back", |log| log.partial > 0).await;
-    // It grows beyond its bound, and nobody waits.
+    // The log grows beyond its limit, and no commit waits.
     assert!(log(&folder).await.0 > 64);
     assert_eq!(database.wal_status().restarted, 0);
     let seen: i64 = sqlx::query_scalar("SELECT count(*) FROM workspaces").fetch_one(&mut reader).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_process_that_leaves_copies_all_of_it() {
     database.start_checkpoint_task(endless()).await.unwrap();
     write(&database, 0..50).await;
     until(&database, "seen", |log| log.checks > 0).await;
-    // Somebody else keeps the file open, so that SQLite does not do it by itself when the last one closes.
+    // Another connection keeps the file open, so that SQLite does not checkpoint when the last one closes.
     let other = folder.raw().await;
     assert_eq!(sqlx::query_scalar::<_, i64>("SELECT count(*) FROM workspaces").fetch_one(&other).await.unwrap(), 50);
     assert_ne!(log_file_bytes(&folder), 0);
@@ -231,7 +231,7 @@ async fn a_log_that_cannot_be_copied_is_copied_later() {
     let database = folder.open().await;
     let (log, aside) = (folder.path().with_extension("db-wal"), folder.path().with_extension("aside"));
     write(&database, 0..1).await;
-    // A connection that is opened now does not find the log; those that have it open go on.
+    // A new connection does not find the log; open ones continue.
     std::fs::rename(&log, &aside).unwrap();
     std::fs::create_dir(&log).unwrap();
     database.start_checkpoint_task(small()).await.unwrap();
@@ -259,7 +259,7 @@ async fn a_database_that_is_gone_breaks_nothing() {
     write(&database, 0..50).await;
     until(&database, "copied", |log| log.copied > 0).await;
     std::fs::remove_dir_all(folder.path().parent().unwrap()).unwrap();
-    // What SQLite makes of that is its own affair; nobody panics, and closing ends.
+    // SQLite may do anything here, but no task panics, and closing ends.
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     for number in 50..100 {
         let _whatever = workspaces.insert(&workspace(number), &audit()).await;
@@ -275,7 +275,7 @@ async fn nothing_happens_while_nothing_is_written() {
     database.start_checkpoint_task(small()).await.unwrap();
     write(&database, 0..50).await;
     until(&database, "copied", |log| log.copied > 0).await;
-    // What was committed last is looked at once more at most; when, depends on the machine.
+    // The last commit causes at most one more check, at a time that depends on the machine.
     let mut is_quiet = false;
     for _ in 0..40 {
         let before = database.wal_status();

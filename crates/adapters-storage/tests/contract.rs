@@ -1,4 +1,4 @@
-//! The contract of every port, on SQLite: over one handle, and over two as two processes would have them.
+//! The contract of every port on SQLite: with one handle, and with two as for two processes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

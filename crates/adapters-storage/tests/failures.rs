@@ -1,4 +1,4 @@
-//! A database that is locked, read-only or full, and callers that leave.
+//! Locked, read-only and full databases, and callers that disconnect.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -31,7 +31,7 @@ use domain::system::HealthProbe;
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 
-/// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
+/// Inserts workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
 async fn insert_fixtures(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -46,7 +46,7 @@ async fn insert_fixtures(database: &Database) {
     budget.draw(&draw(1)).await.unwrap();
 }
 
-/// A process with an allowance of 5 picodollars.
+/// Returns a process with an allowance of 5 picodollars.
 fn process() -> ProcessId {
     ProcessId::from_uuid(uuid::Uuid::from_u128(9))
 }
@@ -64,7 +64,7 @@ fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Unavailable(_))), "{what}: {result:?}");
 }
 
-/// Tries every kind of write and wants each to be refused.
+/// Checks that every kind of write fails as unavailable.
 async fn every_write_is_unavailable(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -98,7 +98,7 @@ async fn every_write_is_unavailable(database: &Database) {
     unavailable("retention", &records.reports.prune(Duration::ZERO, 10).await);
 }
 
-/// What [`insert_fixtures`] left, and nothing else. Reads only.
+/// Checks that the fixtures of [`insert_fixtures`] are unchanged. Reads only.
 async fn nothing_has_changed(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -224,7 +224,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
     assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await.unwrap(), Some(3));
-    // The lock is free: the connection is in no forgotten transaction.
+    // The lock is free: no connection is in an abandoned transaction.
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), &common::audit()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A database file that is removed or replaced while it is open.
+//! A database file that is removed or replaced while open.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -19,7 +19,7 @@ use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository, Us
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// A record as a request with one attempt leaves it: ids in the order of time, one millisecond apart.
+/// Returns a record of a request with one attempt; ids increase with time, one millisecond apart.
 fn typical(number: u64, keys: u64) -> UsageRecord {
     let millis = 1_790_000_000_000 + number;
     let uuid = |salt: u128| Uuid::from_u128((u128::from(millis) << 80) | (7 << 76) | (8 << 60) | salt);

@@ -1,4 +1,4 @@
-//! The step of the schema that gives keys their ids.
+//! The migration that adds ids to keys.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -25,7 +25,7 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 use uuid::Uuid;
 
-/// Of each key, in picodollars.
+/// The limit of each key, in picodollars.
 const LIMIT: i64 = 1_000_000_000_000;
 const STEP: &str = "m20261123_000011_key_ids";
 
@@ -57,8 +57,8 @@ fn claim() -> IdempotencyClaim {
     }
 }
 
-/// Two limited keys, of which the first is under a guardrail and the second is deleted, with records, an allowance, a
-/// claim and a filter; and a record of a key that never was.
+/// Inserts two limited keys (the first with a guardrail, the second deleted) with records, an allowance, a claim and a
+/// filter, and a record of a key that never existed.
 async fn insert_fixtures(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
@@ -155,7 +155,7 @@ async fn counters_of(folder: &Folder, scope: &str) -> i64 {
     folder.count(&format!("spend_counters WHERE scope = '{scope}'")).await
 }
 
-/// The hash of a row of [`insert_fixtures`] as the version before sealed it.
+/// Returns the hash of a row of [`insert_fixtures`] as sealed by the previous version.
 fn sealed_without_id(number: u64, is_deleted: bool) -> AuditHash {
     RowHasher::new("api_keys")
         .bytes(&hash(number).bytes()[..])
@@ -178,7 +178,7 @@ fn hex(bytes: [u8; 32]) -> String {
     AuditHash(bytes).to_string()
 }
 
-/// Steps down and leaves the sums and seals of the version before.
+/// Reverts the migration and restores the sums and seals of the previous version.
 async fn step_down_with_sums(folder: &Folder) {
     step_down(folder).await;
     let (mut keys, mut assignments) = (RowSum::default(), RowSum::default());

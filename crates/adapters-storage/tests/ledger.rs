@@ -1,4 +1,4 @@
-//! Records, as they are folded.
+//! Records, as written by folds.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -33,7 +33,7 @@ async fn an_acknowledged_record_survives_the_death_of_the_process() {
     let database = folder.open().await;
     let records = Records::over(database);
     records.record(usage(1, 1)).await.unwrap();
-    // A copy of the files is what the next process finds after a kill at this moment.
+    // A copy of the files is the state after a kill at this moment.
     let after = Folder::new();
     std::fs::create_dir_all(after.path().parent().unwrap()).unwrap();
     for suffix in ["", "-wal"] {
@@ -56,7 +56,7 @@ async fn a_closed_database_is_found_again() {
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), [usage(1, 1)]);
 }
 
-/// As the column was before attempts had charges of their own.
+/// The column before attempts had their own charges.
 const OLDER: &str = r#"[
     {"provider":"one","upstream_model":"m-1","outcome":"overloaded","upstream_status":529,"latency_us":2000},
     {"provider":"acme","upstream_model":"m-2","outcome":"completed","latency_us":3000}]"#;

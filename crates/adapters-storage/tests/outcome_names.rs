@@ -1,4 +1,4 @@
-//! The step of the schema that renames outcomes of attempts and sources of token counts.
+//! The migration that renames outcomes of attempts and sources of token counts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -15,7 +15,7 @@ async fn step_down(folder: &Folder) {
     Migrator::down(&raw, Some(steps_from(STEP))).await.unwrap();
 }
 
-/// Gives the row of `record` what the version before wrote, migrates, and reads it.
+/// Writes the row of `record` as the previous version did, migrates, and reads it.
 async fn migrated(outcome: &str, source: Option<&str>, tokens: u32, attempts: &str) -> UsageRecord {
     let folder = Folder::new();
     let database = folder.open().await;

@@ -1,4 +1,4 @@
-//! Several processes on one database: each handle stands for one.
+//! Several processes on one database; each handle represents one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -69,7 +69,7 @@ async fn one_quota_is_shared_to_the_byte() {
     assert_eq!(documents.used_bytes(workspace_id(1)).await.unwrap(), 99);
 }
 
-/// Adds keys `0..count` past the repository, which adds them one by one.
+/// Adds keys `0..count` with one statement, unlike the repository.
 async fn add_keys(folder: &Folder, count: u64) -> Vec<KeyReference> {
     let pool = folder.raw().await;
     let mut transaction = pool.begin().await.unwrap();

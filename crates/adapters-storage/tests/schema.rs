@@ -1,4 +1,4 @@
-//! The file, its schema, and data that cannot be read.
+//! The database file, its schema, and unreadable data.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -144,7 +144,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     corrupt("a table that is not there", &records.find(&decision_id(1)).await);
 }
 
-/// The database itself keeps what the code promises, whoever writes.
+/// The database itself enforces the invariants, for every writer.
 #[tokio::test]
 async fn the_schema_refuses_what_must_never_be() {
     let folder = Folder::new();

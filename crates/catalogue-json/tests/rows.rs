@@ -1,4 +1,4 @@
-//! Reading and writing rows.
+//! Reading and writing catalogue rows.
 
 use catalogue_json::{read_row, read_rows, write_listed, write_row, write_stored};
 use proptest::prelude::*;

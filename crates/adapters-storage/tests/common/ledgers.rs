@@ -1,4 +1,4 @@
-//! The store of allowances as several processes have it, and records as a test of single ones wants them.
+//! The allowance store with several processes, and records for tests of single ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use domain::ids::{DecisionId, ProcessId, WorkspaceId};
 use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
 use uuid::Uuid;
 
-/// One store of allowances a handle, which are asked in turn.
+/// Several handles of the allowance store, used in turn.
 pub struct BudgetStores {
     each: Vec<SeaOrmBudgetStore>,
     next: AtomicUsize,
@@ -68,7 +68,7 @@ impl BudgetStore for BudgetStores {
     }
 }
 
-/// Records, written and read.
+/// Access to records.
 #[derive(Clone)]
 pub struct Records {
     pub budget: SeaOrmBudgetStore,
@@ -85,7 +85,7 @@ impl Records {
         }
     }
 
-    /// Folds a record, as the only one of a process of its own.
+    /// Folds a record as the only one of a new process.
     pub async fn record(&self, record: UsageRecord) -> Result<(), StoreError> {
         self.record_all(vec![record]).await
     }
@@ -108,7 +108,7 @@ impl Records {
         self.usage.list(&UsageFilter::for_workspace(workspace_id), limit).await
     }
 
-    /// The discrepancies that an audit finds.
+    /// Returns the discrepancies that an audit finds.
     pub async fn discrepancies(&self) -> Vec<String> {
         let audit = self.reports.audit().await.unwrap();
         let line = |found: &Discrepancy| format!("{}: {} for {}", found.what, found.found, found.expected);
@@ -116,13 +116,13 @@ impl Records {
     }
 }
 
-/// A process of no other test.
+/// Returns a process that no other test uses.
 pub fn new_process() -> ProcessId {
     static PROCESSES: AtomicUsize = AtomicUsize::new(1);
     ProcessId::from_uuid(Uuid::from_u128((1 << 100) + PROCESSES.fetch_add(1, Ordering::Relaxed) as u128))
 }
 
-/// The failure of the store; every other error is none that a store should return here.
+/// Unwraps the store failure; a store must not return other errors here.
 pub fn store_failure(error: BudgetStoreError) -> StoreError {
     match error {
         BudgetStoreError::Store(error) => error,

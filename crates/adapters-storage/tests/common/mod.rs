@@ -1,4 +1,4 @@
-//! A database in a temporary folder, and records to put into it.
+//! A database in a temporary folder, and records for it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 mod ledgers;
@@ -35,7 +35,7 @@ use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions}
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// A folder of its own for one database.
+/// A folder for one database.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -51,18 +51,18 @@ impl Folder {
         settings(&self.path())
     }
 
-    /// Opens it as a process would, with the schema applied.
+    /// Opens the database as a process does, with the schema applied.
     pub async fn open(&self) -> Database {
         open(&self.settings()).await
     }
 
-    /// A connection past the adapter, for what it would never do.
+    /// Opens a connection outside the adapter.
     pub async fn raw(&self) -> SqlitePool {
         let options = SqliteConnectOptions::new().filename(self.path()).foreign_keys(false);
         SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
     }
 
-    /// How many rows a table has.
+    /// Returns the number of rows of a table.
     pub async fn count(&self, table: &str) -> i64 {
         let pool = self.raw().await;
         let sql = sea_orm::sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}"));
@@ -86,19 +86,19 @@ pub async fn open(settings: &StorageSettings) -> Database {
     open_by(settings, clock()).await
 }
 
-/// Opens it with a clock of the test's own.
+/// Opens the database with the test's clock.
 pub async fn open_by(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Database {
     let database = Database::open(settings, clock).await.unwrap();
     database.migrate().await.unwrap();
     database
 }
 
-/// Waits little for locks.
+/// Sets a short lock timeout.
 pub fn hasty(settings: StorageSettings) -> StorageSettings {
     StorageSettings { busy_timeout: Duration::from_millis(200), ..settings }
 }
 
-/// Every port over the handles, which are used in turn; `clock` is that of all of them.
+/// Returns every port over the handles, which are used in turn and share `clock`.
 pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
     let database = |number: usize| handles[number % handles.len()].clone();
     Stores {
@@ -111,7 +111,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
-        // Its suite runs where a ledger is: none of these suites asks it.
+        // The ledger has a separate suite; the suites here do not use it.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(BudgetStores::over(handles)),
         limits: Arc::new(SeaOrmLedgerReports::new(database(1))),
@@ -127,7 +127,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
     }
 }
 
-/// Every port of one database that so many processes have open, all with one clock.
+/// Returns every port of one database with a number of open handles, all with one clock.
 pub async fn processes(count: usize) -> Stores {
     processes_in(Folder::new(), count).await
 }
@@ -141,19 +141,19 @@ pub async fn processes_in(folder: Folder, count: usize) -> Stores {
     stores(&handles, clock, folder)
 }
 
-/// The number of steps of the schema from this one on.
+/// Returns the number of migrations from this one on.
 pub fn steps_from(name: &str) -> u32 {
     let steps = Migrator::migrations();
     let first = steps.iter().position(|step| step.name() == name).unwrap();
     u32::try_from(steps.len() - first).unwrap()
 }
 
-/// A clock that stands still.
+/// Returns a fixed clock.
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(FixedClock::at(at(0)))
 }
 
-/// What a change is written down as.
+/// Returns the audit entry of a change.
 pub fn audit() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
 }
@@ -178,7 +178,7 @@ pub fn decision_id(number: u128) -> DecisionId {
     DecisionId::from_uuid(Uuid::from_u128(number))
 }
 
-/// A UUID of that number as a column of usage records holds it.
+/// Returns the column of a UUID in usage records.
 pub fn id_column(number: u128) -> String {
     format!("x'{number:032x}'")
 }
@@ -187,13 +187,13 @@ pub fn key_id(number: u64) -> ApiKeyId {
     ApiKeyId::from_uuid(Uuid::from_u128(number.into()))
 }
 
-/// The present id of a key: to step down and up again gives it another one.
+/// Returns the current id of a key, which changes when the migration is reverted and applied again.
 pub async fn key_id_now(database: &Database, number: u64) -> ApiKeyId {
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     keys.identities(&[hash(number).into()]).await.unwrap()[0].id
 }
 
-/// Scattered like a digest.
+/// Returns a hash distributed like a digest.
 pub fn hash(number: u64) -> ApiKeyHash {
     let mut bytes = [0; 32];
     for (place, part) in bytes.chunks_mut(8).zip(1_u64..) {
@@ -259,12 +259,12 @@ pub fn pending(number: u128, workspace: u128, size_bytes: u64) -> PendingDocumen
     }
 }
 
-/// A quota of bytes alone.
+/// Returns a quota of bytes only.
 pub fn quota(bytes: u64) -> DocumentQuota {
     DocumentQuota { bytes, documents: u64::MAX }
 }
 
-/// Who pays with key 1 of workspace 1.
+/// Returns the payer for key 1 of workspace 1.
 pub fn payer() -> Payer {
     Payer { workspace_id: workspace_id(1), api_key: key_id(1), guardrails: Vec::new() }
 }
@@ -286,7 +286,7 @@ pub fn attempt(pico: u32) -> AttemptRecord {
     }
 }
 
-/// A record of so many tokens at a picodollar each.
+/// Returns a record with a cost of one picodollar per token.
 pub fn charged(number: u128, pico: u32) -> UsageRecord {
     let attempts: Arc<[AttemptRecord]> = Arc::new([attempt(pico)]);
     let prices = attempts[0].prices;
