@@ -34,7 +34,7 @@ pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<ParsedReques
 pub fn decompress(encoding: &str, compressed: Bytes, max_bytes: usize) -> Option<Bytes> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_str(encoding).ok()?);
-    let encoding = ContentEncoding::of(&headers).ok()?;
+    let encoding = ContentEncoding::from_headers(&headers).ok()?;
     let memory = Arc::new(BodyMemory::new(AdmissionSettings::default(), Arc::new(NoRecorder)));
     let lease = memory.lease(Account::Key(ApiKeyId::from_uuid(Uuid::nil())));
     encoding.decompress(compressed, max_bytes, lease).now_or_never()?.ok().map(|(bytes, _)| bytes)

@@ -19,9 +19,9 @@ impl From<AssignKeysError> for ApiError {
     fn from(error: AssignKeysError) -> Self {
         match error {
             AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
-                Self::of(error.kind()).message(error.to_string())
+                Self::from_kind(error.kind()).message(error.to_string())
             }
-            AssignKeysError::UnknownGuardrail => Self::of(error.kind()),
+            AssignKeysError::UnknownGuardrail => Self::from_kind(error.kind()),
             AssignKeysError::Store(store) => Self::store(store),
         }
     }

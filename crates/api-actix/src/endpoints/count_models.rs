@@ -14,7 +14,7 @@ const PARAMETER: &str = "output_modalities";
 
 impl From<InvalidModalityFilter> for ApiError {
     fn from(error: InvalidModalityFilter) -> Self {
-        Self::of(ErrorKind::InvalidRequest).message(error.to_string())
+        Self::from_kind(ErrorKind::InvalidRequest).message(error.to_string())
     }
 }
 

@@ -24,7 +24,7 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 impl From<GetGenerationError> for ApiError {
     fn from(error: GetGenerationError) -> Self {
         match error {
-            GetGenerationError::NotFound => Self::of(error.kind()),
+            GetGenerationError::NotFound => Self::from_kind(error.kind()),
             GetGenerationError::Store(store) => Self::store(store),
         }
     }
@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
     })?;
     let generation = call.gateway.services.get_generation.execute(caller, &id).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::of(&generation) }))
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&generation) }))
 }
 
 #[derive(Serialize)]
@@ -103,7 +103,7 @@ struct FindingView<'a> {
 }
 
 impl<'a> FindingView<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    fn new(finding: &'a Finding) -> Self {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
@@ -168,7 +168,7 @@ struct Pricing {
 }
 
 impl<'a> View<'a> {
-    fn of(generation: &'a Generation) -> Self {
+    fn new(generation: &'a Generation) -> Self {
         let record = &generation.record;
         Self {
             id: record.id.as_str(),
@@ -203,15 +203,15 @@ impl<'a> View<'a> {
             trace: record.trace.as_ref().map(opaque),
             charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             guardrail_ids: record.guardrails.iter().map(ToString::to_string).collect(),
-            findings: record.findings.iter().map(FindingView::of).collect(),
-            provider_responses: record.attempts.iter().map(|attempt| Response::of(attempt, generation)).collect(),
+            findings: record.findings.iter().map(FindingView::new).collect(),
+            provider_responses: record.attempts.iter().map(|attempt| Response::new(attempt, generation)).collect(),
             without_meaning: UnusedMembers::default(),
         }
     }
 }
 
 impl<'a> Response<'a> {
-    fn of(attempt: &'a AttemptRecord, generation: &'a Generation) -> Self {
+    fn new(attempt: &'a AttemptRecord, generation: &'a Generation) -> Self {
         let completed = attempt.outcome == UsageOutcome::Completed.as_str();
         Self {
             provider_name: generation.provider_name(&attempt.provider),

@@ -9,7 +9,7 @@ use crate::http::segment;
 
 impl From<GetModelError> for ApiError {
     fn from(error: GetModelError) -> Self {
-        Self::of(error.kind()).caused_by(error)
+        Self::from_kind(error.kind()).caused_by(error)
     }
 }
 

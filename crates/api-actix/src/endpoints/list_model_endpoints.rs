@@ -23,7 +23,7 @@ pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;
-    let body = serde_json::to_string(&Data { data: View::of(&listed) })
+    let body = serde_json::to_string(&Data { data: View::new(&listed) })
         .map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
     Ok(TaggedBody::new(body).respond(call.request))
 }
@@ -44,7 +44,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(listed: &'a ModelEndpoints) -> Self {
+    fn new(listed: &'a ModelEndpoints) -> Self {
         let model = &*listed.model;
         Self {
             id: model.id.as_str(),
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
             created: model.created,
             description: &model.description,
             architecture: raw(write_architecture(&model.architecture)),
-            endpoints: listed.endpoints.iter().map(|status| EndpointView::of(model, status)).collect(),
+            endpoints: listed.endpoints.iter().map(|status| EndpointView::new(model, status)).collect(),
         }
     }
 }
@@ -128,7 +128,7 @@ struct Health {
 }
 
 impl<'a> EndpointView<'a> {
-    fn of(model: &'a Model, status: &'a EndpointStatus) -> Self {
+    fn new(model: &'a Model, status: &'a EndpointStatus) -> Self {
         let EndpointStatus { endpoint, health, throttling } = status;
         let limits = endpoint.limits();
         let uptime = uptime(throttling);
@@ -150,8 +150,8 @@ impl<'a> EndpointView<'a> {
             uptime_last_5m: uptime,
             uptime_last_30m: uptime,
             uptime_last_1d: None,
-            latency_last_30m: health.percentiles.map(Percentiles::of_latency),
-            throughput_last_30m: health.throughput.map(Percentiles::of_throughput),
+            latency_last_30m: health.percentiles.map(Percentiles::from_latency),
+            throughput_last_30m: health.throughput.map(Percentiles::from_throughput),
             wire: endpoint.wire.as_str(),
             upstream_model: &endpoint.upstream_model,
             question_types: question_types(endpoint),
@@ -166,7 +166,7 @@ impl<'a> EndpointView<'a> {
             confidence: endpoint.confidence.as_str(),
             zdr: endpoint.data_policy.zdr,
             data_collection: if endpoint.data_policy.collects { "allow" } else { "deny" },
-            health: Health::of(status),
+            health: Health::new(status),
         }
     }
 }
@@ -199,14 +199,14 @@ fn uptime(throttling: &ThrottleView) -> Option<f64> {
 
 impl Percentiles {
     /// Converts latencies to milliseconds.
-    fn of_latency(latency: LatencyPercentiles) -> Self {
+    fn from_latency(latency: LatencyPercentiles) -> Self {
         let LatencyPercentiles { p50, p75, p90, p99 } = latency;
         let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(milliseconds);
         Self { p50, p75, p90, p99 }
     }
 
     /// Converts throughputs to tokens per second.
-    fn of_throughput(throughput: ThroughputPercentiles) -> Self {
+    fn from_throughput(throughput: ThroughputPercentiles) -> Self {
         let ThroughputPercentiles { p50, p75, p90, p99 } = throughput;
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
         let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(|thousandths| thousandths as f64 / 1000.0);
@@ -215,7 +215,7 @@ impl Percentiles {
 }
 
 impl Health {
-    fn of(EndpointStatus { health, throttling, .. }: &EndpointStatus) -> Self {
+    fn new(EndpointStatus { health, throttling, .. }: &EndpointStatus) -> Self {
         Self {
             throttled: throttling.throttled,
             throttled_workspaces: throttling.throttled_workspaces,

@@ -14,7 +14,7 @@ const FILTER: &str = "output_modalities";
 
 impl From<ListModelsError> for ApiError {
     fn from(error: ListModelsError) -> Self {
-        Self::of(error.kind()).message(error.to_string())
+        Self::from_kind(error.kind()).message(error.to_string())
     }
 }
 

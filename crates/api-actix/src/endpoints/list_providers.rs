@@ -11,7 +11,7 @@ use crate::http::etag::TaggedBody;
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let providers = call.gateway.services.list_providers.execute();
-    let data = providers.iter().map(View::of).collect();
+    let data = providers.iter().map(View::new).collect();
     let body = serde_json::to_string(&List { data })
         .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
     Ok(TaggedBody::new(body).respond(call.request))
@@ -46,7 +46,7 @@ struct Health {
 }
 
 impl<'a> View<'a> {
-    fn of(provider: &'a ProviderStatus) -> Self {
+    fn new(provider: &'a ProviderStatus) -> Self {
         let endpoints = provider.endpoints;
         Self {
             name: &provider.name,

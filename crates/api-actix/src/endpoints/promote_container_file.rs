@@ -18,7 +18,7 @@ use crate::http::wire_names::{FileShape, WireNames};
 
 impl From<PromoteError> for ApiError {
     fn from(error: PromoteError) -> Self {
-        let plain = Self::of(error.kind());
+        let plain = Self::from_kind(error.kind());
         match error {
             PromoteError::ContainerId(_)
             | PromoteError::FileId(_)

@@ -17,7 +17,7 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 
 impl From<ChangeApiKeyError> for ApiError {
     fn from(error: ChangeApiKeyError) -> Self {
-        let plain = Self::of(error.kind());
+        let plain = Self::from_kind(error.kind());
         match error {
             ChangeApiKeyError::UnknownKey(_) => plain,
             ChangeApiKeyError::Contended => {
@@ -51,7 +51,7 @@ struct KeyView<'a> {
 }
 
 impl<'a> RotatedView<'a> {
-    fn of(key: &'a ApiKey, secret: &'a ApiKeySecret) -> Self {
+    fn new(key: &'a ApiKey, secret: &'a ApiKeySecret) -> Self {
         let data = KeyView {
             id: key.id.to_string(),
             hash: key.hash.to_string(),
@@ -79,5 +79,5 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
     let name = segment::decode(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
     let (key, secret) = call.gateway.services.rotate_key.execute(&call.actor(authority), &name).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::of(&key, &secret)))
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::new(&key, &secret)))
 }

@@ -70,7 +70,7 @@ pub(crate) async fn handle(
         })?;
         read.map_err(ApiError::from_task_error)??
     };
-    let format = ErrorFormat::of_entry(entry, Some(response_format.shape()), call.route.under_base);
+    let format = ErrorFormat::for_entry(entry, Some(response_format.shape()), call.route.under_base);
     let response = async {
         let tokens = rate::take_tokens(call.gateway, caller, body_bytes)?;
         decide(call, key, request, tokens, &response_format).await
@@ -91,7 +91,7 @@ impl UnparsedDecision {
     /// Parses the body into a request and its response format.
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, ResponseFormat), ApiError> {
         let Self { entry, under_base, session, bounds } = self;
-        let in_format = |shape| ErrorFormat::of_entry(entry, shape, under_base);
+        let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
         let parsed = dispatch::read(entry, body.text()?, parts);
         let parsed = parsed.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);

@@ -83,7 +83,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn of(caller: &Principal) -> Self {
+    pub(crate) fn new(caller: &Principal) -> Self {
         Self { key: caller.id(), workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
     }
 

@@ -26,7 +26,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct BodyTimeout(pub(crate) Duration);
 
 impl BodyTimeout {
-    fn of(request: &HttpRequest) -> Self {
+    fn from_request(request: &HttpRequest) -> Self {
         request.app_data().copied().unwrap_or(Self(Duration::from_mins(1)))
     }
 }
@@ -51,7 +51,7 @@ impl JsonBody {
             return Err(ApiError::invalid_body("Content-Type must be application/json"));
         }
         let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-        Ok((Self::of(bytes)?, memory))
+        Ok((Self::from_bytes(bytes)?, memory))
     }
 
     /// Reads a body like [`Self::read`], or a form with further parts. `max_bytes` applies to the whole form.
@@ -64,7 +64,7 @@ impl JsonBody {
         let content_type = content_type(request.headers());
         if content_type.is_some_and(is_json) {
             let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-            return Ok((Self::of(bytes)?, Vec::new(), memory));
+            return Ok((Self::from_bytes(bytes)?, Vec::new(), memory));
         }
         let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
@@ -74,7 +74,7 @@ impl JsonBody {
         Ok((body, parts, memory))
     }
 
-    fn of(bytes: Bytes) -> Result<Self, ApiError> {
+    fn from_bytes(bytes: Bytes) -> Result<Self, ApiError> {
         if bytes.is_empty() {
             return Err(ApiError::invalid_body("The body is empty; a JSON object is expected"));
         }
@@ -106,7 +106,7 @@ pub(crate) fn from_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<A
         media_type: part.media_type,
         data: std::sync::Arc::from(&part.data[..]),
     };
-    Ok((JsonBody::of(request.data)?, parts.into_iter().map(asset).collect()))
+    Ok((JsonBody::from_bytes(request.data)?, parts.into_iter().map(asset).collect()))
 }
 
 /// Returns the content type, if present.
@@ -123,14 +123,14 @@ async fn read_decompressed(
     mut memory: BodyLease,
 ) -> Result<(Bytes, BodyLease), ApiError> {
     let headers = request.headers();
-    let encoding = ContentEncoding::of(headers)?;
+    let encoding = ContentEncoding::from_headers(headers)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
         return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
     }
-    let BodyTimeout(whole) = BodyTimeout::of(request);
+    let BodyTimeout(whole) = BodyTimeout::from_request(request);
     let bytes = collect(payload, max_bytes, (MAX_PAUSE, whole), &mut memory).await?;
-    // An empty body needs no decompression, whatever its encoding.
+    // An empty body needs no decompression, regardless of its encoding.
     if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.decompress(bytes, max_bytes, memory).await }
 }
 

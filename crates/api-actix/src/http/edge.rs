@@ -155,7 +155,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     };
     let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
-    let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::of(matched.route));
+    let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::for_route(matched.route));
     let mut response =
         outcome.unwrap_or_else(|error| failed(&error, format, &gateway, &request, &request_id, labels.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
@@ -259,7 +259,7 @@ async fn answer(
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
                 ApiError::from_kind(ErrorKind::Unavailable).caused_by(cause)
             })??;
-            let call = Call { owner: Some(Owner::of(&caller)), authenticated_in: began.elapsed(), ..call };
+            let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
                 rate::count_request(gateway, &caller)?;
                 check_method()?;

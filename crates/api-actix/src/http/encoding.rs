@@ -41,7 +41,7 @@ impl ContentEncoding {
     ///
     /// # Errors
     /// 415 for an unknown encoding.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut encoding = Self::Identity;
         for value in headers.get_all(CONTENT_ENCODING) {
             let value = value.to_str().map_err(|_| ApiError::unsupported_encoding(ACCEPTED))?;
@@ -234,7 +234,7 @@ mod tests {
         for value in values {
             headers.append(CONTENT_ENCODING, HeaderValue::from_str(value).unwrap());
         }
-        ContentEncoding::of(&headers).map_err(|error| error.status().as_u16())
+        ContentEncoding::from_headers(&headers).map_err(|error| error.status().as_u16())
     }
 
     #[test]

@@ -26,10 +26,10 @@ pub(crate) enum ErrorFormat {
 
 impl ErrorFormat {
     /// Returns the error format of a route while the body is unknown.
-    pub(crate) fn of(route: &Route) -> Self {
+    pub(crate) fn for_route(route: &Route) -> Self {
         match route.target {
             Target::Operation(Operation::SubmitDecision(entry)) => {
-                Self::of_entry(entry, entry.shape(), route.under_base)
+                Self::for_entry(entry, entry.shape(), route.under_base)
             }
             _ => Self::Contract,
         }
@@ -37,7 +37,7 @@ impl ErrorFormat {
 
     /// Returns the error format of a Decisions request. If the path serves several wires and the body is unknown, the
     /// most common wire decides.
-    pub(crate) fn of_entry(entry: Entry, shape: Option<Shape>, under_base: bool) -> Self {
+    pub(crate) fn for_entry(entry: Entry, shape: Option<Shape>, under_base: bool) -> Self {
         match (entry, shape) {
             (Entry::Contract, _) => Self::Contract,
             (_, Some(Shape::SystemOne)) if under_base => Self::SystemOneUnderBase,

@@ -153,7 +153,7 @@ mod tests {
     /// The name, media type and content of a part.
     type Shown = (String, Option<String>, String);
 
-    fn of(body: &str) -> Result<Vec<Shown>, &'static str> {
+    fn parts_of(body: &str) -> Result<Vec<Shown>, &'static str> {
         let parts = parts(&Bytes::from(body.to_owned()), "B")?;
         let shown = |part: Part| (part.name, part.media_type, String::from_utf8(part.data.to_vec()).unwrap());
         Ok(parts.into_iter().map(shown).collect())
@@ -181,7 +181,7 @@ mod tests {
                     --B  \r\ncontent-disposition: form-data; filename=\"a;name=x\"; name=\"asset-0\"\r\n\r\n\r\n--b\r\n-\r\n\
                     --B\r\nContent-Disposition: form-data; name=empty\r\n\r\n\r\n--B--\r\nepilogue";
         assert_eq!(
-            of(body).unwrap(),
+            parts_of(body).unwrap(),
             [
                 ("request".to_owned(), Some("application/json".to_owned()), "{}".to_owned()),
                 ("asset-0".to_owned(), None, "\r\n--b\r\n-".to_owned()),
@@ -190,9 +190,9 @@ mod tests {
         );
         let binary =
             "--B\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: Binary\r\n\r\nx\r\n--B--";
-        assert_eq!(of(binary).unwrap(), [("a".to_owned(), None, "x".to_owned())]);
-        assert_eq!(of("--B--").unwrap(), []);
-        assert_eq!(of("preamble\r\n--B--\r\n").unwrap(), []);
+        assert_eq!(parts_of(binary).unwrap(), [("a".to_owned(), None, "x".to_owned())]);
+        assert_eq!(parts_of("--B--").unwrap(), []);
+        assert_eq!(parts_of("preamble\r\n--B--\r\n").unwrap(), []);
     }
 
     #[test]
@@ -214,12 +214,12 @@ mod tests {
             format!("--B\r\n{named}\r\n\r\nx\r\n--B\r\n{named}\r\n\r\ny\r\n--B--"),
             format!("--B\r\n{named}\r\nX: {}\r\n\r\nx\r\n--B--", "x".repeat(9_000)),
         ] {
-            assert!(of(&body).is_err(), "{body:?}");
+            assert!(parts_of(&body).is_err(), "{body:?}");
         }
         let many: String = (0..65).fold(String::new(), |body, i| {
             format!("{body}--B\r\nContent-Disposition: form-data; name={i}\r\n\r\n\r\n")
         });
-        assert_eq!(of(&format!("{many}--B--")), Err("the body has more than 64 parts"));
+        assert_eq!(parts_of(&format!("{many}--B--")), Err("the body has more than 64 parts"));
     }
 
     proptest! {
@@ -227,7 +227,7 @@ mod tests {
         fn parts_never_panics(pieces in prop::collection::vec(prop::sample::select(vec![
             "--B", "\r\n", "--", "Content-Disposition: form-data; name=", "\"", "a", ":", " ", "\r", "\n", "\\", ";", "=", "é",
         ]), 0..30)) {
-            let _ = of(&pieces.concat());
+            let _ = parts_of(&pieces.concat());
             boundary(&pieces.concat());
         }
 
@@ -239,7 +239,7 @@ mod tests {
                 let head = format!("Content-Disposition: form-data; name=\"{index}\"");
                 body = [&body, "--B\r\n", &head, "\r\n\r\n", content, "\r\n"].concat();
             }
-            let read = of(&(body + "--B--\r\n")).unwrap();
+            let read = parts_of(&(body + "--B--\r\n")).unwrap();
             prop_assert_eq!(read.into_iter().map(|(_, _, content)| content).collect::<Vec<_>>(), contents);
         }
     }

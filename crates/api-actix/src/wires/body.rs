@@ -67,7 +67,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyError> {
 
 impl<'t> Body<'t> {
     /// Reads a System One body; members of other wires are ignored.
-    pub(super) fn of_system_one(text: &'t str) -> Result<Self, BodyError> {
+    pub(super) fn read_system_one(text: &'t str) -> Result<Self, BodyError> {
         let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
             read_members(text, &SYSTEM_ONE)?;
         Ok(Self {
@@ -87,7 +87,7 @@ impl<'t> Body<'t> {
     }
 
     /// Reads a body of any wire.
-    pub(super) fn of_any(text: &'t str) -> Result<Self, BodyError> {
+    pub(super) fn read_any(text: &'t str) -> Result<Self, BodyError> {
         let [
             model,
             questions,

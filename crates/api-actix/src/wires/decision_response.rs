@@ -49,7 +49,7 @@ pub(super) fn append_provider_members(object: Object, answer: &Answer) -> String
 
 /// Writes the error of an unanswered question in a partial response.
 pub(super) fn unanswered(kind: ErrorKind) -> Object {
-    Object::of_type("error").text("error", kind.as_str())
+    Object::with_type("error").text("error", kind.as_str())
 }
 
 /// Returns the confidence of a choice or score: the answer's own, or the one computed from its distribution.

@@ -97,8 +97,8 @@ pub(crate) fn read(
 ) -> Result<ParsedRequest, (Option<Shape>, BodyError)> {
     let shape = entry.shape();
     let body = match shape {
-        Some(Shape::SystemOne) => Body::of_system_one(text),
-        _ => Body::of_any(text),
+        Some(Shape::SystemOne) => Body::read_system_one(text),
+        _ => Body::read_any(text),
     };
     let body = body.map_err(|fault| (shape, fault))?;
     let shape = shape.or_else(|| detect_shape(&body)).ok_or((None, BodyError::NoKnownForm))?;
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn shape(body: &str) -> Option<Shape> {
-        detect_shape(&Body::of_any(body).unwrap())
+        detect_shape(&Body::read_any(body).unwrap())
     }
 
     #[test]

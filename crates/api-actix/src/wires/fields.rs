@@ -13,7 +13,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Reads the members of the object at `path`.
-    pub(super) fn of(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
+    pub(super) fn new(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
         let path = path.into();
         match json.members() {
             Some(members) => Ok(Self { path, members }),

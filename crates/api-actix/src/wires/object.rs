@@ -20,7 +20,7 @@ impl Object {
     }
 
     /// Creates an object with that `type` member.
-    pub(super) fn of_type(name: &str) -> Self {
+    pub(super) fn with_type(name: &str) -> Self {
         Self::new().text("type", name)
     }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn object_keeps_member_order_and_escapes_names() {
         let object =
-            Object::of_type("x\u{1}").json("b\"", "[1]").count("a", 7).number("n", 0.1).maybe("no", None).end();
+            Object::with_type("x\u{1}").json("b\"", "[1]").count("a", 7).number("n", 0.1).maybe("no", None).end();
         assert_eq!(object, r#"{"type":"x\u0001","b\"":[1],"a":7,"n":0.1}"#);
         assert_eq!(array(["1".to_owned(), object.clone()]), format!("[1,{object}]"));
         assert_eq!((Object::new().end(), array([])), ("{}".to_owned(), "[]".to_owned()));

@@ -12,7 +12,7 @@ async fn explain(gateway: &Gateway, body: &str) -> Reply {
     gateway.post_json(Caller::Management, &format!("/guardrails/{}/explain", guardrail()), body).await
 }
 
-async fn of(gateway: &Gateway, body: &str) -> Value {
+async fn explain_data(gateway: &Gateway, body: &str) -> Value {
     let reply = explain(gateway, body).await;
     assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
     reply.json()["data"].clone()
@@ -27,7 +27,7 @@ async fn rule(gateway: &Gateway, change: &Value) {
 #[tokio::test]
 async fn explain_returns_sent_content_when_allowed() {
     let gateway = Setup::new().await.start();
-    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     assert_eq!(
         (&told["allowed"], &told["decided_by"], &told["model"]),
         (&json!(true), &Value::Null, &json!("acme/judge"))
@@ -47,7 +47,7 @@ async fn explain_names_deciding_rule() {
         &json!({"ignored_providers": ["second"], "content_filter_builtins": [{"slug": "email", "action": "redact"}]}),
     )
     .await;
-    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     assert_eq!(told["allowed"], true);
     assert_eq!(
         (&told["endpoints"][1]["verdict"], &told["endpoints"][1]["rule"]),
@@ -61,7 +61,7 @@ async fn explain_names_deciding_rule() {
     );
 
     rule(&gateway, &json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]})).await;
-    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     let by = &told["decided_by"];
     assert_eq!((&told["allowed"], &told["sent"], &by["rule"]), (&json!(false), &Value::Null, &json!("content_filter")));
     assert_eq!(
@@ -71,11 +71,11 @@ async fn explain_names_deciding_rule() {
     assert!(!told.to_string().contains("joe"), "the matched text is never told");
 
     rule(&gateway, &json!({"content_filter_builtins": null, "allowed_models": ["acme/idle"]})).await;
-    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     assert_eq!(told["decided_by"]["rule"], "allowed_models");
 
     rule(&gateway, &json!({"allowed_models": null, "limit_usd": 0.000_000_000_001, "reset_interval": "daily"})).await;
-    let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.id())).await;
+    let told = explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.id())).await;
     let by = &told["decided_by"];
     assert_eq!(
         (&by["rule"], &by["scope"], &told["bound_fits"]),
@@ -93,7 +93,7 @@ async fn explain_names_deciding_rule() {
 async fn explain_reports_unusable_key() {
     let gateway = Setup::new().await.start();
     let by = async |caller: Caller| {
-        let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
+        let told = explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
         told["decided_by"]["rule"].clone()
     };
     assert_eq!(by(Caller::Disabled).await, "key_disabled");
@@ -120,7 +120,7 @@ async fn explain_accepts_every_wire_and_reports_decision_errors() {
         r#"{"model":"acme/judge","input":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#,
         r#"{"model":"acme/judge","input":"s","questions":[{"id":"q","type":"yes_no","question":"?"}]}"#,
     ] {
-        assert_eq!(of(&gateway, &format!(r#"{{"body":{body}}}"#)).await["allowed"], true, "{body}");
+        assert_eq!(explain_data(&gateway, &format!(r#"{{"body":{body}}}"#)).await["allowed"], true, "{body}");
     }
     for (body, message) in [
         ("{}", "body is required: that of a Decisions request"),
@@ -144,7 +144,7 @@ async fn explain_accepts_every_wire_and_reports_decision_errors() {
     assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     let blocking = json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]});
     rule(&gateway, &blocking).await;
-    let blocked = of(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
+    let blocked = explain_data(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
     assert_eq!((&blocked["allowed"], &blocked["decided_by"]["rule"]), (&json!(false), &json!("content_filter")));
     assert_eq!((&blocked["model"], &blocked["endpoints"]), (&Value::Null, &json!([])), "as Decisions: filters first");
 }

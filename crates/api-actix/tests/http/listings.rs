@@ -43,7 +43,7 @@ async fn model_list_has_every_client_format() {
     assert!(listed.header("x-typesafe-request-id").is_some());
     let text = gateway.get(Caller::Management, "/models", &[]).await;
     assert_eq!(ids(&text), ["acme/writer"]);
-    assert_eq!(text.json()["models"], json["models"], "whatever the filter");
+    assert_eq!(text.json()["models"], json["models"], "independent of the filter");
 }
 
 #[tokio::test]

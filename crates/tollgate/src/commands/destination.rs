@@ -33,7 +33,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
     };
     let found = ListDestinations::new(broadcast::repository(&stores)).execute(workspace).await?;
     let hashes = FindDestinationKeys::new(Arc::clone(&stores.keys)).execute(&found).await?;
-    let list = List { data: found.iter().map(|one| DestinationView::of(one, &hashes)).collect::<Vec<_>>() };
+    let list = List { data: found.iter().map(|one| DestinationView::new(one, &hashes)).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let row = |one: &DestinationView| {
             let state = if one.enabled { "enabled" } else { "disabled" };

@@ -112,7 +112,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
     let page = ListGuardrails::new(ports).execute(Some(workspace), 0, usize::MAX).await.map_err(describe_error)?;
-    let list = List { data: page.guardrails.iter().map(GuardrailView::of).collect::<Vec<_>>() };
+    let list = List { data: page.guardrails.iter().map(GuardrailView::new).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
         table(["ID", "CREATED", "VERSION", "DEFAULT", "NAME"], &rows)
@@ -141,7 +141,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 
 async fn present(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -> anyhow::Result<ExitCode> {
     let key_count = stores.guardrails.count_keys(placed.guardrail.id).await?;
-    let view = ShownGuardrail { record: GuardrailView::of(placed), key_count };
+    let view = ShownGuardrail { record: GuardrailView::new(placed), key_count };
     let text = serde_json::to_string(&view)?;
     context.output.show(&view, || indent(&text))?;
     Ok(ExitCode::SUCCESS)
@@ -154,7 +154,7 @@ async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
         .execute(&id.to_string())
         .await
         .map_err(|error| describe_error_of(error, id))?;
-    let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::of).collect() };
+    let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::new).collect() };
     context.output.show(&view, || {
         let row = |version: &domain::guardrail::GuardrailVersion| {
             let guardrail = &version.guardrail;

@@ -13,7 +13,7 @@ impl From<InvalidDestination> for ApiError {
 
 impl From<DestinationError> for ApiError {
     fn from(error: DestinationError) -> Self {
-        let plain = Self::of(error.kind());
+        let plain = Self::from_kind(error.kind());
         match error {
             DestinationError::Invalid(invalid) => invalid.into(),
             DestinationError::NothingToChange => plain.message("No update fields provided"),

@@ -33,12 +33,12 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
         }
     }
     let mut fields = DestinationFields {
-        name: of("name", "a string", name)?,
-        kind: of("type", "a string", kind)?,
-        enabled: of("enabled", "true or false", enabled)?,
-        privacy_mode: of("privacy_mode", "true or false", privacy_mode)?,
+        name: parse_member("name", "a string", name)?,
+        kind: parse_member("type", "a string", kind)?,
+        enabled: parse_member("enabled", "true or false", enabled)?,
+        privacy_mode: parse_member("privacy_mode", "true or false", privacy_mode)?,
         sampling_rate: rate.map(number).transpose()?,
-        api_key_hashes: match of("api_key_hashes", "an array of strings or null", hashes)? {
+        api_key_hashes: match parse_member("api_key_hashes", "an array of strings or null", hashes)? {
             Some(hashes) => Some(Some(hashes)),
             None => names_all_keys(text).then_some(None),
         },
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     if let Some(config) = config {
         read_config(config, &mut fields)?;
     }
-    Ok((fields, of("workspace_id", "a string", workspace)?))
+    Ok((fields, parse_member("workspace_id", "a string", workspace)?))
 }
 
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
@@ -60,8 +60,8 @@ fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(
     if url.is_some() && endpoint.is_some() {
         return Err(invalid("config.endpoint", "is another name of config.url: give one of them"));
     }
-    fields.url = of("config.url", "a string", url.or(endpoint))?;
-    fields.secret = of("config.secret", "a string", secret)?;
+    fields.url = parse_member("config.url", "a string", url.or(endpoint))?;
+    fields.secret = parse_member("config.secret", "a string", secret)?;
     if let Some(headers) = headers {
         let members = Json::from(headers).members().ok_or_else(|| invalid("config.headers", "must be an object"))?;
         let text = |(name, value): (String, Json)| {
@@ -86,7 +86,11 @@ fn number(value: JsonText<'_>) -> Result<String, ApiError> {
     }
 }
 
-fn of<T: DeserializeOwned>(path: &str, what: &str, value: Option<JsonText<'_>>) -> Result<Option<T>, ApiError> {
+fn parse_member<T: DeserializeOwned>(
+    path: &str,
+    what: &str,
+    value: Option<JsonText<'_>>,
+) -> Result<Option<T>, ApiError> {
     let Some(value) = value else { return Ok(None) };
     let read = serde_json::from_str(value.get());
     read.map(Some).map_err(|_| invalid(path, &format!("must be {what}")))

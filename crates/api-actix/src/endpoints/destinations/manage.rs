@@ -37,7 +37,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let workspace_id = workspace_id.as_deref().map(self::workspace_id).transpose()?;
     let found = call.gateway.services.destinations.list.execute(workspace_id).await?;
     let hashes = call.gateway.services.destinations.keys.execute(&found).await?;
-    let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::of(one, &hashes)).collect();
+    let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();
     Ok(HttpResponse::Ok().json(Listed { total_count: data.len(), data }))
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn create(
 pub(super) async fn get(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let found = call.gateway.services.destinations.get.execute(&id(call)?).await?;
     let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(&found)).await?;
-    Ok(HttpResponse::Ok().json(Data { data: DestinationView::of(&found, &hashes) }))
+    Ok(HttpResponse::Ok().json(Data { data: DestinationView::new(&found, &hashes) }))
 }
 
 pub(super) async fn update(
@@ -77,7 +77,7 @@ pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result
 /// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
 async fn written(call: &Call<'_>, destination: &Destination) -> DestinationView {
     let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(destination)).await;
-    DestinationView::of(destination, &hashes.unwrap_or_default())
+    DestinationView::new(destination, &hashes.unwrap_or_default())
 }
 
 /// Returns the destination id in the path. A segment that is not valid UTF-8 names no destination.

@@ -46,7 +46,7 @@ struct ConfigView {
 impl DestinationView {
     /// Builds the view of a destination. Header values, the secret and the URL query are masked. A key without a hash
     /// in `hashes` is shown by its id, which requests accept in place of the hash.
-    pub fn of(destination: &Destination, hashes: &HashMap<ApiKeyId, ApiKeyHash>) -> Self {
+    pub fn new(destination: &Destination, hashes: &HashMap<ApiKeyId, ApiKeyHash>) -> Self {
         let name = |id: &ApiKeyId| hashes.get(id).map_or_else(|| id.to_string(), ToString::to_string);
         let keys = destination.api_key_ids.as_ref();
         let rate = Json::parse(&destination.sampling_rate()).unwrap_or_else(|_| Json::string(""));

@@ -32,7 +32,7 @@ struct UnassignedView {
 }
 
 impl<'a> AssignmentView<'a> {
-    fn of(assignment: &'a KeyAssignment) -> Self {
+    fn new(assignment: &'a KeyAssignment) -> Self {
         Self {
             id: assignment.id().to_string(),
             guardrail_id: assignment.guardrail_id.to_string(),
@@ -46,10 +46,10 @@ impl<'a> AssignmentView<'a> {
 }
 
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let range = PageRange::of(call.request.query_string())?;
+    let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
     let page = call.gateway.services.guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
-    let data = page.assignments.iter().map(AssignmentView::of).collect();
+    let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total }))
 }
 

@@ -21,10 +21,10 @@ impl From<GuardrailError> for ApiError {
         match error {
             GuardrailError::Invalid(invalid) => invalid.into(),
             GuardrailError::UnknownGuardrail | GuardrailError::UnknownVersion | GuardrailError::Conflict => {
-                Self::of(error.kind())
+                Self::from_kind(error.kind())
             }
             GuardrailError::UnknownWorkspace => {
-                Self::of(error.kind()).message("workspace_id: there is no such workspace")
+                Self::from_kind(error.kind()).message("workspace_id: there is no such workspace")
             }
             GuardrailError::Store(store) => Self::store(store),
         }
@@ -33,7 +33,7 @@ impl From<GuardrailError> for ApiError {
 
 impl From<ExplainGuardrailError> for ApiError {
     fn from(error: ExplainGuardrailError) -> Self {
-        let plain = Self::of(error.kind());
+        let plain = Self::from_kind(error.kind());
         match error {
             ExplainGuardrailError::UnknownGuardrail => plain,
             ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),

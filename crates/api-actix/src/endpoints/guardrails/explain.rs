@@ -37,7 +37,7 @@ pub(super) async fn explain(
     )?;
     let explain = &call.gateway.services.guardrails.explain;
     let explanation = explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
-    Ok(data(StatusCode::OK, ExplanationView::of(&explanation)))
+    Ok(data(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 
 /// Reads the request in any format that a Decisions path accepts.
@@ -116,16 +116,16 @@ struct LimitView {
 }
 
 impl<'a> ExplanationView<'a> {
-    fn of(explanation: &'a Explanation) -> Self {
+    fn new(explanation: &'a Explanation) -> Self {
         Self {
             allowed: explanation.allowed,
-            decided_by: explanation.decided_by.as_ref().map(DeciderView::of),
+            decided_by: explanation.decided_by.as_ref().map(DeciderView::new),
             guardrails: explanation.guardrails.iter().map(ToString::to_string).collect(),
             model: explanation.model.as_ref().map(ModelId::as_str),
-            endpoints: explanation.endpoints.iter().map(EndpointView::of).collect(),
-            findings: explanation.findings.iter().map(FindingView::of).collect(),
-            sent: explanation.provider_input.as_deref().map(SentView::of),
-            limits: explanation.limits.iter().map(LimitView::of).collect(),
+            endpoints: explanation.endpoints.iter().map(EndpointView::new).collect(),
+            findings: explanation.findings.iter().map(FindingView::new).collect(),
+            sent: explanation.provider_input.as_deref().map(SentView::new),
+            limits: explanation.limits.iter().map(LimitView::new).collect(),
             bound_usd: explanation.bound.map(usd),
             bound_fits: explanation.bound_fits,
         }
@@ -133,7 +133,7 @@ impl<'a> ExplanationView<'a> {
 }
 
 impl<'a> DeciderView<'a> {
-    fn of(decider: &'a Decider) -> Self {
+    fn new(decider: &'a Decider) -> Self {
         let (label, path) = match decider {
             Decider::Filter(blocked) => (Some(blocked.label.as_str()), Some(blocked.path.as_str())),
             _ => (None, None),
@@ -148,7 +148,7 @@ impl<'a> DeciderView<'a> {
 }
 
 impl<'a> EndpointView<'a> {
-    fn of(verdict: &'a EndpointVerdict) -> Self {
+    fn new(verdict: &'a EndpointVerdict) -> Self {
         let forbidden = match &verdict.verdict {
             Verdict::Forbidden(forbidden) => Some(forbidden),
             _ => None,
@@ -164,7 +164,7 @@ impl<'a> EndpointView<'a> {
 }
 
 impl<'a> FindingView<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    fn new(finding: &'a Finding) -> Self {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
@@ -176,13 +176,13 @@ impl<'a> FindingView<'a> {
 }
 
 impl SentView {
-    fn of(provider_input: &ProviderInput) -> Self {
+    fn new(provider_input: &ProviderInput) -> Self {
         Self { questions: opaque(&provider_input.questions.json), state: provider_input.state.as_ref().map(opaque) }
     }
 }
 
 impl LimitView {
-    fn of(standing: &LimitStatus) -> Self {
+    fn new(standing: &LimitStatus) -> Self {
         Self {
             scope: standing.scope.as_str(),
             guardrail_id: standing.guardrail_id.map(|id| id.to_string()),

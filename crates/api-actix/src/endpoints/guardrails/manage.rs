@@ -21,13 +21,13 @@ struct DeletedView {
 
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let query = call.request.query_string();
-    let range = PageRange::of(query)?;
+    let range = PageRange::parse(query)?;
     let workspace_id = query::value(query, "workspace_id")?;
     let workspace_id: Option<WorkspaceId> = workspace_id
         .map(|text| text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID")))
         .transpose()?;
     let page = call.gateway.services.guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
-    let data = page.guardrails.iter().map(GuardrailView::of).collect();
+    let data = page.guardrails.iter().map(GuardrailView::new).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total as u64 }))
 }
 
@@ -38,12 +38,12 @@ pub(super) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let draft = draft(call, payload).await?;
     let made = call.gateway.services.guardrails.create.execute(&call.actor(authority), &draft).await?;
-    Ok(data(StatusCode::CREATED, GuardrailView::of(&made)))
+    Ok(data(StatusCode::CREATED, GuardrailView::new(&made)))
 }
 
 pub(super) async fn get(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let found = call.gateway.services.guardrails.get.execute(&id(call)?).await?;
-    Ok(data(StatusCode::OK, GuardrailView::of(&found)))
+    Ok(data(StatusCode::OK, GuardrailView::new(&found)))
 }
 
 pub(super) async fn update(
@@ -54,7 +54,7 @@ pub(super) async fn update(
     let draft = draft(call, payload).await?;
     let actor = call.actor(authority);
     let changed = call.gateway.services.guardrails.update.execute(&actor, &id(call)?, &draft).await?;
-    Ok(data(StatusCode::OK, GuardrailView::of(&changed)))
+    Ok(data(StatusCode::OK, GuardrailView::new(&changed)))
 }
 
 pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result<HttpResponse, ApiError> {

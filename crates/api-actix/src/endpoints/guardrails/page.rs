@@ -17,7 +17,7 @@ pub(super) struct PageRange {
 
 impl PageRange {
     /// Reads the parameters `offset` and `limit`.
-    pub(super) fn of(query: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
         let offset = query::count(query, "offset")?.unwrap_or(0);
         let limit = query::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
         if (1..=MAX_LIMIT).contains(&limit) {
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn page_limit_is_1_to_100_and_defaults_to_50() {
-        assert_eq!(PageRange::of("").unwrap(), PageRange { offset: 0, limit: 50 });
-        assert_eq!(PageRange::of("limit=100&offset=7").unwrap(), PageRange { offset: 7, limit: 100 });
+        assert_eq!(PageRange::parse("").unwrap(), PageRange { offset: 0, limit: 50 });
+        assert_eq!(PageRange::parse("limit=100&offset=7").unwrap(), PageRange { offset: 7, limit: 100 });
         for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {
-            assert_eq!(PageRange::of(query).unwrap_err().status().as_u16(), 400, "{query}");
+            assert_eq!(PageRange::parse(query).unwrap_err().status().as_u16(), 400, "{query}");
         }
     }
 }

@@ -69,12 +69,12 @@ struct BuiltinView {
 
 impl<'a> GuardrailView<'a> {
     /// Builds the view of a current guardrail.
-    pub fn of(placed: &'a PlacedGuardrail) -> Self {
-        Self { workspace_default: Some(placed.workspace_default), ..Self::of_version(&placed.guardrail) }
+    pub fn new(placed: &'a PlacedGuardrail) -> Self {
+        Self { workspace_default: Some(placed.workspace_default), ..Self::new_version(&placed.guardrail) }
     }
 
     /// Builds the view of an earlier version.
-    pub(super) fn of_version(guardrail: &'a Guardrail) -> Self {
+    pub(super) fn new_version(guardrail: &'a Guardrail) -> Self {
         let Guardrail { name, budget, rules, version, .. } = guardrail;
         let GuardrailRules { content_filters, content_filter_builtins, .. } = rules;
         let DataPolicyRules {
@@ -110,8 +110,8 @@ impl<'a> GuardrailView<'a> {
             enforce_zdr_other,
             enable_free_model_training,
             enable_paid_model_training,
-            content_filters: some(content_filters, FilterView::of),
-            content_filter_builtins: some(content_filter_builtins, |filter| BuiltinView::of(*filter)),
+            content_filters: some(content_filters, FilterView::new),
+            content_filter_builtins: some(content_filter_builtins, |filter| BuiltinView::new(*filter)),
             unruled: UnusedMembers::default(),
         }
     }
@@ -128,12 +128,12 @@ pub struct GuardrailVersionView<'a> {
 
 impl<'a> GuardrailVersionView<'a> {
     /// Builds the view of a version.
-    pub fn of(version: &'a GuardrailVersion) -> Self {
+    pub fn new(version: &'a GuardrailVersion) -> Self {
         Self {
             version: version.guardrail.version,
             changed_at: time(version.changed_at),
             changed_by: &version.changed_by,
-            guardrail: GuardrailView::of_version(&version.guardrail),
+            guardrail: GuardrailView::new_version(&version.guardrail),
         }
     }
 }
@@ -144,14 +144,14 @@ fn some<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>> {
 }
 
 impl<'a> FilterView<'a> {
-    fn of(filter: &'a ContentFilter) -> Self {
+    fn new(filter: &'a ContentFilter) -> Self {
         Self { pattern: &filter.pattern, action: filter.action.as_str(), label: filter.label.as_deref() }
     }
 }
 
 impl BuiltinView {
-    fn of(filter: BuiltinContentFilter) -> Self {
-        // All content is scanned, whatever scope was requested.
+    fn new(filter: BuiltinContentFilter) -> Self {
+        // All content is scanned, regardless of the requested scope.
         let scan_scope = "all_messages";
         Self { slug: filter.slug.as_str(), action: filter.action.as_str(), label: filter.slug.label(), scan_scope }
     }

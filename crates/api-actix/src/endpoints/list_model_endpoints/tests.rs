@@ -32,7 +32,7 @@ fn unthrottled() -> ThrottleView {
 fn shown(endpoint: Endpoint, health: HealthView, throttling: ThrottleView) -> Value {
     let status = EndpointStatus { endpoint: Arc::new(endpoint), health, throttling };
     let listed = ModelEndpoints { model: model(), endpoints: vec![status] };
-    serde_json::to_value(View::of(&listed)).unwrap()["endpoints"][0].clone()
+    serde_json::to_value(View::new(&listed)).unwrap()["endpoints"][0].clone()
 }
 
 #[test]

@@ -107,10 +107,10 @@ fn limit_message(exceeded: &LimitExceeded) -> String {
                 BudgetScope::Key => "tollgate key update",
                 BudgetScope::Guardrail => "tollgate guardrail update",
             };
-            let anew = resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
-            let anew = anew.map_or(String::new(), |at| format!("It starts anew at {at}; "));
-            let operator = if anew.is_empty() { "The operator" } else { "the operator" };
-            format!("{anew}{operator} of this gateway can raise it with `{command}`")
+            let resets = resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+            let resets = resets.map_or(String::new(), |at| format!("It starts anew at {at}; "));
+            let operator = if resets.is_empty() { "The operator" } else { "the operator" };
+            format!("{resets}{operator} of this gateway can raise it with `{command}`")
         }
     };
     format!(

@@ -130,7 +130,7 @@ pub(super) struct RequestBody<IO> {
 
 impl<IO> RequestBody<IO> {
     /// Returns the body of the request whose head was just read; `None` if it has none.
-    pub(super) fn of_current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
+    pub(super) fn current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
         let BodyProgress { request, state, .. } = transport.borrow().body;
         (state == BodyState::Reading).then(|| Self { transport: Rc::clone(transport), request })
     }

@@ -13,7 +13,7 @@ use socket2::Socket;
 pub(crate) struct Gate(Socket);
 
 impl Gate {
-    pub(super) fn of(listener: &TcpListener) -> io::Result<Self> {
+    pub(super) fn new(listener: &TcpListener) -> io::Result<Self> {
         Ok(Self(listener.try_clone()?.into()))
     }
 
@@ -65,7 +65,7 @@ mod tests {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let address = listener.local_addr().unwrap();
             let mut waiting = TcpStream::connect(address).unwrap();
-            Gate::of(&listener).unwrap().shut();
+            Gate::new(&listener).unwrap().shut();
             let late = TcpStream::connect_timeout(&address, Duration::from_millis(300));
             assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
             waiting.write_all(b"request").unwrap();

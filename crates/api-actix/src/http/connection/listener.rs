@@ -72,7 +72,7 @@ impl Listener {
     {
         let listener = bound(self.listen, &self.settings)?;
         let local_addr = listener.local_addr()?;
-        let gate = Gate::of(&listener)?;
+        let gate = Gate::new(&listener)?;
         let Self { settings, connections, reject, .. } = self;
         let builder = Server::build()
             .disable_signals()

@@ -98,7 +98,7 @@ async fn reading_connection_stays_and_another_is_closed() {
     first.set(State::ReadingHead);
     assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::GiveWay]);
     second.set(State::InRequest);
-    assert!(first.is_crowded() && !is_admitted(&waiting), "nobody is idle");
+    assert!(first.is_crowded() && !is_admitted(&waiting), "no connection is idle");
     // A connection that becomes idle while another one waits is closed.
     second.set(State::Idle);
     assert_eq!(action(&second), IdleAction::GiveWay);

@@ -105,7 +105,7 @@ impl Incoming {
         head.peer_addr = peer;
         let head_only = head.method == Method::HEAD;
         let upgrade = head.version == Version::HTTP_11 && head.connection_type() == ConnectionType::Upgrade;
-        if let Some(body) = RequestBody::of_current(transport) {
+        if let Some(body) = RequestBody::current(transport) {
             *request.payload() = Payload::Stream { payload: Box::pin(body) };
         }
         Self { request, head_only, upgrade }

@@ -23,7 +23,7 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
     let (state, form, media_in_state) = state(&input)?;
     let questions = body.questions.map(Json::from).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
-    let questions = Fields::of(&questions, "questions")?;
+    let questions = Fields::new(&questions, "questions")?;
     let typed = questions.all()?.iter().map(|(name, json)| question(name, json, &questions.at(name)));
     Ok(DecisionDraft {
         model,
@@ -52,7 +52,7 @@ fn state(input: &Json) -> Result<(Json, StateForm, bool), InvalidDecision> {
     let mut only = None;
     for (index, element) in elements.iter().enumerate() {
         let at = if input.kind() == JsonKind::Array { path::element("input", index) } else { "input".to_owned() };
-        let text = part(&Fields::of(element, at)?)?;
+        let text = part(&Fields::new(element, at)?)?;
         has_media |= text.is_none();
         only = text;
     }
@@ -81,7 +81,7 @@ fn part(part: &Fields) -> Result<Option<Json>, InvalidDecision> {
 }
 
 fn question(name: &str, json: &Json, path: &str) -> Result<Question, InvalidDecision> {
-    let fields = Fields::of(json, path)?;
+    let fields = Fields::new(json, path)?;
     let kind = match fields.required_text("type")?.as_str() {
         "noul" => noul(&fields)?,
         "choice" => QuestionKind::Choice { options: options(&fields)? },
@@ -109,7 +109,7 @@ fn instructions(fields: &Fields) -> Result<Json, InvalidDecision> {
     for (index, element) in parts.iter().enumerate() {
         let at = fields.at(NAME);
         let at = if json.kind() == JsonKind::Array { path::element(&at, index) } else { at };
-        let element = Fields::of(element, at)?;
+        let element = Fields::new(element, at)?;
         let text = part(&element)?;
         only = Some(text.ok_or_else(|| element.fault("type", "must be text"))?);
     }
@@ -120,7 +120,7 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
     let Some(criteria) = fields.get("criteria")? else {
         return Ok(QuestionKind::Noul { when_true: None, when_false: None });
     };
-    let criteria = Fields::of(criteria, fields.at("criteria"))?;
+    let criteria = Fields::new(criteria, fields.at("criteria"))?;
     Ok(QuestionKind::Noul {
         when_true: criteria.text_json("true_description")?,
         when_false: criteria.text_json("false_description")?,
@@ -128,7 +128,7 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
 }
 
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
-    let criteria = Fields::of(fields.required("criteria")?, fields.at("criteria"))?;
+    let criteria = Fields::new(fields.required("criteria")?, fields.at("criteria"))?;
     let options = criteria.all()?;
     within(options.len(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
     options

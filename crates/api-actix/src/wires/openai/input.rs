@@ -30,7 +30,7 @@ pub(super) fn read(input: &Json) -> Result<Input, InvalidDecision> {
     let mut has_media = false;
     let mut only = None;
     for (index, item) in items.iter().enumerate() {
-        let item = Fields::of(item, path::element("input", index))?;
+        let item = Fields::new(item, path::element("input", index))?;
         let content = read_item(&item, &mut calls)?;
         has_media |= content.has_media;
         only = content.only;
@@ -114,7 +114,7 @@ fn parts(item: &Fields, name: &str, types: &[&str]) -> Result<Content, InvalidDe
     }
     let mut read = Content::default();
     for (index, element) in elements.iter().enumerate() {
-        let part = Fields::of(element, path::element(&item.at(name), index))?;
+        let part = Fields::new(element, path::element(&item.at(name), index))?;
         let (value, is_media) = read_part(&part, types)?;
         read.has_media |= is_media;
         read.only = value.filter(|_| elements.len() == 1);

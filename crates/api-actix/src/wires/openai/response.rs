@@ -32,26 +32,26 @@ pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) 
 
 fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
     let name = if is_unnamed { "null".to_owned() } else { string(&question.name) };
-    let of_type = |name_of: &str| Object::of_type(name_of).json("name", &name);
+    let with_type = |name_of: &str| Object::with_type(name_of).json("name", &name);
     let object = match (&answer.value, &question.kind) {
-        (AnswerValue::Noul { probability }, _) => of_type("predicate").number("probability", *probability),
+        (AnswerValue::Noul { probability }, _) => with_type("predicate").number("probability", *probability),
         (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
-            let probabilities = probabilities.as_deref().map(|given| of_options(options, given));
-            of_type("choice")
+            let probabilities = probabilities.as_deref().map(|given| choice_distribution(options, given));
+            with_type("choice")
                 .json("choice", &options.get(*chosen).map_or("null".to_owned(), value))
                 .maybe("confidence", confidence(&answer.value).as_deref())
                 .maybe("probabilities", probabilities.as_deref())
         }
         (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { levels }) => {
-            let probabilities = probabilities.as_deref().map(|given| of_levels(levels, given));
-            of_type("score")
+            let probabilities = probabilities.as_deref().map(|given| level_distribution(levels, given));
+            with_type("score")
                 .number("score", *score)
                 .maybe("confidence", confidence(&answer.value).as_deref())
                 .maybe("probabilities", probabilities.as_deref())
         }
-        (AnswerValue::Refusal, _) => of_type("refusal"),
+        (AnswerValue::Refusal, _) => with_type("refusal"),
         (AnswerValue::Unanswered(kind), _) => unanswered(*kind).json("name", &name),
-        // The questions of this wire have no such answer.
+        // These answers do not exist for the question types of this wire.
         (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
             return answer.json.text().to_owned();
         }
@@ -64,13 +64,13 @@ fn value(option: &ChoiceOption) -> String {
     option.boolean.map_or_else(|| string(&option.name), |boolean| boolean.to_string())
 }
 
-fn of_options(options: &[ChoiceOption], given: &[f64]) -> String {
+fn choice_distribution(options: &[ChoiceOption], given: &[f64]) -> String {
     let one =
         |(option, p): (&ChoiceOption, &f64)| Object::new().json("value", &value(option)).number("probability", *p);
     array(options.iter().zip(given).map(|pair| one(pair).end()))
 }
 
-fn of_levels(levels: &[Json], given: &[f64]) -> String {
+fn level_distribution(levels: &[Json], given: &[f64]) -> String {
     let one = |(index, (level, p)): (usize, (&Json, &f64))| {
         Object::new().json("value", &index.to_string()).json("label", &label(level)).number("probability", *p).end()
     };

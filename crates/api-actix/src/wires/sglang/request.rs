@@ -63,7 +63,7 @@ fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let fields = Fields::of(element, path::element("questions", index))?;
+            let fields = Fields::new(element, path::element("questions", index))?;
             let id = fields.required_text("id")?;
             if id.trim().is_empty() {
                 return Err(fields.fault("id", "must not be blank"));
@@ -95,7 +95,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let option = Fields::of(element, path::element(&fields.at("options"), index))?;
+            let option = Fields::new(element, path::element(&fields.at("options"), index))?;
             let name = option.required_text("name")?;
             if name.trim().is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
                 return Err(option.fault("name", "must be a name without control characters"));

@@ -32,20 +32,20 @@ fn one(question: &Question, answer: &Answer) -> String {
     let object = match (&answer.value, &question.kind) {
         (AnswerValue::Noul { probability }, _) => {
             let both = Object::new().number("yes", *probability).number("no", complement(*probability));
-            Object::of_type("yes_no").json("probabilities", &both.end())
+            Object::with_type("yes_no").json("probabilities", &both.end())
         }
         (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
             let name = options.get(*chosen).map_or("null".to_owned(), |option| string(&option.name));
             let probabilities = probabilities.as_deref().map(|given| by_option(options, given));
-            Object::of_type("choice").json("choice", &name).maybe("probabilities", probabilities.as_deref())
+            Object::with_type("choice").json("choice", &name).maybe("probabilities", probabilities.as_deref())
         }
         (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { .. }) => {
             let probabilities = probabilities.as_deref().map(by_level);
-            Object::of_type("score").number("score", *score).maybe("probabilities", probabilities.as_deref())
+            Object::with_type("score").number("score", *score).maybe("probabilities", probabilities.as_deref())
         }
-        (AnswerValue::Refusal, _) => Object::of_type("refusal"),
+        (AnswerValue::Refusal, _) => Object::with_type("refusal"),
         (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
-        // The questions of this wire have no such answer.
+        // These answers do not exist for the question types of this wire.
         (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
             return answer.json.text().to_owned();
         }
