@@ -17,7 +17,7 @@ use crate::wires::dispatch::Entry;
 const OWN: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
 pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
-    let (id, summary, description) = words(entry, under_base);
+    let (id, summary, description) = describe_entry(entry, under_base);
     let answer = ResponseBuilder::new().description("The answers").content(JSON, any_of(&answers(entry))).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
     let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
@@ -35,7 +35,7 @@ pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
         .responses(responses)
 }
 
-fn words(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'static str) {
+fn describe_entry(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'static str) {
     let outside = |below, outside| if under_base { below } else { outside };
     match entry {
         Entry::Contract => (

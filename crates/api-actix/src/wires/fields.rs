@@ -27,13 +27,13 @@ impl Fields {
     }
 
     /// Returns the path of a member.
-    pub(super) fn at(&self, name: &str) -> String {
+    pub(super) fn member_path(&self, name: &str) -> String {
         path::member(&self.path, name)
     }
 
     /// Creates the error of a member.
     pub(super) fn fault(&self, name: &str, fault: impl Into<String>) -> InvalidDecision {
-        InvalidDecision::new(self.at(name), fault)
+        InvalidDecision::new(self.member_path(name), fault)
     }
 
     /// Returns a member. A duplicate member is rejected because it is ambiguous.
@@ -78,12 +78,12 @@ impl Fields {
     ) -> Result<Vec<Json>, InvalidDecision> {
         let elements = self.required(name)?.elements();
         let elements = elements.ok_or_else(|| self.fault(name, format!("must be an array of {things}")))?;
-        within(elements.len(), least, most, things).map_err(|fault| self.fault(name, fault))?;
+        check_count(elements.len(), least, most, things).map_err(|fault| self.fault(name, fault))?;
         Ok(elements)
     }
 
     /// Returns all members; duplicates are rejected.
-    pub(super) fn all(&self) -> Result<&[(String, Json)], InvalidDecision> {
+    pub(super) fn members(&self) -> Result<&[(String, Json)], InvalidDecision> {
         let mut names = std::collections::HashSet::new();
         match self.members.iter().find(|(name, _)| !names.insert(name)) {
             Some((name, _)) => Err(self.fault(name, DUPLICATE)),
@@ -95,7 +95,7 @@ impl Fields {
 const DUPLICATE: &str = "stands in the object more than once";
 
 /// Checks that the count is within its bounds.
-pub(super) fn within(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {
+pub(super) fn check_count(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {
     if (least..=most).contains(&count) {
         Ok(())
     } else {

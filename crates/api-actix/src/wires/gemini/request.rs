@@ -4,7 +4,7 @@ use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, Q
 use domain::json::{Json, JsonKind};
 
 use crate::wires::Body;
-use crate::wires::fields::{Fields, within};
+use crate::wires::fields::{Fields, check_count};
 use crate::wires::path;
 
 const MAX_OPTIONS: usize = 255;
@@ -24,7 +24,7 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     let (state, form, media_in_state) = state(&input)?;
     let questions = body.questions.map(Json::from).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
     let questions = Fields::new(&questions, "questions")?;
-    let typed = questions.all()?.iter().map(|(name, json)| question(name, json, &questions.at(name)));
+    let typed = questions.members()?.iter().map(|(name, json)| question(name, json, &questions.at(name)));
     Ok(DecisionDraft {
         model,
         typed: Some(typed.collect::<Result<_, _>>()?),
@@ -107,7 +107,7 @@ fn instructions(fields: &Fields) -> Result<Json, InvalidDecision> {
     }
     let mut only = None;
     for (index, element) in parts.iter().enumerate() {
-        let at = fields.at(NAME);
+        let at = fields.member_path(NAME);
         let at = if json.kind() == JsonKind::Array { path::element(&at, index) } else { at };
         let element = Fields::new(element, at)?;
         let text = part(&element)?;
@@ -120,7 +120,7 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
     let Some(criteria) = fields.get("criteria")? else {
         return Ok(QuestionKind::Noul { when_true: None, when_false: None });
     };
-    let criteria = Fields::new(criteria, fields.at("criteria"))?;
+    let criteria = Fields::new(criteria, fields.member_path("criteria"))?;
     Ok(QuestionKind::Noul {
         when_true: criteria.text_json("true_description")?,
         when_false: criteria.text_json("false_description")?,
@@ -128,9 +128,9 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
 }
 
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
-    let criteria = Fields::new(fields.required("criteria")?, fields.at("criteria"))?;
-    let options = criteria.all()?;
-    within(options.len(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
+    let criteria = Fields::new(fields.required("criteria")?, fields.member_path("criteria"))?;
+    let options = criteria.members()?;
+    check_count(options.len(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
     options
         .iter()
         .map(|(name, _)| {
@@ -146,7 +146,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     let levels = fields.elements("criteria", 2, MAX_LEVELS, "levels")?;
     for (index, level) in levels.iter().enumerate() {
         if level.as_string().is_none_or(|text| text.is_empty()) {
-            let path = path::element(&fields.at("criteria"), index);
+            let path = path::element(&fields.member_path("criteria"), index);
             return Err(InvalidDecision::new(path, "must be a non-empty string"));
         }
     }

@@ -5,7 +5,7 @@ use crate::wires::object::{Object, string};
 
 /// Writes the body of an error.
 pub fn write(error_response: &ErrorResponse<'_>) -> String {
-    let (kind, code) = words(error_response);
+    let (kind, code) = error_type_and_code(error_response);
     let error = Object::new()
         .text("message", error_response.message)
         .text("type", kind)
@@ -21,7 +21,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
 }
 
 /// Returns `type` and `code`.
-fn words(error_response: &ErrorResponse<'_>) -> (&'static str, &'static str) {
+fn error_type_and_code(error_response: &ErrorResponse<'_>) -> (&'static str, &'static str) {
     match error_response.status {
         401 => ("invalid_request_error", "invalid_api_key"),
         402 => ("insufficient_quota", "insufficient_quota"),

@@ -114,7 +114,7 @@ fn parts(item: &Fields, name: &str, types: &[&str]) -> Result<Content, InvalidDe
     }
     let mut read = Content::default();
     for (index, element) in elements.iter().enumerate() {
-        let part = Fields::new(element, path::element(&item.at(name), index))?;
+        let part = Fields::new(element, path::element(&item.member_path(name), index))?;
         let (value, is_media) = read_part(&part, types)?;
         read.has_media |= is_media;
         read.only = value.filter(|_| elements.len() == 1);

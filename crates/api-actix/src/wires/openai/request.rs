@@ -128,7 +128,7 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     }
     let (mut only, mut has_media) = (None, false);
     for (index, part) in parts.iter().enumerate() {
-        let part = Fields::new(part, path::element(&fields.at(NAME), index))?;
+        let part = Fields::new(part, path::element(&fields.member_path(NAME), index))?;
         let (value, is_media) = input::read_part(&part, &["input_text", "input_json", "input_image"])?;
         has_media |= is_media;
         only = value;
@@ -144,7 +144,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let mut names = HashSet::new();
     let mut booleans = HashSet::new();
     for (index, element) in elements.iter().enumerate() {
-        let choice = Fields::new(element, path::element(&fields.at("choices"), index))?;
+        let choice = Fields::new(element, path::element(&fields.member_path("choices"), index))?;
         let value = choice.required("value")?;
         let boolean = (value.kind() == JsonKind::Bool).then(|| value.text() == "true");
         let is_new = match (boolean, value.as_string()) {
@@ -178,7 +178,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let level = Fields::new(element, path::element(&fields.at("levels"), index))?;
+            let level = Fields::new(element, path::element(&fields.member_path("levels"), index))?;
             level.required_text("label")?;
             let label = level.required("label")?;
             Ok(match level.text_json("description")? {

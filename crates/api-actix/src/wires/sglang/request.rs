@@ -35,13 +35,13 @@ fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
     let one = |json: &Json| json.as_f64() == Some(1.0);
     let empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
     let off = |json: &Json| json.text() == "false";
-    only("temperature", body.temperature, one, "1")?;
-    only("chat_template_kwargs", body.chat_template_kwargs, empty, "an empty object")?;
-    only("prompt_format_version", body.prompt_format_version, one, "1")?;
-    only("return_prompt_token_ids", body.return_prompt_token_ids, off, "false")
+    require_default("temperature", body.temperature, one, "1")?;
+    require_default("chat_template_kwargs", body.chat_template_kwargs, empty, "an empty object")?;
+    require_default("prompt_format_version", body.prompt_format_version, one, "1")?;
+    require_default("return_prompt_token_ids", body.return_prompt_token_ids, off, "false")
 }
 
-fn only(
+fn require_default(
     name: &str,
     given: Option<JsonText<'_>>,
     is_default: impl Fn(&Json) -> bool,
@@ -82,7 +82,7 @@ fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
         _ => return Err(fields.fault("type", "must be choice, score or yes_no")),
     };
     let asked = fields.required("question")?;
-    not_blank(asked, &fields.at("question"))?;
+    not_blank(asked, &fields.member_path("question"))?;
     Question::canonical(id, Some(asked.clone()), kind, fields.path())
 }
 
@@ -95,7 +95,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let option = Fields::new(element, path::element(&fields.at("options"), index))?;
+            let option = Fields::new(element, path::element(&fields.member_path("options"), index))?;
             let name = option.required_text("name")?;
             if name.trim().is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
                 return Err(option.fault("name", "must be a name without control characters"));
@@ -111,7 +111,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     let levels = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
     for (index, level) in levels.iter().enumerate() {
-        not_blank(level, &path::element(&fields.at("levels"), index))?;
+        not_blank(level, &path::element(&fields.member_path("levels"), index))?;
     }
     Ok(levels)
 }

@@ -9,7 +9,7 @@ use crate::wires::object::Object;
 
 /// Writes the contract's body: answers byte for byte, the cost as a plain decimal.
 pub fn write(response: &DecisionResponse<'_>) -> String {
-    with(response, response.decision.answers.json().text())
+    write_body(response, response.decision.answers.json().text())
 }
 
 /// Writes the same body with the members that client packages require: the legend, and the confidence computed from the
@@ -24,10 +24,10 @@ pub fn write_complete(response: &DecisionResponse<'_>) -> String {
     let answers = response.pairs().zip(&completed).fold(Object::new(), |object, ((_, answer), completed)| {
         object.json(&answer.name, completed.as_deref().unwrap_or(answer.json.text()))
     });
-    with(response, &answers.end())
+    write_body(response, &answers.end())
 }
 
-fn with(response: &DecisionResponse<'_>, answers: &str) -> String {
+fn write_body(response: &DecisionResponse<'_>, answers: &str) -> String {
     let decision = response.decision;
     let usage = Object::with_capacity(96)
         .count("input_tokens", decision.input_tokens)
