@@ -187,8 +187,8 @@ async fn dead_letter_waits_for_retry(stores: &Stores) {
     stores.outbox.failed(&[id(3)], None, "given up").await.unwrap();
     assert_eq!(retry(None).await, 2);
     assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
-    let entries = stores.audit.newest(100).await.unwrap();
-    let entries = &entries[..entries.len() - entries];
+    let newest = stores.audit.newest(100).await.unwrap();
+    let entries = &newest[..newest.len() - entries];
     let said = |entry: &AuditEntry| (entry.subject.clone(), entry.details.text().to_owned());
     let first = (format!("destination {}", destination_id(1)), r#"{"revived_count":1}"#.to_owned());
     let second = ("every destination".to_owned(), r#"{"revived_count":2}"#.to_owned());
