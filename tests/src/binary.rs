@@ -1,12 +1,12 @@
-//! Where the binary under test lies.
+//! The binary under test.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The binary of the profile that the tests were built in; built once where it is not there or older than its
-/// sources, so that no test passes on yesterday's code.
+/// Returns the binary of the tests' build profile. Builds it if it is missing or older than its sources, so that tests
+/// never use outdated code.
 pub(crate) fn tollgate() -> Result<PathBuf> {
     static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BINARY.get_or_init(|| find_or_build().map_err(|error| format!("{error:#}"))).clone().map_err(|error| anyhow!(error))
@@ -23,10 +23,10 @@ fn find_or_build() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// False where a source that the compiler read for the binary has changed since or is gone.
+/// Returns false if a source of the binary has changed or was removed since the build.
 fn is_fresh(binary: &Path) -> Result<bool> {
     let built = binary.metadata()?.modified()?;
-    // What cargo notes beside a binary: `<binary>: <source> <source> …`, blanks in names escaped.
+    // Cargo's dependency file beside a binary: `<binary>: <source> <source> …`, with escaped spaces.
     let noted = std::fs::read_to_string(binary.with_extension("d"))?;
     let (_, sources) = noted.split_once(": ").context("cargo notes no sources")?;
     for source in sources.trim_end().replace("\\ ", "\0").split(' ') {
@@ -60,7 +60,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     #[test]
-    fn a_binary_is_fresh_while_no_source_is_newer() -> Result<()> {
+    fn binary_is_fresh_until_source_is_newer() -> Result<()> {
         let folder = tempfile::TempDir::new()?;
         let at = |name: &str| folder.path().join(name);
         let (binary, plain, blank) = (at("tollgate"), at("a.rs"), at("b c.rs"));

@@ -1,4 +1,4 @@
-//! A client that sends exactly what it is told.
+//! A client that sends requests unchanged.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// How long a call may take before it counts as hung.
+/// The time after which a call counts as hung.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// One HTTP request.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub struct Call {
     method: Method,
@@ -27,48 +27,48 @@ pub struct Call {
 }
 
 impl Call {
-    /// Any method; `path` is sent as it is.
+    /// Creates a request of any method; `path` is sent unchanged.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// GET
+    /// Creates a GET request.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// POST
+    /// Creates a POST request.
     pub fn post(path: impl Into<String>) -> Self {
         Self::new(Method::POST, path)
     }
 
-    /// `Authorization: Bearer <secret>`
+    /// Adds `Authorization: Bearer <secret>`.
     #[must_use]
     pub fn key(self, secret: &str) -> Self {
         self.header("authorization", format!("Bearer {secret}"))
     }
 
-    /// A header; its value may be any bytes that HTTP can carry.
+    /// Adds a header; its value may be any bytes that HTTP permits.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// A body and `Content-Type: application/json`.
+    /// Sets a body with `Content-Type: application/json`.
     #[must_use]
     pub fn json(self, body: impl AsRef<[u8]>) -> Self {
         self.header("content-type", "application/json").body(body)
     }
 
-    /// A body without a content type.
+    /// Sets a body without a content type.
     #[must_use]
     pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = Bytes::copy_from_slice(body.as_ref());
         self
     }
 
-    /// Sends it over a connection of its own. Dropping the future closes the connection.
+    /// Sends the request over a new connection. Dropping the future closes the connection.
     pub async fn send(&self, to: SocketAddr) -> Result<Reply> {
         tokio::time::timeout(CALL_TIMEOUT, self.exchange(to))
             .await
@@ -91,7 +91,7 @@ impl Call {
     }
 }
 
-/// One HTTP response.
+/// An HTTP response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status.
@@ -103,30 +103,30 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Result<Value> {
         serde_json::from_slice(&self.body).with_context(|| format!("{} is not JSON: {}", self.status, self.text()))
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// A header as text; empty where it is not there.
+    /// Returns a header as text; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body of a 200.
+    /// Returns the JSON body of a 200 response; any other status is an error.
     pub fn ok(&self) -> Result<Value> {
         anyhow::ensure!(self.status == 200, "{} instead of 200: {}", self.status, self.text());
         anyhow::ensure!(!self.header("x-request-id").is_empty(), "a 200 without an x-request-id");
         self.json()
     }
 
-    /// The whole envelope of an error of this status, its rules checked: the code is the status, the message is
-    /// there, the metadata names the request that the header names.
+    /// Returns the envelope of an error response after checks: the status and the code are equal, the message exists,
+    /// and the metadata contains the request id of the header.
     pub fn envelope(&self, status: u16) -> Result<Value> {
         anyhow::ensure!(self.status == status, "{} instead of {status}: {}", self.status, self.text());
         let body = self.json()?;
@@ -143,7 +143,7 @@ impl Reply {
         Ok(body)
     }
 
-    /// As [`Reply::envelope`], with a part of the message.
+    /// Returns the envelope like [`Reply::envelope`] and checks for a part of the message.
     pub fn error(&self, status: u16, message: &str) -> Result<Value> {
         let body = self.envelope(status)?;
         let said = body["error"]["message"].as_str().unwrap_or_default();
@@ -152,10 +152,10 @@ impl Reply {
     }
 }
 
-/// Sends bytes as they are and reads until the server closes or says nothing for two seconds.
+/// Sends bytes unchanged and reads until the server closes or sends nothing for two seconds.
 pub async fn raw(to: SocketAddr, bytes: &[u8]) -> Result<String> {
     let mut stream = TcpStream::connect(to).await?;
-    // The server may answer and close before it has read everything.
+    // The server may respond and close before it has read all bytes.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let mut piece = vec![0; 65_536];

@@ -1,4 +1,4 @@
-//! A folder of its own for one gateway: configuration, database and blobs.
+//! A temporary installation of a gateway: configuration, database and blobs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::{Server, binary};
 
-/// A gateway's folder and configuration. Any number of processes can serve it, one after the other or at once.
+/// A gateway's folder and configuration. Several processes can serve it, one after another or concurrently.
 #[derive(Debug)]
 pub struct Instance {
     dir: TempDir,
@@ -20,19 +20,20 @@ pub struct Instance {
     env: Vec<(String, String)>,
 }
 
-/// A key as the command line made it.
+/// A key created by the command line.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// What goes into the `Authorization` header.
+    /// The secret for the `Authorization` header.
     pub secret: String,
     /// The hash of the secret.
     pub hash: String,
-    /// Its name for as long as it exists.
+    /// The id of the key.
     pub id: String,
 }
 
 impl Instance {
-    /// `toml` is the configuration but for where to listen and where to store, which environment variables say.
+    /// Creates an installation. `toml` is the configuration without addresses and stores, which environment variables
+    /// set.
     pub fn new(toml: &str) -> Result<Self> {
         let dir = TempDir::new()?;
         std::fs::write(dir.path().join("test.toml"), toml)?;
@@ -42,30 +43,30 @@ impl Instance {
             ("TOLLGATE__SERVER__LISTEN", listen.to_string()),
             ("TOLLGATE__STORAGE__URL", format!("sqlite://{}", at("data/tollgate.db"))),
             ("TOLLGATE__BLOBS__URL", format!("file:{}", at("data/blobs"))),
-            // No load balancer has to learn of a stop.
+            // There is no load balancer that has to notice a stop.
             ("TOLLGATE__SERVER__DRAIN_MS", "20".to_owned()),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Self { dir, listen, env })
     }
 
-    /// An environment variable of every process started from now on.
+    /// Sets an environment variable for every process started afterwards.
     pub fn set_env(&mut self, name: &str, value: impl Into<String>) {
         self.env.retain(|(known, _)| known != name);
         self.env.push((name.to_owned(), value.into()));
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The database's file.
+    /// Returns the database's file.
     pub fn database(&self) -> PathBuf {
         self.path().join("data/tollgate.db")
     }
 
-    /// The blob store's folder.
+    /// Returns the blob store's folder.
     pub fn blobs(&self) -> PathBuf {
         self.path().join("data/blobs")
     }
@@ -89,7 +90,7 @@ impl Instance {
         Server::start_logging_to(stderr.into(), command, self.listen, self.path()).await
     }
 
-    /// Starts a second server on the same stores, at an address of its own.
+    /// Starts a second server on the same stores, at another address.
     pub async fn serve_beside(&self) -> Result<Server> {
         let listen = free_address()?;
         let mut command = self.command()?;
@@ -106,13 +107,13 @@ impl Instance {
         Server::start(command, self.listen, self.path()).await
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and waits for its end.
     pub async fn run(&self, arguments: &[&str]) -> Result<Output> {
         Ok(self.command()?.args(arguments).output().await?)
     }
 
-    /// Runs a command with `--json`, on a database that is created if there is none; it must succeed and print one JSON
-    /// document and nothing else.
+    /// Runs a command with `--json`, on a database that is created if it is missing; it must succeed and print exactly
+    /// one JSON document.
     pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
         if !self.database().exists() {
             ensure!(self.run(&["migrate", "up"]).await?.status.success(), "the database was not created");
@@ -124,7 +125,7 @@ impl Instance {
             .with_context(|| format!("{arguments:?} printed {:?}", String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Runs a command that must fail with one sentence on standard error and nothing on standard output; returns it.
+    /// Runs a command that must fail with one sentence on standard error and no standard output; returns the sentence.
     pub async fn refused(&self, arguments: &[&str]) -> Result<String> {
         let output = self.run(arguments).await?;
         ensure!(!output.status.success(), "{arguments:?} succeeded");
@@ -142,7 +143,7 @@ impl Instance {
         Ok(self.prepare(&mut command).args(arguments).output().await?)
     }
 
-    /// As [`Instance::json`], with a file of the instance's folder as standard input.
+    /// Runs a command like [`Instance::json`], with a file of the installation as standard input.
     pub async fn piped(&self, arguments: &[&str], input: &str) -> Result<Value> {
         let input = std::fs::File::open(self.path().join(input))?;
         let output = self.command()?.args(arguments).arg("--json").stdin(input).output().await?;
@@ -150,7 +151,7 @@ impl Instance {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Starts a server that must not come up; returns the sentence that it ends with.
+    /// Starts a server that must fail to start; returns its error message.
     pub async fn refused_serving(&self) -> Result<String> {
         let output = tokio::time::timeout(Duration::from_secs(30), self.run(&["serve"])).await??;
         ensure!(!output.status.success(), "it came up");
@@ -166,36 +167,36 @@ impl Instance {
         Ok(tokio::time::timeout(Duration::from_mins(1), command.output()).await??)
     }
 
-    /// Makes an inference key of the default workspace.
+    /// Creates an inference key of the default workspace.
     pub async fn inference_key(&self) -> Result<Key> {
         self.key(&["--name", "tests"]).await
     }
 
-    /// Makes a management key.
+    /// Creates a management key.
     pub async fn management_key(&self) -> Result<Key> {
         self.key(&["--name", "tests", "--management"]).await
     }
 
-    /// Makes a key with options of `key create`.
+    /// Creates a key with options of `key create`.
     pub async fn key(&self, options: &[&str]) -> Result<Key> {
         let made = self.json(&[&["key", "create"], options].concat()).await?;
         let text = |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"));
         Ok(Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
     }
 
-    /// Makes a guardrail, in the default workspace unless `options` say otherwise; returns its id.
+    /// Creates a guardrail, by default in the default workspace; returns its id.
     pub async fn guardrail(&self, options: &[&str]) -> Result<String> {
         let made = self.json(&[&["guardrail", "create", "--name", "tests"], options].concat()).await?;
         made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
     }
 
-    /// Makes a workspace; returns its id.
+    /// Creates a workspace; returns its id.
     pub async fn workspace(&self, name: &str) -> Result<String> {
         let made = self.json(&["workspace", "create", "--name", name]).await?;
         made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
     }
 
-    /// Puts a file into a container by the command line; returns its id.
+    /// Puts a file into a container with the command line; returns its id.
     pub async fn put(&self, container: &str, path: &str, content: &[u8]) -> Result<String> {
         let local = self.path().join("upload");
         std::fs::write(&local, content)?;
@@ -204,20 +205,20 @@ impl Instance {
         made["file_id"].as_str().map(str::to_owned).with_context(|| format!("no file_id in {made}"))
     }
 
-    /// Where a container's file lies, as a sandbox runtime would write it.
+    /// Returns the path of a container's file on disk, where a sandbox runtime would write it.
     pub fn container_file(&self, workspace: &str, container: &str, path: &str) -> Result<PathBuf> {
         let file = self.blobs().join("containers").join(workspace).join(container).join(path);
         std::fs::create_dir_all(file.parent().context("a file lies in a folder")?)?;
         Ok(file)
     }
 
-    /// The id of the default workspace.
+    /// Returns the id of the default workspace.
     pub async fn default_workspace(&self) -> Result<String> {
         let made = self.json(&["key", "create", "--name", "to tell the workspace"]).await?;
         made["workspace_id"].as_str().map(str::to_owned).with_context(|| format!("no workspace_id in {made}"))
     }
 
-    /// The documents' blobs on disk.
+    /// Returns the blobs of documents on disk.
     pub fn document_blobs(&self) -> Result<Vec<PathBuf>> {
         files_below(&self.blobs().join("documents"))
     }
@@ -228,7 +229,7 @@ impl Instance {
         Ok(command)
     }
 
-    /// The environment of the machine, a proxy above all, must not reach what is tested.
+    /// Removes the machine's environment, such as proxies, from the command.
     fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env_clear()
@@ -240,7 +241,7 @@ impl Instance {
     }
 }
 
-/// Every file below a folder; none where there is no such folder.
+/// Returns every file below a folder; none if the folder is missing.
 pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(found) };
@@ -255,7 +256,7 @@ pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A loopback address that nobody listened at a moment ago.
+/// Returns a loopback address with a currently free port.
 pub fn free_address() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

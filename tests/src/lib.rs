@@ -1,4 +1,4 @@
-//! Starts the real binary, talks real HTTP to it, and plays the providers behind it.
+//! The test harness: starts the binary, sends HTTP requests to it, and simulates its providers.
 
 mod binary;
 mod http_client;

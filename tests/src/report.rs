@@ -1,10 +1,10 @@
-//! Many small cases against one server, every failure told.
+//! Many small cases against one server, with a report of all failures.
 
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
 
-/// Collects what failed.
+/// The failed cases.
 #[derive(Debug, Default)]
 pub struct Report {
     cases: usize,
@@ -12,7 +12,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Notes how a case ended.
+    /// Records the outcome of a case.
     pub fn case<T>(&mut self, name: &str, outcome: Result<T>) {
         self.cases += 1;
         if let Err(error) = outcome {
@@ -20,7 +20,7 @@ impl Report {
         }
     }
 
-    /// Fails where a case failed, or where there was none.
+    /// Fails if a case failed, or if there was none.
     pub fn finish(self) -> Result<()> {
         if self.failures.is_empty() && self.cases > 0 {
             return Ok(());

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Call, Reply};
 
-/// How long a start may take on a busy machine.
+/// The maximum time of a start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a stop may take.
+/// The maximum time of a stop.
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running server; killed when it is dropped.
@@ -40,7 +40,7 @@ impl Server {
         let output = output_file(folder, address);
         let stdout = File::options().create(true).append(true).open(&output)?;
         let child = command.stdout(stdout).stderr(stderr).kill_on_drop(true).spawn()?;
-        // Holds descriptors of ours, such as the end of a pipe, which the server alone is to have.
+        // The command holds descriptors, such as the end of a pipe, that only the server must have.
         drop(command);
         let mut server = Self { child, address, output };
         let deadline = Instant::now() + START_TIMEOUT;
@@ -56,12 +56,12 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Everything that it has printed.
+    /// Returns everything that the server has printed.
     pub fn output(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl Server {
         call.send(self.address).await
     }
 
-    /// A Decisions request with a JSON body.
+    /// Sends a Decisions request with a JSON body.
     pub async fn decide(&self, secret: &str, body: impl AsRef<[u8]>) -> Result<Reply> {
         self.send(&decisions(secret, body)).await
     }
@@ -81,7 +81,7 @@ impl Server {
         self.send(&promotion(secret, container, file_id)).await
     }
 
-    /// Fails unless the server answers as if nothing had happened.
+    /// Fails unless the server responds normally.
     pub async fn ensure_healthy(&self) -> Result<()> {
         let reply = self.send(&Call::get("/health/ready")).await?;
         ensure!(reply.status == 200, "not ready any more: {}", reply.text());
@@ -100,12 +100,12 @@ impl Server {
         self.signal("INT").await
     }
 
-    /// Sends SIGKILL and waits for the end.
+    /// Sends SIGKILL and waits for the exit.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
 
-    /// Sends SIGTERM and waits for the end.
+    /// Sends SIGTERM and waits for the exit.
     pub async fn stop(self) -> Result<()> {
         self.terminate().await?;
         let output = self.output.clone();
@@ -115,7 +115,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits for the end of a server that was told to stop.
+    /// Waits for the exit of a server that was signalled to stop.
     pub async fn ended(mut self) -> Result<ExitStatus> {
         tokio::time::timeout(STOP_TIMEOUT, self.child.wait())
             .await
@@ -123,7 +123,7 @@ impl Server {
             .map_err(Into::into)
     }
 
-    /// Sends a signal by its name without `SIG`.
+    /// Sends a signal, named without `SIG`.
     pub async fn signal(&self, name: &str) -> Result<()> {
         let pid = self.child.id().context("the server has ended")?;
         let status = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
@@ -136,12 +136,12 @@ fn output_file(folder: &Path, address: SocketAddr) -> PathBuf {
     folder.join(format!("output-{}.log", address.port()))
 }
 
-/// A Decisions request with a JSON body.
+/// Returns a Decisions request with a JSON body.
 pub fn decisions(secret: &str, body: impl AsRef<[u8]>) -> Call {
     Call::post("/api/v1/api/alpha/decisions").key(secret).json(body)
 }
 
-/// The promotion of a container's file.
+/// Returns a request that promotes a container's file.
 pub fn promotion(secret: &str, container: &str, file_id: &str) -> Call {
     Call::post(format!("/api/v1/containers/{container}/files/{file_id}/promote")).key(secret)
 }

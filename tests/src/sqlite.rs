@@ -1,4 +1,4 @@
-//! A second hand on the database: what another process may do to it.
+//! A second database connection, which acts as another process.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl SecondHand {
         Ok(())
     }
 
-    /// The single number that a query returns.
+    /// Returns the single number of a query's result.
     pub async fn number(&self, sql: &str) -> Result<i64> {
         let statement = Statement::from_string(self.0.get_database_backend(), sql);
         let row = self.0.query_one_raw(statement).await?;
@@ -31,7 +31,7 @@ impl SecondHand {
         Ok(row.try_get_by_index(0)?)
     }
 
-    /// Closes it, which gives up every lock.
+    /// Closes the connection, which releases every lock.
     pub async fn close(self) -> Result<()> {
         Ok(self.0.close().await?)
     }

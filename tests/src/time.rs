@@ -1,20 +1,20 @@
-//! The machine's own time, for what the command line takes as a moment.
+//! The machine's clock, for timestamps on the command line.
 
 use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
-/// The moment that lies `seconds` ahead, as RFC 3339.
+/// Returns the time in `seconds` seconds, as RFC 3339.
 pub fn seconds_from_now(seconds: i64) -> String {
     #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
     let now: DateTime<Utc> = SystemTime::now().into();
     (now + TimeDelta::seconds(seconds)).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// The machine's clock stands before it.
+/// The machine's clock is before the epoch.
 pub fn unix_ms() -> anyhow::Result<u64> {
     #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
     let now: DateTime<Utc> = SystemTime::now().into();

@@ -1,4 +1,4 @@
-//! A provider that does what a test tells it to, and remembers the bytes it was sent.
+//! A simulated provider with configurable behaviour that records its requests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,46 +11,46 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// What the provider does with a request that it has read.
+/// The provider's reaction to a request.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
-    /// Answers with a status, further header lines and a body.
+    /// Responds with a status, further header lines and a body.
     Answer(u16, String, String),
-    /// Answers so after a while.
+    /// Responds with a 200 after a delay.
     Late(Duration, String),
-    /// Closes the connection so that the other side gets a reset.
+    /// Resets the connection.
     Reset,
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     Close,
-    /// Says nothing.
+    /// Sends nothing.
     HangBeforeHeaders,
     /// Sends headers and the beginning of a body, and then nothing.
     HangAfterHeaders,
-    /// Sends this many bytes as the body of a 200, as far as they are taken.
+    /// Sends this many bytes as the body of a 200, until the client stops reading.
     Flood(u64),
-    /// Sends bytes as they are and closes.
+    /// Sends raw bytes and closes.
     Raw(Vec<u8>),
-    /// Sends the whole answer in pieces of one byte, so long apart.
+    /// Sends the whole response byte by byte, with this delay between bytes.
     Drip(Duration, String),
-    /// Sends the head and so many bytes of the body, then a reset.
+    /// Sends the head and this many bytes of the body, then resets the connection.
     ResetAfter(usize, String),
-    /// Answers what a function makes of the request: a status and a body.
+    /// Responds with the status and the body that a function returns for the request.
     Speak(fn(&Recorded) -> (u16, String)),
 }
 
 impl Behaviour {
-    /// A 200 with a JSON body.
+    /// Returns a 200 with a JSON body.
     pub fn json(body: impl Into<String>) -> Self {
         Self::Answer(200, String::new(), body.into())
     }
 
-    /// A status with an empty JSON object.
+    /// Returns a status with an empty JSON object.
     pub fn status(status: u16) -> Self {
         Self::Answer(status, String::new(), "{}".to_owned())
     }
 }
 
-/// A request as the provider read it.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Request line and headers.
@@ -60,13 +60,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-/// A provider at a loopback address; gone when it is dropped.
+/// A provider at a loopback address; stopped when it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -100,7 +100,7 @@ impl Upstream {
             while let Ok((stream, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
                 connections.spawn(async move {
-                    // A connection that ends in an error has told its test already.
+                    // The test observes connection errors at the client.
                     let _ = state.converse(stream).await;
                 });
             }
@@ -108,55 +108,55 @@ impl Upstream {
         Ok(Self { address, state, _accepting: accepting })
     }
 
-    /// What it does from the next request on.
+    /// Sets the behaviour from the next request on.
     pub fn behave(&self, behaviour: Behaviour) {
         *lock(&self.state.behaviour) = behaviour;
     }
 
-    /// Where it listens.
+    /// Returns the provider's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its base URL for the configuration.
+    /// Returns its base URL for the configuration.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// What it was sent since the last look.
+    /// Takes the requests since the last call.
     pub fn take_requests(&self) -> Vec<Recorded> {
         std::mem::take(&mut lock(&self.state.requests))
     }
 
-    /// The one request that it was sent since the last look.
+    /// Takes the only request since the last call.
     pub fn take_request(&self) -> Result<Recorded> {
         let mut requests = self.take_requests();
         ensure!(requests.len() == 1, "{} requests instead of one", requests.len());
         requests.pop().context("no request")
     }
 
-    /// Bytes of a flood that went out.
+    /// Returns the number of flood bytes sent.
     pub fn flooded(&self) -> u64 {
         self.state.flooded.load(Ordering::SeqCst)
     }
 
-    /// Waits until a request has come in.
+    /// Waits until a request has arrived.
     pub async fn wait_for_request(&self) -> Result<()> {
         self.wait_for_requests(1).await
     }
 
-    /// Waits until so many requests have come in since the last look.
+    /// Waits until this many requests have arrived since the last call.
     pub async fn wait_for_requests(&self, count: usize) -> Result<()> {
         wait_for("requests at the provider", || lock(&self.state.requests).len() >= count).await
     }
 
-    /// Waits until the other side has given up `times` hanging requests.
+    /// Waits until the client has abandoned `times` hanging requests.
     pub async fn wait_until_abandoned(&self, times: usize) -> Result<()> {
         wait_for("an abandoned call", || self.state.abandoned.load(Ordering::SeqCst) >= times).await
     }
 }
 
-/// Waits until something holds, ten seconds at most.
+/// Waits until a condition is true, ten seconds at most.
 pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -170,7 +170,7 @@ impl State {
     async fn converse(&self, mut stream: TcpStream) -> Result<()> {
         let mut unread = Vec::new();
         while let Some(request) = read_request(&mut stream, &mut unread).await? {
-            // Whoever sees the request may change the behaviour for the next one.
+            // Read before the request is recorded: a test that sees the request may change the behaviour.
             let behaviour = lock(&self.behaviour).clone();
             lock(&self.requests).push(request.clone());
             if !self.behave(behaviour, &request, &mut stream).await? {
@@ -180,7 +180,7 @@ impl State {
         Ok(())
     }
 
-    /// True where the connection stays.
+    /// Responds; returns true if the connection stays open.
     async fn behave(&self, behaviour: Behaviour, request: &Recorded, stream: &mut TcpStream) -> Result<bool> {
         match behaviour {
             Behaviour::Answer(status, headers, body) => answer(stream, status, &headers, &body).await?,
@@ -215,7 +215,7 @@ impl State {
                 stream.write_all(head(200, "", body.len()).as_bytes()).await?;
                 stream.write_all(&body.as_bytes()[..bytes.min(body.len())]).await?;
                 stream.flush().await?;
-                // Long enough for the bytes to arrive before the reset throws away what is buffered.
+                // The bytes must arrive before the reset discards buffered data.
                 sleep(Duration::from_millis(20)).await;
                 stream.set_zero_linger()?;
                 return Ok(false);
@@ -256,7 +256,7 @@ async fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &str) 
     Ok(stream.write_all(body.as_bytes()).await?)
 }
 
-/// The next request, `None` at the connection's end. What belongs to the one after it stays in `unread`.
+/// Returns the next request, or `None` at the end of the connection. Bytes of the following request stay in `unread`.
 async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Result<Option<Recorded>> {
     let end = loop {
         if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {

@@ -1,14 +1,14 @@
-//! Providers of every wire, played as their public descriptions have them: each reads the request by its own rules,
-//! answers 400 to what it could not have understood, and gives the same verdict on the same three questions.
+//! Simulated providers of every wire, after their public descriptions. Each reads requests by its own rules, responds
+//! 400 to invalid ones, and gives the same answers to the same three questions.
 //!
-//! The verdict: `refund` is yes by 0.93; `queue` is billing, by 0.8 to 0.15 and 0.05; `heat` is 1.5 on three levels, by
-//! 0.1, 0.3 and 0.6.
+//! The answers: `refund` is yes with 0.93; `queue` is billing with 0.8, 0.15 and 0.05; `heat` is 1.5 on three levels
+//! with 0.1, 0.3 and 0.6.
 
 use serde_json::{Map, Value, json};
 
 use crate::Recorded;
 
-/// The probability of yes to `refund`.
+/// The probability of yes for `refund`.
 pub const REFUND: f64 = 0.93;
 /// The probabilities of the three options of `queue`, in their order.
 pub const QUEUE: [f64; 3] = [0.8, 0.15, 0.05];
@@ -47,15 +47,15 @@ fn levels() -> impl Iterator<Item = String> {
     (0..HEAT.len()).map(|level| level.to_string())
 }
 
-/// Distributions by the number of outcomes, so that a vendor needs no name to answer by.
+/// Returns the options of `queue`. Vendors choose distributions by the number of outcomes and need no names.
 fn queue_options(question: &Value) -> Result<Vec<String>, Spoken> {
     let options = question["criteria"].as_object().ok_or_else(|| refused("a choice needs criteria"))?;
     demand(options.len() == QUEUE.len(), "three options were asked")?;
-    // In the order of the test's question, which a map does not keep.
+    // In the order of the test's question, which a map does not preserve.
     Ok(["billing", "hardware", "other"].map(str::to_owned).into())
 }
 
-/// System One.
+/// Responds as System One.
 pub fn system_one(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(body["model"].is_string() && !body["state"].is_null(), "model and state are required")?;
@@ -77,7 +77,7 @@ pub fn system_one(request: &Recorded) -> Spoken {
     }))
 }
 
-/// OpenAI Decisions.
+/// Responds as OpenAI Decisions.
 pub fn openai(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(body["input"].is_string() || body["input"].is_array(), "input is a string or items")?;
@@ -119,7 +119,7 @@ pub fn openai(request: &Recorded) -> Spoken {
     }))
 }
 
-/// Gemini Decisions.
+/// Responds as Gemini Decisions.
 pub fn gemini(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(body["input"].is_string() || body["input"].is_array(), "input is a string or parts")?;
@@ -142,7 +142,7 @@ pub fn gemini(request: &Recorded) -> Spoken {
     }))
 }
 
-/// SGLang's own wire.
+/// Responds as SGLang's native wire.
 pub fn sglang(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(!body["input"].is_null(), "input is required")?;
@@ -191,7 +191,7 @@ fn completion(message: &Value, logprobs: &Value) -> Value {
         "usage": {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}})
 }
 
-/// A chat model whose server returns log-probabilities: it finds the labels that it is offered in the prompt.
+/// Responds as a chat model whose server returns log-probabilities, with the labels found in the prompt.
 pub fn chat_logprobs(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(body["max_tokens"] == 1 && body["logprobs"] == true, "one token, with logprobs")?;
@@ -204,7 +204,7 @@ pub fn chat_logprobs(request: &Recorded) -> Spoken {
             None => return Err(refused("no options are offered")),
         };
         demand(labels.len() == numbers.len(), "as many options as were asked")?;
-        // A little of the mass goes elsewhere, as it does.
+        // A small part of the probability belongs to other tokens, as in reality.
         let top: Vec<Value> = labels
             .iter()
             .zip(numbers)
@@ -218,7 +218,7 @@ pub fn chat_logprobs(request: &Recorded) -> Spoken {
     }))
 }
 
-/// A chat model that states probabilities under the keys that the prompt gives it.
+/// Responds as a chat model that states probabilities under the keys found in the prompt.
 pub fn chat_structured(request: &Recorded) -> Spoken {
     said(read(request).and_then(|body| {
         demand(body["response_format"]["type"] == "json_schema", "structured output was asked for")?;

@@ -1,4 +1,4 @@
-//! Who changed what, and whether anybody tampered with the log of it.
+//! The audit log: recorded changes and detected tampering.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -6,32 +6,32 @@ use tokio::task::JoinSet;
 use tollgate_tests::{Call, Instance, SecondHand};
 
 use crate::costs::rows;
-use crate::world::World;
+use crate::gateway::TestGateway;
 
 async fn entries(instance: &Instance) -> Result<Vec<Value>> {
     let listed = instance.json(&["audit", "list", "--limit", "10000"]).await?;
     Ok(rows(&listed)?.clone())
 }
 
-/// The newest entry of an action.
+/// Returns the newest entry of an action.
 async fn entry(instance: &Instance, action: &str) -> Result<Value> {
     let all = entries(instance).await?;
     let found = all.iter().find(|entry| entry["action"].as_str().is_some_and(|own| own.starts_with(action)));
     found.cloned().with_context(|| format!("no {action} in {all:?}"))
 }
 
-fn assignment(world: &World, guardrail: &str, secret: &str) -> Call {
+fn assignment(gateway: &TestGateway, guardrail: &str, secret: &str) -> Call {
     Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
         .key(secret)
-        .json(json!({ "key_hashes": [world.inference.hash] }).to_string())
+        .json(json!({ "key_hashes": [gateway.inference.hash] }).to_string())
 }
 
 #[tokio::test]
-async fn changes_are_written_down_whichever_way_they_come() -> Result<()> {
-    let mut world = World::start("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n").await?;
-    world.instance.set_env("USER", "mallory");
-    world.instance.set_env("SUDO_USER", "alice");
-    let instance = &world.instance;
+async fn changes_are_audited_over_http_and_command_line() -> Result<()> {
+    let mut gateway = TestGateway::start("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n").await?;
+    gateway.instance.set_env("USER", "mallory");
+    gateway.instance.set_env("SUDO_USER", "alice");
+    let instance = &gateway.instance;
     let guardrail = instance.guardrail(&[]).await?;
     let by_command = entry(instance, "guardrail.").await?;
     let actor = by_command["actor"].as_str().context("no actor")?;
@@ -39,22 +39,22 @@ async fn changes_are_written_down_whichever_way_they_come() -> Result<()> {
     ensure!(by_command["source"].as_str().is_some_and(|source| source.ends_with(", sudo of alice")), "{by_command}");
     ensure!(by_command["outcome"] == "done" && by_command["subject"].to_string().contains(&guardrail), "{by_command}");
 
-    let call = assignment(&world, &guardrail, &world.management.secret);
-    world.server.send(&call.header("x-forwarded-for", "198.51.100.7, 203.0.113.9")).await?.ok()?;
+    let call = assignment(&gateway, &guardrail, &gateway.management.secret);
+    gateway.server.send(&call.header("x-forwarded-for", "198.51.100.7, 203.0.113.9")).await?.ok()?;
     let over_http = entry(instance, "guardrail.assign").await?;
-    ensure!(over_http["actor"] == format!("key:{}", world.management.id), "{over_http}");
+    ensure!(over_http["actor"] == format!("key:{}", gateway.management.id), "{over_http}");
     ensure!(over_http["source"] == "203.0.113.9", "whom the trusted proxy names: {over_http}");
 
-    instance.json(&["key", "disable", &world.inference.hash]).await?;
+    instance.json(&["key", "disable", &gateway.inference.hash]).await?;
     let disabled = entry(instance, "key.").await?;
-    ensure!(disabled["subject"] == format!("key {}", world.inference.id), "{disabled}");
-    // Nothing is changed a second time.
+    ensure!(disabled["subject"] == format!("key {}", gateway.inference.id), "{disabled}");
+    // Changes without an effect are not recorded.
     let before = entries(instance).await?.len();
-    instance.json(&["key", "disable", &world.inference.hash]).await?;
+    instance.json(&["key", "disable", &gateway.inference.hash]).await?;
     ensure!(entries(instance).await?.len() == before, "what changes nothing leaves no entry");
 
     let all = instance.json(&["audit", "list"]).await?.to_string();
-    for secret in [&world.inference.secret, &world.management.secret] {
+    for secret in [&gateway.inference.secret, &gateway.management.secret] {
         ensure!(!all.contains(secret.as_str()), "a secret is in the log");
     }
     let verified = instance.json(&["audit", "verify"]).await?;
@@ -63,26 +63,26 @@ async fn changes_are_written_down_whichever_way_they_come() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_is_no_trusted_proxy_names_nobody() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
-    let call = assignment(&world, &guardrail, &world.management.secret);
-    world.server.send(&call.header("x-forwarded-for", "203.0.113.9")).await?.ok()?;
-    ensure!(entry(&world.instance, "guardrail.assign").await?["source"] == "127.0.0.1");
+async fn forwarded_address_is_ignored_from_untrusted_proxy() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
+    let call = assignment(&gateway, &guardrail, &gateway.management.secret);
+    gateway.server.send(&call.header("x-forwarded-for", "203.0.113.9")).await?.ok()?;
+    ensure!(entry(&gateway.instance, "guardrail.assign").await?["source"] == "127.0.0.1");
     Ok(())
 }
 
 #[tokio::test]
-async fn refused_changes_are_counted_and_not_listed() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
+async fn denied_changes_are_recorded_as_counts() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
     let mut calls = JoinSet::new();
     for number in 0..300 {
         let call = match number % 3 {
-            0 | 1 => assignment(&world, &guardrail, &world.inference.secret),
-            _ => assignment(&world, "0199aaaa-0000-7000-8000-000000000000", &world.management.secret),
+            0 | 1 => assignment(&gateway, &guardrail, &gateway.inference.secret),
+            _ => assignment(&gateway, "0199aaaa-0000-7000-8000-000000000000", &gateway.management.secret),
         };
-        let address = world.server.address();
+        let address = gateway.server.address();
         calls.spawn(async move { call.send(address).await });
     }
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
@@ -90,26 +90,26 @@ async fn refused_changes_are_counted_and_not_listed() -> Result<()> {
         *statuses.entry(reply??.status).or_default() += 1;
     }
     ensure!(statuses == [(403, 200), (404, 100)].into(), "{statuses:?}");
-    // Whoever is not known leaves nothing, and reading is no change.
-    ensure!(world.server.send(&assignment(&world, &guardrail, "sk-tg-v1-nobody")).await?.status == 401);
-    ensure!(world.server.send(&Call::get("/api/v1/model/a/b").key(&world.inference.secret)).await?.status == 404);
-    world.server.stop().await?;
+    // Requests with unknown keys and reads are not recorded.
+    ensure!(gateway.server.send(&assignment(&gateway, &guardrail, "sk-tg-v1-nobody")).await?.status == 401);
+    ensure!(gateway.server.send(&Call::get("/api/v1/model/a/b").key(&gateway.inference.secret)).await?.status == 404);
+    gateway.server.stop().await?;
     let refused: Vec<Value> =
-        entries(&world.instance).await?.into_iter().filter(|entry| entry["outcome"] == "refused").collect();
+        entries(&gateway.instance).await?.into_iter().filter(|entry| entry["outcome"] == "refused").collect();
     ensure!((2..=4).contains(&refused.len()), "an entry a key and minute: {refused:?}");
     let counted = |id: &str, status: &str| -> u64 {
         let own = refused.iter().filter(|entry| entry["actor"] == format!("key:{id}"));
         own.filter_map(|entry| entry["details"]["statuses"][status].as_u64()).sum()
     };
-    ensure!(counted(&world.inference.id, "403") == 200, "{refused:?}");
-    ensure!(counted(&world.management.id, "404") == 100, "{refused:?}");
+    ensure!(counted(&gateway.inference.id, "403") == 200, "{refused:?}");
+    ensure!(counted(&gateway.management.id, "404") == 100, "{refused:?}");
     ensure!(refused[0]["source"] == "127.0.0.1" && refused[0]["action"] == "request.refused", "{refused:?}");
     ensure!(refused[0]["subject"] == "POST /guardrails/{id}/assignments/keys", "{refused:?}");
-    ensure!(world.instance.json(&["audit", "verify"]).await?["verified"] == true);
+    ensure!(gateway.instance.json(&["audit", "verify"]).await?["verified"] == true);
     Ok(())
 }
 
-/// What `audit verify` says of a log that was tampered with.
+/// Returns the violation that `audit verify` reports for a log with tampering.
 async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
     let output = instance.run(&[&["audit", "verify", "--json"], arguments].concat()).await?;
     ensure!(output.status.code() == Some(1), "{}: {}", output.status, String::from_utf8_lossy(&output.stdout));
@@ -121,7 +121,7 @@ async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn tampering_is_found() -> Result<()> {
+async fn verify_detects_tampering() -> Result<()> {
     let instance = Instance::new("")?;
     for number in 0..6 {
         instance.workspace(&format!("w{number}")).await?;
@@ -159,11 +159,11 @@ async fn tampering_is_found() -> Result<()> {
         database.execute(change).await?;
         let found = fault(&instance, &[]).await?;
         ensure!(found["fault"].to_string().contains(at_fault), "{change}: {found}");
-        // Whoever tampers with the log does not bring changes to a stop.
+        // Changes are still possible after tampering.
         instance.workspace("goes on").await?;
         database.execute(restore).await?;
     }
-    // Somebody who rewrites all of the record of the log's end is found by what was written down elsewhere alone.
+    // Only an external anchor reveals a consistently rewritten end of the log.
     let cut = format!(
         "DELETE FROM workspaces WHERE rowid = (SELECT MAX(rowid) FROM workspaces); \
          DELETE FROM audit_log WHERE seq = {last}; \
@@ -217,35 +217,35 @@ async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
         ensure!(named["table"] == table && named["row"].to_string().contains(row), "{change}: {found}");
         ensure!(String::from_utf8(output.stderr)?.starts_with(&format!("error: {table} ")), "{found}");
         for table in tables {
-            // Keys point to the others, so they go first and come last.
+            // Keys reference the other tables, so they are removed first and restored last.
             database.execute(&format!("PRAGMA foreign_keys = OFF; DELETE FROM {table}")).await?;
             database.execute(&format!("INSERT INTO {table} SELECT * FROM kept_{table}")).await?;
         }
         ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true, "{change} was not restored");
     }
-    // Storage that documents take is no change of what is managed.
+    // Storage figures are not managed fields.
     database.execute("UPDATE workspaces SET storage_used_bytes = 7, document_count = 1").await?;
     ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
     database.close().await
 }
 
 #[tokio::test]
-async fn many_processes_write_one_chain() -> Result<()> {
-    let world = World::start("").await?;
-    let beside = world.instance.serve_beside().await?;
-    let guardrails = [world.instance.guardrail(&[]).await?, world.instance.guardrail(&[]).await?];
-    let before = entries(&world.instance).await?.len();
-    let instance = std::sync::Arc::new(world.instance);
+async fn concurrent_processes_write_one_hash_chain() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let guardrails = [gateway.instance.guardrail(&[]).await?, gateway.instance.guardrail(&[]).await?];
+    let before = entries(&gateway.instance).await?.len();
+    let instance = std::sync::Arc::new(gateway.instance);
     let mut changes = JoinSet::new();
     for number in 0..8 {
         let instance = std::sync::Arc::clone(&instance);
         changes.spawn(async move { instance.workspace(&format!("w{number}")).await.map(drop) });
     }
     for number in 0..40 {
-        let address = if number % 2 == 0 { world.server.address() } else { beside.address() };
+        let address = if number % 2 == 0 { gateway.server.address() } else { beside.address() };
         let call = Call::post(format!("/api/v1/guardrails/{}/assignments/keys", guardrails[number / 2 % 2]))
-            .key(&world.management.secret)
-            .json(json!({ "key_hashes": [world.inference.hash] }).to_string());
+            .key(&gateway.management.secret)
+            .json(json!({ "key_hashes": [gateway.inference.hash] }).to_string());
         changes.spawn(async move { call.send(address).await?.ok().map(drop) });
     }
     while let Some(ended) = changes.join_next().await {
@@ -260,7 +260,7 @@ async fn many_processes_write_one_chain() -> Result<()> {
 }
 
 #[tokio::test]
-async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
+async fn retention_removes_oldest_entries_and_chain_verifies() -> Result<()> {
     let instance = Instance::new("[retention]\naudit_days = 30\n")?;
     for number in 0..6 {
         instance.workspace(&format!("w{number}")).await?;
@@ -284,7 +284,7 @@ async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_anchor_or_a_retention_that_makes_no_sense_is_refused() -> Result<()> {
+async fn invalid_anchor_or_retention_is_rejected() -> Result<()> {
     let instance = Instance::new("")?;
     instance.json(&["migrate", "up"]).await?;
     let said = instance.refused(&["audit", "verify", "--anchor", "7"]).await?;

@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Authentication.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use anyhow::{Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Call, Report, seconds_from_now};
 
-use crate::world::{World, body, outdated_for};
+use crate::gateway::{TestGateway, body, outdated_for};
 
-/// How long a key may live after it was switched off.
+/// The time within which a disabled key must be rejected.
 const DEATH: Duration = Duration::from_secs(1);
 
 fn operations() -> Vec<(&'static str, Call)> {
@@ -23,31 +23,31 @@ fn operations() -> Vec<(&'static str, Call)> {
 }
 
 #[tokio::test]
-async fn whoever_has_no_live_key_is_refused_before_anything_else_is_looked_at() -> Result<()> {
-    let world = World::start("").await?;
+async fn requests_without_live_key_are_rejected_before_other_checks() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let unknown = format!("Bearer sk-tg-v1-{}", "0".repeat(64));
     let headers: Vec<(&str, Vec<u8>)> = vec![
         ("empty", Vec::new()),
         ("scheme alone", b"Bearer".to_vec()),
         ("scheme and a space", b"Bearer ".to_vec()),
-        ("no scheme", world.inference.secret.clone().into_bytes()),
+        ("no scheme", gateway.inference.secret.clone().into_bytes()),
         ("basic", b"Basic dXNlcjpwYXNz".to_vec()),
         ("10 kB", format!("Bearer {}", "a".repeat(10_000)).into_bytes()),
         ("non-ASCII", "Bearer schlüssel-\u{1F511}".as_bytes().to_vec()),
         ("not UTF-8", b"Bearer \xff\xfe\xfd".to_vec()),
         ("SQL", b"Bearer ' OR 1=1; DROP TABLE api_keys; --".to_vec()),
         ("unknown", unknown.into_bytes()),
-        ("upper case", format!("Bearer {}", world.inference.secret.to_uppercase()).into_bytes()),
-        ("the hash for the secret", format!("Bearer {}", world.inference.hash).into_bytes()),
-        ("two in one", format!("Bearer {0}, Bearer {0}", world.inference.secret).into_bytes()),
+        ("upper case", format!("Bearer {}", gateway.inference.secret.to_uppercase()).into_bytes()),
+        ("the hash for the secret", format!("Bearer {}", gateway.inference.hash).into_bytes()),
+        ("two in one", format!("Bearer {0}, Bearer {0}", gateway.inference.secret).into_bytes()),
     ];
     let mut report = Report::default();
     for (operation, call) in operations() {
-        let reply = world.server.send(&call).await?;
+        let reply = gateway.server.send(&call).await?;
         report.case(&format!("{operation}, none"), reply.error(401, "Missing Authentication header"));
         let mut messages = std::collections::BTreeSet::new();
         for (name, value) in &headers {
-            let reply = world.server.send(&call.clone().header("authorization", value)).await?;
+            let reply = gateway.server.send(&call.clone().header("authorization", value)).await?;
             let envelope = reply.envelope(401);
             if let (Ok(envelope), true) = (&envelope, *name != "empty") {
                 messages.insert(envelope["error"]["message"].to_string());
@@ -57,25 +57,25 @@ async fn whoever_has_no_live_key_is_refused_before_anything_else_is_looked_at() 
         let one = if messages.len() == 1 { Ok(()) } else { Err(anyhow::anyhow!("an oracle: {messages:?}")) };
         report.case(&format!("{operation}, one message"), one);
     }
-    let output = world.server.output();
+    let output = gateway.server.output();
     report.case("the secret is not logged", {
-        if output.contains(&world.inference.secret) { Err(anyhow::anyhow!("it is: {output}")) } else { Ok(()) }
+        if output.contains(&gateway.inference.secret) { Err(anyhow::anyhow!("it is: {output}")) } else { Ok(()) }
     });
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn each_kind_of_key_does_its_own_work_and_both_read_the_catalogue() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
+async fn keys_are_limited_to_operations_of_their_kind() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
     let assign = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
-        .json(format!(r#"{{"key_hashes":["{}"]}}"#, world.inference.hash));
-    let (inference, management) = (&world.inference.secret, &world.management.secret);
-    let server = &world.server;
+        .json(format!(r#"{{"key_hashes":["{}"]}}"#, gateway.inference.hash));
+    let (inference, management) = (&gateway.inference.secret, &gateway.management.secret);
+    let server = &gateway.server;
 
     server.send(&assign.clone().key(inference)).await?.error(403, "Only management keys can perform this operation")?;
-    // The kind of key is looked at before the body and the guardrail are.
+    // The kind of key is checked before the body and the guardrail.
     let nonsense = Call::post("/api/v1/guardrails/nonsense/assignments/keys").json("{").key(inference);
     server.send(&nonsense).await?.error(403, "Only management keys can perform this operation")?;
     ensure!(server.send(&assign.key(management)).await?.ok()?["assigned_count"] == 1);
@@ -83,7 +83,7 @@ async fn each_kind_of_key_does_its_own_work_and_both_read_the_catalogue() -> Res
     let forbidden = "Management keys cannot perform this operation";
     server.decide(management, body("sandbox/decider")).await?.error(403, forbidden)?;
     server.promote(management, "sess_a", "cfile_YQ").await?.error(403, forbidden)?;
-    world.decide(body("sandbox/decider")).await?;
+    gateway.decide(body("sandbox/decider")).await?;
 
     for secret in [inference, management] {
         server.send(&Call::get("/api/v1/models/count").key(secret)).await?.ok()?;
@@ -94,71 +94,71 @@ async fn each_kind_of_key_does_its_own_work_and_both_read_the_catalogue() -> Res
     Ok(())
 }
 
-/// Repeats a call until it has this status, and returns for how long it had another.
-async fn until(world: &World, secret: &str, status: u16) -> Result<Duration> {
+/// Repeats a call until it has this status; returns the time until then.
+async fn until(gateway: &TestGateway, secret: &str, status: u16) -> Result<Duration> {
     let call = Call::get("/api/v1/models/count").key(secret);
-    outdated_for(&world.server, &call, status, Instant::now()).await
+    outdated_for(&gateway.server, &call, status, Instant::now()).await
 }
 
 #[tokio::test]
-async fn a_key_that_another_process_switches_off_or_deletes_dies_within_a_second() -> Result<()> {
-    let world = World::start("").await?;
-    let (secret, hash) = (&world.inference.secret, world.inference.hash.as_str());
-    // Once before, so that it lies in the cache.
-    world.decide(body("sandbox/decider")).await?;
-    world.instance.json(&["key", "disable", hash]).await?;
-    let took = until(&world, secret, 401).await?;
+async fn key_is_rejected_within_a_second_when_another_process_disables_or_deletes_it() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let (secret, hash) = (&gateway.inference.secret, gateway.inference.hash.as_str());
+    // The first request caches the key.
+    gateway.decide(body("sandbox/decider")).await?;
+    gateway.instance.json(&["key", "disable", hash]).await?;
+    let took = until(&gateway, secret, 401).await?;
     ensure!(took <= DEATH, "a disabled key lived on for {took:?}");
-    world.server.decide(secret, body("sandbox/decider")).await?.error(401, "Invalid API key")?;
-    world.instance.json(&["key", "enable", hash]).await?;
-    let took = until(&world, secret, 200).await?;
+    gateway.server.decide(secret, body("sandbox/decider")).await?.error(401, "Invalid API key")?;
+    gateway.instance.json(&["key", "enable", hash]).await?;
+    let took = until(&gateway, secret, 200).await?;
     ensure!(took <= DEATH, "an enabled key was refused for {took:?}");
-    world.instance.json(&["key", "delete", hash]).await?;
-    let took = until(&world, secret, 401).await?;
+    gateway.instance.json(&["key", "delete", hash]).await?;
+    let took = until(&gateway, secret, 401).await?;
     ensure!(took <= DEATH, "a deleted key lived on for {took:?}");
-    world.instance.refused(&["key", "enable", hash]).await?;
+    gateway.instance.refused(&["key", "enable", hash]).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_new_key_works_at_once_also_after_it_was_refused() -> Result<()> {
-    let world = World::start("").await?;
+async fn new_key_works_immediately_after_earlier_rejection() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     for _ in 0..3 {
-        let key = world.instance.inference_key().await?;
-        world.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+        let key = gateway.instance.inference_key().await?;
+        gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_key_dies_at_its_expiry_although_it_was_used_a_moment_before() -> Result<()> {
-    let world = World::start("").await?;
-    let key = world.instance.key(&["--name", "short", "--expires-at", &seconds_from_now(4)]).await?;
-    world.server.send(&Call::get("/api/v1/models/count").key(&key.secret)).await?.ok()?;
+async fn key_is_rejected_at_expiry_even_if_cached() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let key = gateway.instance.key(&["--name", "short", "--expires-at", &seconds_from_now(4)]).await?;
+    gateway.server.send(&Call::get("/api/v1/models/count").key(&key.secret)).await?.ok()?;
     sleep(Duration::from_secs(4)).await;
-    let reply = world.server.send(&Call::get("/api/v1/models/count").key(&key.secret)).await?;
+    let reply = gateway.server.send(&Call::get("/api/v1/models/count").key(&key.secret)).await?;
     reply.error(401, "Invalid API key")?;
     let past = seconds_from_now(-60);
-    world.instance.refused(&["key", "create", "--name", "late", "--expires-at", &past]).await?;
+    gateway.instance.refused(&["key", "create", "--name", "late", "--expires-at", &past]).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn the_keys_of_a_suspended_workspace_are_forbidden_until_it_is_resumed() -> Result<()> {
-    let world = World::start("").await?;
-    let workspace = world.instance.workspace("acme").await?;
-    let key = world.instance.key(&["--name", "a", "--workspace", &workspace]).await?;
-    world.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
-    world.instance.json(&["workspace", "suspend", &workspace]).await?;
-    let took = until(&world, &key.secret, 403).await?;
+async fn keys_are_forbidden_while_workspace_is_suspended() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let workspace = gateway.instance.workspace("acme").await?;
+    let key = gateway.instance.key(&["--name", "a", "--workspace", &workspace]).await?;
+    gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+    gateway.instance.json(&["workspace", "suspend", &workspace]).await?;
+    let took = until(&gateway, &key.secret, 403).await?;
     ensure!(took <= DEATH, "a suspended workspace went on for {took:?}");
     for (name, call) in operations() {
-        let reply = world.server.send(&call.key(&key.secret)).await?;
+        let reply = gateway.server.send(&call.key(&key.secret)).await?;
         reply.envelope(403).map_err(|error| error.context(name))?;
     }
-    world.decide(body("sandbox/decider")).await?;
-    world.instance.json(&["workspace", "resume", &workspace]).await?;
-    let took = until(&world, &key.secret, 200).await?;
+    gateway.decide(body("sandbox/decider")).await?;
+    gateway.instance.json(&["workspace", "resume", &workspace]).await?;
+    let took = until(&gateway, &key.secret, 200).await?;
     ensure!(took <= DEATH, "a resumed workspace waited for {took:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Bodies that are no requests, and odd ones that are.
+//! Invalid request bodies, and unusual valid ones.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate_tests::{Call, Report, decisions, raw};
 
-use crate::world::{QUESTIONS, World, body, body_with};
+use crate::gateway::{QUESTIONS, TestGateway, body, body_with};
 
 fn nested(levels: usize) -> String {
     format!("{}{}", "[".repeat(levels), "]".repeat(levels))
@@ -26,8 +26,8 @@ fn asking(questions: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_decisions_request_is_a_400_with_an_envelope() -> Result<()> {
-    let world = World::start("").await?;
+async fn invalid_decisions_body_is_rejected_with_400() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let good = body("sandbox/decider");
     let deep = 100_000;
     let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -86,17 +86,17 @@ async fn what_is_no_decisions_request_is_a_400_with_an_envelope() -> Result<()> 
     ];
     let mut report = Report::default();
     for (name, body) in cases {
-        let reply = world.server.decide(&world.inference.secret, body).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body).await?;
         report.case(name, reply.envelope(400));
     }
-    world.server.ensure_healthy().await?;
-    world.decide(good).await?;
+    gateway.server.ensure_healthy().await?;
+    gateway.decide(good).await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn odd_requests_that_are_in_order_are_served() -> Result<()> {
-    let world = World::start("").await?;
+async fn unusual_valid_requests_are_served() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let cases = [
         ("100 levels of state", about(&nested(100))),
         ("100 levels of objects", about(&nested_objects(100))),
@@ -117,7 +117,7 @@ async fn odd_requests_that_are_in_order_are_served() -> Result<()> {
     ];
     let mut report = Report::default();
     for (name, body) in cases {
-        let reply = world.server.decide(&world.inference.secret, body).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body).await?;
         report.case(
             name,
             reply.ok().and_then(|answer| {
@@ -131,24 +131,24 @@ async fn odd_requests_that_are_in_order_are_served() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_content_type_must_be_json() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
+async fn other_content_type_than_json_is_rejected() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
     let mut report = Report::default();
     let decisions =
-        Call::post("/api/v1/api/alpha/decisions").key(&world.inference.secret).body(body("sandbox/decider"));
+        Call::post("/api/v1/api/alpha/decisions").key(&gateway.inference.secret).body(body("sandbox/decider"));
     let assign = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
-        .key(&world.management.secret)
+        .key(&gateway.management.secret)
         .body(r#"{"key_hashes":["a"]}"#);
     for (operation, call) in [("decisions", decisions), ("assign", assign)] {
-        report.case(&format!("{operation}, none"), world.server.send(&call).await?.envelope(400));
+        report.case(&format!("{operation}, none"), gateway.server.send(&call).await?.envelope(400));
         for wrong in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", ""]
         {
-            let reply = world.server.send(&call.clone().header("content-type", wrong)).await?;
+            let reply = gateway.server.send(&call.clone().header("content-type", wrong)).await?;
             report.case(&format!("{operation}, {wrong:?}"), reply.envelope(400));
         }
         for right in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
-            let reply = world.server.send(&call.clone().header("content-type", right)).await?;
+            let reply = gateway.server.send(&call.clone().header("content-type", right)).await?;
             report.case(&format!("{operation}, {right:?}"), reply.ok());
         }
     }
@@ -156,13 +156,13 @@ async fn the_content_type_must_be_json() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_a_413_however_it_is_sent() -> Result<()> {
-    let world = World::start("").await?;
+async fn body_over_limit_is_rejected_with_413_for_any_encoding() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let large = about(&format!("\"{}\"", "a".repeat(9 << 20)));
-    let reply = world.server.decide(&world.inference.secret, &large).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, &large).await?;
     reply.error(413, "Request payload too large")?;
 
-    let secret = &world.inference.secret;
+    let secret = &gateway.inference.secret;
     let mut chunked = format!(
         "POST /api/v1/api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
          content-type: application/json\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
@@ -174,12 +174,12 @@ async fn a_body_over_the_limit_is_a_413_however_it_is_sent() -> Result<()> {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    let answer = raw(world.server.address(), &chunked).await?;
+    let answer = raw(gateway.server.address(), &chunked).await?;
     ensure!(answer.starts_with("HTTP/1.1 413"), "{answer:.300}");
     ensure!(answer.contains("\"code\":413"), "{answer:.300}");
 
-    // A client that reads only once it has written everything, long after the answer.
-    let mut client = TcpStream::connect(world.server.address()).await?;
+    // A client that reads only after it has written everything, long after the response.
+    let mut client = TcpStream::connect(gateway.server.address()).await?;
     let head = format!(
         "POST /api/v1/api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -195,31 +195,31 @@ async fn a_body_over_the_limit_is_a_413_however_it_is_sent() -> Result<()> {
     ensure!(answer.starts_with("HTTP/1.1 413") && answer.contains("\"code\":413"), "{answer:.300}");
 
     let hashes = format!(r#"{{"key_hashes":["{}"]}}"#, "a".repeat(9 << 20));
-    let assign = Call::post("/api/v1/guardrails/x/assignments/keys").key(&world.management.secret).json(hashes);
-    world.server.send(&assign).await?.error(413, "Request payload too large")?;
+    let assign = Call::post("/api/v1/guardrails/x/assignments/keys").key(&gateway.management.secret).json(hashes);
+    gateway.server.send(&assign).await?.error(413, "Request payload too large")?;
 
-    // Just below the limit.
-    world.decide(about(&format!("\"{}\"", "a".repeat((8 << 20) - 300)))).await?;
-    world.server.ensure_healthy().await
+    // Slightly below the limit.
+    gateway.decide(about(&format!("\"{}\"", "a".repeat((8 << 20) - 300)))).await?;
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
-async fn a_smaller_limit_is_kept_to_the_byte() -> Result<()> {
-    let world = World::start("[limits]\nmax_json_bytes = 2000\n").await?;
+async fn configured_body_limit_is_exact() -> Result<()> {
+    let gateway = TestGateway::start("[limits]\nmax_json_bytes = 2000\n").await?;
     let sized = |size: usize| {
         let empty = about("\"\"");
         about(&format!("\"{}\"", "a".repeat(size - empty.len())))
     };
     ensure!(sized(2_000).len() == 2_000);
-    world.decide(sized(2_000)).await?;
-    world.server.decide(&world.inference.secret, sized(2_001)).await?.envelope(413)?;
+    gateway.decide(sized(2_000)).await?;
+    gateway.server.decide(&gateway.inference.secret, sized(2_001)).await?.envelope(413)?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_unfinished_or_malformed_request_hurts_nobody() -> Result<()> {
-    let world = World::start("").await?;
-    let secret = &world.inference.secret;
+async fn malformed_requests_do_not_affect_others() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let secret = &gateway.inference.secret;
     let cases = [
         ("not HTTP", "hello\r\n\r\n".to_owned()),
         ("no body although one is announced", {
@@ -242,11 +242,11 @@ async fn an_unfinished_or_malformed_request_hurts_nobody() -> Result<()> {
     ];
     let mut report = Report::default();
     for (name, request) in cases {
-        let answer = raw(world.server.address(), request.as_bytes()).await?;
+        let answer = raw(gateway.server.address(), request.as_bytes()).await?;
         let fine = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
         report.case(name, if fine { Ok(()) } else { Err(anyhow::anyhow!("{answer:.300}")) });
     }
-    world.server.ensure_healthy().await?;
-    world.server.send(&decisions(secret, body("sandbox/decider"))).await?.ok()?;
+    gateway.server.ensure_healthy().await?;
+    gateway.server.send(&decisions(secret, body("sandbox/decider"))).await?.ok()?;
     report.finish()
 }

@@ -1,21 +1,21 @@
-//! Reading the catalogue.
+//! Reads of the catalogue.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tollgate_tests::{Call, Reply, Report};
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-pub async fn get(world: &World, path: &str) -> Result<Reply> {
-    world.server.send(&Call::get(format!("/api/v1{path}")).key(&world.inference.secret)).await
+pub async fn get(gateway: &TestGateway, path: &str) -> Result<Reply> {
+    gateway.server.send(&Call::get(format!("/api/v1{path}")).key(&gateway.inference.secret)).await
 }
 
-pub async fn count(world: &World, query: &str) -> Result<u64> {
-    let body = get(world, &format!("/models/count{query}")).await?.ok()?;
+pub async fn count(gateway: &TestGateway, query: &str) -> Result<u64> {
+    let body = get(gateway, &format!("/models/count{query}")).await?.ok()?;
     body["data"]["count"].as_u64().with_context(|| format!("no count: {body}"))
 }
 
-/// A row in the shape of the model operation.
+/// Returns a row in the format of the model operation.
 pub fn row(id: &str, canonical: &str, output: &str) -> Value {
     json!({
         "id": id, "canonical_slug": canonical, "name": format!("Row {id}"), "created": 1_790_000_000,
@@ -34,12 +34,12 @@ pub fn alias(id: &str, target: &str) -> Value {
     row
 }
 
-/// Starts a gateway that has exactly these rows beside the sandbox.
-pub async fn with_rows(rows: Value) -> Result<World> {
+/// Starts a gateway with exactly these rows and the sandbox's.
+pub async fn with_rows(rows: Value) -> Result<TestGateway> {
     let instance = tollgate_tests::Instance::new("")?;
     std::fs::write(instance.path().join("rows.json"), json!({ "data": rows }).to_string())?;
     instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
-    World::of(instance).await
+    TestGateway::of(instance).await
 }
 
 fn family() -> Value {
@@ -62,8 +62,8 @@ fn family() -> Value {
 }
 
 #[tokio::test]
-async fn every_name_resolves_to_the_row_it_means() -> Result<()> {
-    let world = with_rows(family()).await?;
+async fn every_model_name_resolves_to_its_row() -> Result<()> {
+    let gateway = with_rows(family()).await?;
     let mut report = Report::default();
     for (name, id) in [
         ("acme/judge-2.5", "acme/judge-2.5"),
@@ -81,7 +81,7 @@ async fn every_name_resolves_to_the_row_it_means() -> Result<()> {
         ("acme/judge-2.5-20260901:exacto", "acme/judge-2.5"),
         ("~acme/judge-latest:online", "acme/judge-2.5"),
     ] {
-        let reply = get(&world, &format!("/model/{name}")).await?;
+        let reply = get(&gateway, &format!("/model/{name}")).await?;
         report.case(
             name,
             reply.ok().and_then(|body| {
@@ -110,23 +110,23 @@ async fn every_name_resolves_to_the_row_it_means() -> Result<()> {
         &format!("acme/{long}"),
         "acme/' OR 1=1",
     ] {
-        let reply = get(&world, &format!("/model/{}", name.replace(' ', "%20"))).await?;
+        let reply = get(&gateway, &format!("/model/{}", name.replace(' ', "%20"))).await?;
         report.case(name, reply.error(404, ""));
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn a_model_has_every_field_of_the_interface_and_keeps_the_further_ones() -> Result<()> {
-    let world = with_rows(family()).await?;
+async fn model_has_all_interface_fields_and_keeps_unknown_ones() -> Result<()> {
+    let gateway = with_rows(family()).await?;
     let mut report = Report::default();
     for name in ["acme/judge-2.5", "acme/painter"] {
-        let reply = get(&world, &format!("/model/{name}")).await?;
+        let reply = get(&gateway, &format!("/model/{name}")).await?;
         let model = reply.ok()?["data"].clone();
         report.case(name, fields(&model));
     }
-    let reply = get(&world, "/model/acme/judge-2.5").await?;
+    let reply = get(&gateway, "/model/acme/judge-2.5").await?;
     let model = &reply.ok()?["data"];
     ensure!(model["pricing"]["prompt"] == "0.0000000208333333333333", "{}", model["pricing"]);
     ensure!(model["pricing"]["image"] == "0" && model["pricing"]["request"] == "0", "{}", model["pricing"]);
@@ -181,11 +181,11 @@ fn fields(model: &Value) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
-    let world = with_rows(family()).await?;
+async fn count_equals_union_of_matching_rows() -> Result<()> {
+    let gateway = with_rows(family()).await?;
 
-    let decisions = count(&world, "?output_modalities=decisions").await?;
-    let all = count(&world, "?output_modalities=all").await?;
+    let decisions = count(&gateway, "?output_modalities=decisions").await?;
+    let all = count(&gateway, "?output_modalities=all").await?;
     ensure!(all == decisions + 4, "{all} and {decisions}");
     let mut report = Report::default();
     for (query, expected) in [
@@ -202,7 +202,7 @@ async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
         ("?odd=1&output_modalities=image", 1),
         ("?odd=1", 2),
     ] {
-        let counted = count(&world, query).await;
+        let counted = count(&gateway, query).await;
         report.case(
             query,
             counted.and_then(|counted| {
@@ -225,12 +225,12 @@ async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
         "?output_modalities=%ff",
         "?output_modalities=%E2%82%AC",
     ] {
-        let reply = get(&world, &format!("/models/count{query}")).await?;
-        // What is no text at all cannot be an unknown name.
+        let reply = get(&gateway, &format!("/models/count{query}")).await?;
+        // Invalid UTF-8 cannot be an unknown name.
         report.case(query, reply.error(400, if query.ends_with("%ff") { "output_modalities" } else { valid }));
     }
     let long = format!("?output_modalities={}", "x".repeat(4_000));
-    let reply = get(&world, &format!("/models/count{long}")).await?;
+    let reply = get(&gateway, &format!("/models/count{long}")).await?;
     report.case(
         "a long one",
         reply.error(400, valid).and_then(|body| {
@@ -238,22 +238,22 @@ async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
             Ok(())
         }),
     );
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn the_starter_catalogue_has_decision_models_of_several_vendors() -> Result<()> {
-    let world = World::start("").await?;
-    let listed = world.instance.json(&["catalogue", "list"]).await?;
+async fn starter_catalogue_has_decision_models_of_several_vendors() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let listed = gateway.instance.json(&["catalogue", "list"]).await?;
     let rows = crate::costs::rows(&listed)?;
-    let all = count(&world, "?output_modalities=all").await?;
+    let all = count(&gateway, "?output_modalities=all").await?;
     ensure!(rows.len() as u64 == all, "{} rows are listed and {all} counted", rows.len());
-    ensure!(count(&world, "").await? >= 1, "no text model");
+    ensure!(count(&gateway, "").await? >= 1, "no text model");
     let mut authors = std::collections::BTreeSet::new();
     for row in rows {
         let id = row["id"].as_str().context("a row without an id")?;
-        let model = get(&world, &format!("/model/{id}")).await?.ok()?["data"].clone();
+        let model = get(&gateway, &format!("/model/{id}")).await?.ok()?["data"].clone();
         let aliased = !row["alias_target"].is_null() || id.starts_with('~');
         ensure!(aliased || model["id"] == id, "{id} answers with {}", model["id"]);
         fields(&model).with_context(|| id.to_owned())?;
@@ -267,10 +267,10 @@ async fn the_starter_catalogue_has_decision_models_of_several_vendors() -> Resul
 }
 
 #[tokio::test]
-async fn an_answer_that_is_already_there_is_not_sent_again() -> Result<()> {
-    let world = with_rows(family()).await?;
+async fn matching_etag_returns_304() -> Result<()> {
+    let gateway = with_rows(family()).await?;
     for path in ["/model/acme/judge-2.5", "/models/count?output_modalities=all"] {
-        let first = get(&world, path).await?;
+        let first = get(&gateway, path).await?;
         first.ok()?;
         let tag = first.header("etag").to_owned();
         ensure!(tag.starts_with('"') || tag.starts_with("W/\""), "{path}: {tag:?}");
@@ -283,20 +283,21 @@ async fn an_answer_that_is_already_there_is_not_sent_again() -> Result<()> {
             (other, 200),
             ("nonsense".to_owned(), 200),
         ] {
-            let call = Call::get(format!("/api/v1{path}")).key(&world.inference.secret).header("if-none-match", &given);
-            let reply = world.server.send(&call).await?;
+            let call =
+                Call::get(format!("/api/v1{path}")).key(&gateway.inference.secret).header("if-none-match", &given);
+            let reply = gateway.server.send(&call).await?;
             ensure!(reply.status == status, "{path}, {given}: {}", reply.status);
             ensure!(reply.header("etag") == tag, "{path}, {given}: etag {:?}", reply.header("etag"));
             ensure!(reply.body.is_empty() == (status == 304), "{path}, {given}: {}", reply.text());
             ensure!(!reply.header("x-request-id").is_empty(), "{path}, {given}: no x-request-id");
         }
-        // A tag opens no door.
+        // An entity tag does not replace a key.
         let call = Call::get(format!("/api/v1{path}")).header("if-none-match", &tag);
-        world.server.send(&call).await?.envelope(401)?;
+        gateway.server.send(&call).await?.envelope(401)?;
     }
-    let one = get(&world, "/model/acme/judge-2.5").await?;
-    let same = get(&world, "/model/~acme/judge-latest").await?;
-    let other = get(&world, "/model/acme/painter").await?;
+    let one = get(&gateway, "/model/acme/judge-2.5").await?;
+    let same = get(&gateway, "/model/~acme/judge-latest").await?;
+    let other = get(&gateway, "/model/acme/painter").await?;
     ensure!(one.body == same.body, "an alias answers with its target");
     ensure!(one.header("etag") != other.header("etag"), "two models have one tag");
     Ok(())

@@ -1,17 +1,17 @@
-//! The commands, beside a running server.
+//! The commands, while a server runs.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tollgate_tests::{Instance, Key, Report};
 
 use crate::catalogue::row;
-use crate::world::{World, body};
+use crate::gateway::{TestGateway, body};
 
 #[tokio::test]
 async fn every_command_prints_one_json_document() -> Result<()> {
-    let world = World::start("").await?;
-    let instance = &world.instance;
-    let answer = world.decide(body("sandbox/decider")).await?;
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
+    let answer = gateway.decide(body("sandbox/decider")).await?;
     let usage = answer["id"].as_str().context("no id")?.to_owned();
     std::fs::write(instance.path().join("rows.json"), json!([row("acme/a", "acme/a", "text")]).to_string())?;
     std::fs::write(instance.path().join("local"), "x")?;
@@ -84,20 +84,20 @@ async fn every_command_prints_one_json_document() -> Result<()> {
             if fine { Ok(()) } else { Err(anyhow::anyhow!("{}", String::from_utf8_lossy(&plain.stderr))) }
         });
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn options_stand_in_any_position() -> Result<()> {
-    let world = World::start("").await?;
-    let config = world.instance.path().join("test.toml").display().to_string();
+async fn options_are_accepted_in_any_position() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let config = gateway.instance.path().join("test.toml").display().to_string();
     for arguments in [
         ["--json", "--config", &config, "workspace", "list"],
         ["workspace", "--json", "--config", &config, "list"],
         ["workspace", "list", "--config", &config, "--json"],
     ] {
-        let output = world.instance.run_bare(&arguments).await?;
+        let output = gateway.instance.run_bare(&arguments).await?;
         ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice::<serde_json::Value>(&output.stdout).with_context(|| format!("{arguments:?}"))?;
     }
@@ -105,11 +105,11 @@ async fn options_stand_in_any_position() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
-    let world = World::start("").await?;
+async fn failed_commands_print_one_sentence() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let nobody = "0".repeat(64);
     let none = "01990000-0000-7000-8000-000000000001";
-    std::fs::write(world.instance.path().join("local"), "x")?;
+    std::fs::write(gateway.instance.path().join("local"), "x")?;
     let mut report = Report::default();
     for command in [
         format!("key disable {nobody}"),
@@ -138,7 +138,7 @@ async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
         "usage show nonsense".to_owned(),
     ] {
         let arguments: Vec<&str> = command.split(' ').collect();
-        let said = world.instance.refused(&arguments).await;
+        let said = gateway.instance.refused(&arguments).await;
         report.case(
             &command,
             said.and_then(|said| {
@@ -147,13 +147,13 @@ async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
             }),
         );
         let with_json = [arguments.as_slice(), &["--json"]].concat();
-        report.case(&format!("{command} --json"), refused_as_json(&world.instance, &with_json).await);
+        report.case(&format!("{command} --json"), refused_as_json(&gateway.instance, &with_json).await);
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
-/// With `--json` the one document on standard output tells the same sentence as standard error.
+/// Checks that with `--json` the document on standard output contains the sentence of standard error.
 async fn refused_as_json(instance: &Instance, arguments: &[&str]) -> Result<()> {
     let output = instance.run(arguments).await?;
     ensure!(output.status.code().is_some_and(|code| code != 0), "{}", output.status);
@@ -165,7 +165,7 @@ async fn refused_as_json(instance: &Instance, arguments: &[&str]) -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_configuration_that_nobody_understands_is_refused_and_the_nearest_key_named() -> Result<()> {
+async fn unknown_configuration_key_is_rejected_with_suggestion() -> Result<()> {
     let mut report = Report::default();
     for (toml, named) in [
         ("[server]\nlisen = \"127.0.0.1:1\"\n", "listen"),
@@ -200,7 +200,7 @@ async fn a_configuration_that_nobody_understands_is_refused_and_the_nearest_key_
             );
         }
     }
-    // A secret is needed where it is used, not by every command.
+    // Only commands that use a secret need it.
     let toml = "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n";
     let instance = Instance::new(toml)?;
     report.case(
@@ -252,30 +252,30 @@ async fn only_serve_and_migrate_up_create_a_database() -> Result<()> {
 
 #[tokio::test]
 async fn guardrail_assign_fails_and_names_keys_that_were_not_assigned() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
-    let (known, unknown, management) = (&world.inference.hash, "0".repeat(64), &world.management.hash);
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
+    let (known, unknown, management) = (&gateway.inference.hash, "0".repeat(64), &gateway.management.hash);
     let assigned =
-        world.instance.run(&["guardrail", "assign", &guardrail, known, &unknown, management, "--json"]).await?;
+        gateway.instance.run(&["guardrail", "assign", &guardrail, known, &unknown, management, "--json"]).await?;
     let said = String::from_utf8(assigned.stderr)?;
     ensure!(assigned.status.code() == Some(1), "{}: {said}", assigned.status);
     ensure!(serde_json::from_slice::<serde_json::Value>(&assigned.stdout)?["assigned_count"] == 1, "{said}");
     ensure!(said.contains(&unknown) && said.contains(management.as_str()) && !said.contains(known.as_str()), "{said}");
-    world.instance.json(&["guardrail", "assign", &guardrail, known]).await.map(drop)
+    gateway.instance.json(&["guardrail", "assign", &guardrail, known]).await.map(drop)
 }
 
 #[tokio::test]
-async fn rows_are_imported_from_standard_input_too() -> Result<()> {
-    let world = World::start("").await?;
+async fn rows_are_imported_from_standard_input() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let rows = json!({"data": [row("acme/piped", "acme/piped", "text")]}).to_string();
-    std::fs::write(world.instance.path().join("rows.json"), rows)?;
-    let done = world.instance.piped(&["catalogue", "import", "-"], "rows.json").await?;
+    std::fs::write(gateway.instance.path().join("rows.json"), rows)?;
+    let done = gateway.instance.piped(&["catalogue", "import", "-"], "rows.json").await?;
     ensure!(done["imported"] == 1, "{done}");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_demo_shows_all_five_operations_and_leaves() -> Result<()> {
+async fn demo_shows_all_five_operations_and_exits() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
     let output = Instance::demo(folder.path()).await?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

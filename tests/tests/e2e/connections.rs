@@ -1,4 +1,4 @@
-//! Connections as those use them who mean no good, and as those do who send ahead.
+//! Connections of hostile clients, and pipelined requests.
 
 mod client;
 mod drain;
@@ -13,16 +13,16 @@ use tokio::task::JoinSet;
 use tollgate_tests::{Behaviour, Call, Instance, Report, Upstream, free_address};
 
 use self::client::{Answer, Client, decision, request};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 use crate::metrics::Scrape;
-use crate::world::{ANSWER, World, body, providers_toml};
 
-/// Four places, and deadlines that a test can wait for.
+/// Four connections, and short deadlines.
 const FEW_PLACES: &str = "[server]\nworkers = 1\nmax_connections_per_worker = 4\nrequest_header_timeout_ms = 500\nwrite_timeout_ms = 1000\n\
                           linger_ms = 200\n[limits]\nbody_timeout_ms = 500\n";
 
 const CHUNKED: &str = "transfer-encoding: chunked\r\n";
 
-/// Sends bytes, then others again and again for as long as the server takes them, and reads nothing.
+/// Sends bytes, then others repeatedly until the server closes, and reads nothing.
 async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
     let Ok(mut stream) = TcpStream::connect(address).await else { return };
     let _ = stream.write_all(bytes.as_bytes()).await;
@@ -33,11 +33,11 @@ async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
 }
 
 #[tokio::test]
-async fn new_clients_are_served_whatever_others_do_with_their_connections() -> Result<()> {
-    let world = World::start(FEW_PLACES).await?;
-    let address = world.server.address();
+async fn new_clients_are_served_despite_hostile_connections() -> Result<()> {
+    let gateway = TestGateway::start(FEW_PLACES).await?;
+    let address = gateway.server.address();
     let key =
-        format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", world.inference.secret);
+        format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", gateway.inference.secret);
     let decisions = "/api/alpha/decisions";
     let unauthorised = request("POST", decisions, CHUNKED);
     let with_key = request("POST", decisions, &key);
@@ -70,31 +70,31 @@ async fn new_clients_are_served_whatever_others_do_with_their_connections() -> R
         tokio::time::sleep(Duration::from_millis(100)).await;
         let live = Call::get("/health/live");
         let answer = tokio::time::timeout(Duration::from_secs(20), live.send(address)).await;
-        report.case(name, answer.context("nobody else is served").and_then(|answer| answer?.json()));
+        report.case(name, answer.context("a new client is not served").and_then(|answer| answer?.json()));
     }
     report.finish()?;
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<()> {
+async fn oldest_idle_connection_is_closed_for_new_one() -> Result<()> {
     let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections_per_worker = 4\n")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
-    let world = World::of(instance).await?;
+    let gateway = TestGateway::of(instance).await?;
     let live = request("GET", "/health/live", "");
     let mut idle = Vec::new();
     for _ in 0..4 {
-        let mut client = Client::connect(world.server.address()).await?;
+        let mut client = Client::connect(gateway.server.address()).await?;
         client.send(&live).await?;
         ensure!(!client.answer().await?.closes());
         idle.push(client);
     }
-    // Used again, and so the youngest.
+    // A used connection becomes the youngest.
     idle[0].send(&live).await?;
     idle[0].answer().await?;
     for _ in 0..3 {
-        let mut client = Client::connect(world.server.address()).await?;
+        let mut client = Client::connect(gateway.server.address()).await?;
         client.send(&live).await?;
         client.answer().await?;
         idle.push(client);
@@ -106,7 +106,7 @@ async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<
         idle[number].send(&live).await?;
         idle[number].answer().await.with_context(|| format!("connection {number} was closed"))?;
     }
-    // An answer is read a moment before its connection counts as idle.
+    // A response arrives slightly before its connection counts as idle.
     let mut counts = [0; 4];
     for _ in 0..500 {
         let scrape = Scrape::take(metrics).await?;
@@ -120,38 +120,38 @@ async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     ensure!(counts == [0, 4, 0, 0], "{counts:?}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn requests_at_work_keep_their_places_and_their_answers_close_where_others_wait() -> Result<()> {
+async fn active_connections_close_after_response_when_others_wait() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(2), ANSWER.to_owned())).await?;
     let toml = format!(
         "[server]\nworkers = 1\nmax_connections_per_worker = 2\n{}",
         providers_toml(&alpha.base_url(), &alpha.base_url(), 20_000)
     );
-    let world = World::start(&toml).await?;
+    let gateway = TestGateway::start(&toml).await?;
     let mut busy = Vec::new();
     for _ in 0..2 {
-        let mut client = Client::connect(world.server.address()).await?;
-        client.send(decision(&world.inference.secret, &body("acme/alone"))).await?;
+        let mut client = Client::connect(gateway.server.address()).await?;
+        client.send(decision(&gateway.inference.secret, &body("acme/alone"))).await?;
         busy.push(client);
     }
     alpha.wait_for_requests(2).await?;
-    let mut waiting = Client::connect(world.server.address()).await?;
+    let mut waiting = Client::connect(gateway.server.address()).await?;
     waiting.send(request("GET", "/health/live", "")).await?;
     let answers = [busy[0].answer().await?, busy[1].answer().await?];
     ensure!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
     ensure!(answers.iter().any(Answer::closes), "nobody makes room: {answers:?}");
     ensure!(waiting.answer().await?.status == 200);
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_step_and_none_behind_a_closing_one() -> Result<()> {
-    let world = World::start("").await?;
-    let address = world.server.address();
-    let paid = decision(&world.inference.secret, &body("sandbox/decider"));
+async fn pipelined_requests_are_answered_in_order_until_close() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let address = gateway.server.address();
+    let paid = decision(&gateway.inference.secret, &body("sandbox/decider"));
     let (get, head) = (request("GET", "/health/live", ""), request("HEAD", "/health/live", ""));
 
     let mut client = Client::connect(address).await?;
@@ -179,14 +179,14 @@ async fn pipelined_requests_are_answered_in_step_and_none_behind_a_closing_one()
         ensure!(client.answer().await?.status == 200);
         client.ensure_closed().await?;
     }
-    let records = world.instance.json(&["usage", "list"]).await?;
+    let records = gateway.instance.json(&["usage", "list"]).await?;
     ensure!(records["data"].as_array().map(Vec::len) == Some(2), "{records}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn continue_is_sent_only_to_those_whose_body_is_wanted() -> Result<()> {
-    let world = World::start("").await?;
+async fn continue_is_sent_only_when_body_will_be_read() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let expecting = |secret: &str, length: usize| {
         let headers = format!(
             "authorization: Bearer {secret}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
@@ -194,38 +194,38 @@ async fn continue_is_sent_only_to_those_whose_body_is_wanted() -> Result<()> {
         );
         request("POST", "/api/alpha/decisions", &headers)
     };
-    let secret = &world.inference.secret;
+    let secret = &gateway.inference.secret;
     for (name, head, status) in [
         ("without a key", expecting("sk-nobody", 10), 401),
         ("beyond the bound", expecting(secret, 1 << 30), 413),
         ("at no route", request("POST", "/nothing", "content-length: 9\r\nexpect: 100-continue\r\n"), 404),
     ] {
-        let mut client = Client::connect(world.server.address()).await?;
+        let mut client = Client::connect(gateway.server.address()).await?;
         client.send(head).await?;
         let answer = client.answer().await?;
         ensure!(answer.status == status && answer.closes(), "{name}: {answer:?}");
         client.ensure_closed().await?;
     }
     let body = body("sandbox/decider");
-    let mut client = Client::connect(world.server.address()).await?;
+    let mut client = Client::connect(gateway.server.address()).await?;
     client.send(expecting(secret, body.len())).await?;
     ensure!(client.answer().await?.status == 100);
     client.send(&body).await?;
     let answer = client.answer().await?;
     ensure!(answer.status == 200 && !answer.closes(), "{answer:?}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn http_2_clients_leave_a_few_lines_in_the_log() -> Result<()> {
+async fn http_2_preface_is_rejected_with_few_log_lines() -> Result<()> {
     let mut instance = Instance::new("")?;
     instance.set_env("RUST_LOG", "info,api_actix=debug");
-    let world = World::of(instance).await?;
-    let lines = || world.server.output().lines().count();
+    let gateway = TestGateway::of(instance).await?;
+    let lines = || gateway.server.output().lines().count();
     let before = lines();
     let began = tokio::time::Instant::now();
     for _ in 0..300 {
-        let mut stream = TcpStream::connect(world.server.address()).await?;
+        let mut stream = TcpStream::connect(gateway.server.address()).await?;
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
         let mut said = Vec::new();
         stream.read_to_end(&mut said).await?;
@@ -233,18 +233,18 @@ async fn http_2_clients_leave_a_few_lines_in_the_log() -> Result<()> {
         ensure!(said.ends_with(&[0, 0, 0, 0xd]), "{said:?}");
     }
     let seconds = usize::try_from(began.elapsed().as_secs())? + 2;
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     let written = lines() - before;
-    ensure!(written <= 10 * seconds + 5, "{written} lines: {}", world.server.output());
-    world.server.stop().await
+    ensure!(written <= 10 * seconds + 5, "{written} lines: {}", gateway.server.output());
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn slow_clients_do_not_shut_the_scraper_out() -> Result<()> {
+async fn slow_clients_do_not_block_metrics() -> Result<()> {
     let mut instance = Instance::new("")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
-    let world = World::of(instance).await?;
+    let gateway = TestGateway::of(instance).await?;
     let mut slow = JoinSet::new();
     for (bytes, repeated) in [
         ("GET /metrics HTTP/1.1\r\nx: ".to_owned(), "a"),
@@ -261,5 +261,5 @@ async fn slow_clients_do_not_shut_the_scraper_out() -> Result<()> {
         ensure!(scrape.context("the scraper is shut out")??.value("tollgate_requests_in_flight") == 0);
     }
     drop(slow);
-    world.server.stop().await
+    gateway.server.stop().await
 }

@@ -1,12 +1,12 @@
-//! Money: exact, and written down before the answer leaves.
+//! Costs: exact, and recorded before the response is sent.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tollgate_tests::{Behaviour, Instance, Upstream, decisions};
 
-use crate::world::{ANSWER, World, body, providers_toml};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 
-/// What `usage show` prints, as text, so that no float comes between.
+/// Returns the output of `usage show`, also as text, to avoid a conversion to floats.
 async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
     let output = instance.run(&["usage", "show", id, "--json"]).await?;
     let text = String::from_utf8(output.stdout)?;
@@ -15,18 +15,18 @@ async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
 }
 
 #[tokio::test]
-async fn the_cost_is_exact_in_the_answer_and_in_the_record() -> Result<()> {
+async fn cost_is_exact_in_response_and_record() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
-    let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     let answer = reply.ok()?;
     ensure!(reply.text().contains("0.000018018"), "429 × 0.000000042: {}", reply.text());
     ensure!(answer["usage"]["input_tokens"] == 429 && answer["usage"]["output_tokens"] == 31, "{answer}");
     ensure!(answer["usage"]["cost"].is_number(), "{answer}");
     ensure!(answer["model"] == "acme/alone" && answer["provider"] == "Alpha AI", "{answer}");
     let id = answer["id"].as_str().context("no id")?;
-    let (text, record) = usage(&world.instance, id).await?;
+    let (text, record) = usage(&gateway.instance, id).await?;
     ensure!(text.contains("0.000018018"), "{text}");
     ensure!(record["id"] == id && record["outcome"] == "completed", "{record}");
     ensure!(record["input_tokens"] == 429 && record["output_tokens"] == 31, "{record}");
@@ -35,13 +35,13 @@ async fn the_cost_is_exact_in_the_answer_and_in_the_record() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_record_survives_the_death_of_the_process_right_after_the_answer() -> Result<()> {
-    let world = World::start("").await?;
+async fn record_survives_crash_directly_after_response() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.push(world.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned());
+        ids.push(gateway.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned());
     }
-    let World { instance, server, .. } = world;
+    let TestGateway { instance, server, .. } = gateway;
     server.kill().await?;
     for id in ids {
         let (_, record) = usage(&instance, &id).await?;
@@ -51,7 +51,7 @@ async fn a_record_survives_the_death_of_the_process_right_after_the_answer() -> 
 }
 
 #[tokio::test]
-async fn a_death_in_the_middle_of_a_crowd_loses_no_answer_and_doubles_none() -> Result<()> {
+async fn crash_under_load_records_each_response_once() -> Result<()> {
     let instance = Instance::new("")?;
     let mut answered = std::collections::BTreeSet::new();
     for trial in 0..5 {
@@ -63,7 +63,7 @@ async fn a_death_in_the_middle_of_a_crowd_loses_no_answer_and_doubles_none() -> 
             let (call, address) = (decisions(&key.secret, body("sandbox/decider")), server.address());
             let ids = std::sync::Arc::clone(&ids);
             callers.spawn(async move {
-                // No more in all than a list can show.
+                // At most as many requests as a list can show.
                 for _ in 0..120 {
                     let Ok(Ok(answer)) = call.send(address).await.map(|reply| reply.ok()) else { return };
                     if let (Some(id), Ok(mut ids)) = (answer["id"].as_str(), ids.lock()) {
@@ -91,11 +91,11 @@ async fn a_death_in_the_middle_of_a_crowd_loses_no_answer_and_doubles_none() -> 
 }
 
 #[tokio::test]
-async fn many_at_once_are_all_recorded_once() -> Result<()> {
-    let world = World::start("").await?;
+async fn concurrent_requests_are_each_recorded_once() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..64 {
-        let (call, address) = (decisions(&world.inference.secret, body("sandbox/decider")), world.server.address());
+        let (call, address) = (decisions(&gateway.inference.secret, body("sandbox/decider")), gateway.server.address());
         calls.spawn(async move { call.send(address).await?.ok() });
     }
     let mut ids = std::collections::BTreeSet::new();
@@ -103,7 +103,7 @@ async fn many_at_once_are_all_recorded_once() -> Result<()> {
         ids.insert(answer??["id"].as_str().context("no id")?.to_owned());
     }
     ensure!(ids.len() == 64, "ids are not unique");
-    let listed = world.instance.json(&["usage", "list", "--limit", "1000"]).await?.to_string();
+    let listed = gateway.instance.json(&["usage", "list", "--limit", "1000"]).await?.to_string();
     for id in &ids {
         ensure!(listed.matches(id.as_str()).count() == 1, "{id} is not listed once");
     }
@@ -111,29 +111,29 @@ async fn many_at_once_are_all_recorded_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_every_provider_failed_costs_what_may_be_billed_and_is_on_record() -> Result<()> {
+async fn failed_request_is_charged_its_possible_cost() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(500)).await?;
     let beta = Upstream::start(Behaviour::Close).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
-    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
-    let listed = world.instance.json(&["usage", "list"]).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    let listed = gateway.instance.json(&["usage", "list"]).await?;
     let rows = rows(&listed)?;
     ensure!(rows.len() == 1, "{listed}");
-    // The first answered with an error status and bills nothing; what the second took in is unknown: its bound.
+    // The error status of the first attempt is free; the usage of the second is unknown and is charged by its bound.
     let sent = beta.take_request()?.body.len() as u64;
     ensure!(rows[0]["outcome"] == "failed" && rows[0]["usage_source"] == "upper_bound", "{listed}");
     ensure!(rows[0]["input_tokens"] == sent + 128, "{sent} bytes: {listed}");
 
     let free =
         format!("[money]\nunreported_usage = \"free\"\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000));
-    let world = World::start(&free).await?;
-    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
-    let listed = world.instance.json(&["usage", "list"]).await?;
+    let gateway = TestGateway::start(&free).await?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    let listed = gateway.instance.json(&["usage", "list"]).await?;
     ensure!(self::rows(&listed)?[0]["input_tokens"] == 0, "{listed}");
     Ok(())
 }
 
-/// The rows of a list that a command printed, whether it is bare or wrapped.
+/// Returns the rows of a list that a command printed, with or without a wrapper.
 pub fn rows(listed: &Value) -> Result<&Vec<Value>> {
     listed
         .as_array()
@@ -142,12 +142,12 @@ pub fn rows(listed: &Value) -> Result<&Vec<Value>> {
 }
 
 #[tokio::test]
-async fn tokens_that_a_provider_does_not_report_are_bounded_by_what_was_sent() -> Result<()> {
+async fn unreported_tokens_are_bounded_by_sent_bytes() -> Result<()> {
     let silent = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.5}}}"#;
     let alpha = Upstream::start(Behaviour::json(silent)).await?;
     let beta = Upstream::start(Behaviour::json(silent)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
-    let answer = world.decide(body("acme/alone")).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let answer = gateway.decide(body("acme/alone")).await?;
     let sent = alpha.take_request()?.body.len() as u64;
     let tokens = answer["usage"]["input_tokens"].as_u64().context("no input_tokens")?;
     ensure!(tokens == sent + 128, "{tokens} for {sent} bytes");

@@ -1,4 +1,4 @@
-//! `kill -9` under load: what callers saw is in the ledger, once, and nothing stays reserved.
+//! `kill -9` under load: every received response is in the ledger exactly once, and no hold remains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -9,20 +9,20 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tollgate_tests::{Behaviour, Instance, SecondHand, Upstream, decisions};
 
-use crate::limits::{CHEAP, ensure_it_adds_up};
-use crate::world::{body, providers_toml};
+use crate::gateway::{body, providers_toml};
+use crate::limits::{CHEAP, ensure_audit_passes};
 
 const TRIALS: u64 = 100;
 const CALLERS: usize = 16;
 
 #[tokio::test]
-async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<()> {
+async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(2), CHEAP.to_owned())).await?;
     let settings = "[limits]\nrequest_timeout_ms = 4000\n";
     let toml = format!("{settings}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 3_500));
     let mut instance = Instance::new(&toml)?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-    // With a limit, so that every request reserves before it sends.
+    // The limit makes every request take a hold before it is sent.
     let key = instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
     let answered = Arc::new(Mutex::new(BTreeSet::new()));
     for trial in 0..TRIALS {
@@ -41,7 +41,7 @@ async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<
                 }
             });
         }
-        // A busy machine is slow to begin; from the first answer on, at another point of the work each time.
+        // A busy machine starts slowly; after the first response, each crash comes at another point of the work.
         for _ in 0..1_000 {
             if count(&answered)? > before {
                 break;
@@ -55,7 +55,7 @@ async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<
     }
     let answered = answered.lock().map_err(|_| anyhow!("a caller panicked"))?.clone();
 
-    // What dead processes had reserved comes to an end by itself.
+    // Holds of dead processes end without intervention.
     let server = instance.serve().await?;
     let hand = SecondHand::open(&instance.database()).await?;
     ensure!(hand.number("SELECT COUNT(*) FROM allowances").await? == 0, "dead processes still hold money");
@@ -79,7 +79,7 @@ async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<
     let lost = answered.iter().filter(|id| recorded.get(id.as_str()).is_none_or(|(_, how)| *how != "completed"));
     let lost = lost.count();
     ensure!(lost == 0, "{lost} of {} answers are not on record as completed", answered.len());
-    ensure_it_adds_up(&instance).await?;
+    ensure_audit_passes(&instance).await?;
     server.stop().await
 }
 

@@ -1,4 +1,4 @@
-//! A process that has no file descriptor left.
+//! A process without free file descriptors.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tollgate_tests::{Call, Instance, free_address};
 
 use crate::metrics::Scrape;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn server_accepts_again_when_file_descriptors_are_free_again() -> Result<()> {
+async fn server_resumes_accepting_when_descriptors_are_free() -> Result<()> {
     let mut instance = Instance::new("")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
@@ -27,7 +27,7 @@ async fn server_accepts_again_when_file_descriptors_are_free_again() -> Result<(
     let mut held = Vec::new();
     let since = Instant::now();
     while !server.output().contains("Error accepting connection") {
-        ensure!(since.elapsed() < PATIENCE, "the descriptors do not run out");
+        ensure!(since.elapsed() < MAX_WAIT, "the descriptors do not run out");
         if held.len() < 400 {
             held.push(TcpStream::connect(server.address()).await?);
         }
@@ -40,7 +40,7 @@ async fn server_accepts_again_when_file_descriptors_are_free_again() -> Result<(
         if live.is_ok_and(|reply| reply.is_ok_and(|reply| reply.status == 200)) {
             break;
         }
-        ensure!(since.elapsed() < PATIENCE, "it accepts nothing any more");
+        ensure!(since.elapsed() < MAX_WAIT, "it accepts nothing any more");
     }
     server.ensure_healthy().await?;
     let after = Scrape::take(metrics).await?;

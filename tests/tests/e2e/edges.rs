@@ -1,14 +1,14 @@
-//! Connections, crowds and logs.
+//! Connection reuse, admission, error metadata, logs and `doctor`.
 
 use anyhow::{Context, Result, ensure};
 use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, raw};
 
-use crate::world::{ANSWER, QUESTIONS, World, body};
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body};
 
 #[tokio::test]
-async fn a_refused_request_does_not_spoil_the_connection_for_the_next_one() -> Result<()> {
-    let world = World::start("").await?;
-    let secret = &world.inference.secret;
+async fn rejected_request_does_not_corrupt_following_request() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let secret = &gateway.inference.secret;
     let post = |body: &str, close: &str| {
         format!(
             "POST /api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n{close}\
@@ -24,38 +24,38 @@ async fn a_refused_request_does_not_spoil_the_connection_for_the_next_one() -> R
         stranger.to_owned(),
         post(&body("sandbox/decider"), "connection: close\r\n"),
     ];
-    let answers = raw(world.server.address(), requests.concat().as_bytes()).await?;
+    let answers = raw(gateway.server.address(), requests.concat().as_bytes()).await?;
     let statuses: Vec<&str> =
         answers.split("HTTP/1.1 ").skip(1).map(|answer| answer.split(' ').next().unwrap_or_default()).collect();
-    // A server may also close after a refusal, but must not read a body as a request.
+    // A server may also close after a rejection, but must not parse a body as a request.
     ensure!(["400", "404", "401", "200"].starts_with(&statuses), "{statuses:?}");
     ensure!(!statuses.is_empty());
-    world.server.ensure_healthy().await
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
-async fn more_requests_at_once_than_are_taken_are_told_to_come_back() -> Result<()> {
+async fn requests_over_admission_limit_get_retry_after() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let toml = format!(
         "[limits]\nmax_in_flight = 1\n{}",
-        crate::world::providers_toml(&alpha.base_url(), &alpha.base_url(), 30_000)
+        crate::gateway::providers_toml(&alpha.base_url(), &alpha.base_url(), 30_000)
     );
-    let world = World::start(&toml).await?;
-    let count = Call::get("/api/v1/models/count").key(&world.inference.secret);
-    world.server.send(&count).await?.ok()?;
-    let call = decisions(&world.inference.secret, body("acme/alone"));
-    let address = world.server.address();
+    let gateway = TestGateway::start(&toml).await?;
+    let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret);
+    gateway.server.send(&count).await?.ok()?;
+    let call = decisions(&gateway.inference.secret, body("acme/alone"));
+    let address = gateway.server.address();
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
-    let refused = world.server.send(&count).await?;
+    let refused = gateway.server.send(&count).await?;
     refused.error(503, "Service temporarily unavailable")?;
     ensure!(!refused.header("retry-after").is_empty());
-    ensure!(world.server.send(&Call::get("/health/ready")).await?.status == 200, "open routes take no place");
+    ensure!(gateway.server.send(&Call::get("/health/ready")).await?.status == 200, "open routes take no place");
     calls.shutdown().await;
     alpha.wait_until_abandoned(1).await?;
     for _ in 0..100 {
-        if world.server.send(&count).await?.status == 200 {
+        if gateway.server.send(&count).await?.status == 200 {
             return Ok(());
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -64,44 +64,44 @@ async fn more_requests_at_once_than_are_taken_are_told_to_come_back() -> Result<
 }
 
 #[tokio::test]
-async fn an_error_names_the_workspaces_owner_where_one_is_set() -> Result<()> {
-    let world = World::start("").await?;
-    let made = world.instance.json(&["workspace", "create", "--name", "w", "--owner-id", "owner-7"]).await?;
+async fn error_metadata_contains_workspace_owner() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let made = gateway.instance.json(&["workspace", "create", "--name", "w", "--owner-id", "owner-7"]).await?;
     let workspace = made["id"].as_str().context("no id")?;
-    let key = world.instance.key(&["--name", "k", "--workspace", workspace]).await?;
-    let owned = world.server.decide(&key.secret, "{").await?.envelope(400)?;
+    let key = gateway.instance.key(&["--name", "k", "--workspace", workspace]).await?;
+    let owned = gateway.server.decide(&key.secret, "{").await?.envelope(400)?;
     ensure!(owned["user_id"] == "owner-7", "{owned}");
-    let bare = world.server.decide(&world.inference.secret, "{").await?.envelope(400)?;
+    let bare = gateway.server.decide(&gateway.inference.secret, "{").await?.envelope(400)?;
     ensure!(bare.get("user_id").is_none_or(serde_json::Value::is_null), "{bare}");
     Ok(())
 }
 
 #[tokio::test]
-async fn secrets_and_content_stay_out_of_the_most_talkative_log() -> Result<()> {
+async fn trace_log_contains_no_secrets_or_content() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER.replace("0.97", "0.97,\"aside\":\"marker-answer\""))).await?;
-    let toml = crate::world::providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let toml = crate::gateway::providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
     let mut instance = Instance::new(&toml)?;
     instance.set_env("ALPHA_API_KEY", "marker-provider-key");
     instance.set_env("RUST_LOG", "trace");
-    let world = World::of(instance).await?;
+    let gateway = TestGateway::of(instance).await?;
     let request = format!(
         r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"marker-state","session_id":"marker-session",
             "user":"marker-user","trace":{{"a":"marker-trace"}}}}"#
     );
-    world.decide(&request).await?;
+    gateway.decide(&request).await?;
     let broken = request.replace("\"noul\"", "\"marker-type\"");
-    world.server.decide(&world.inference.secret, broken).await?.envelope(400)?;
+    gateway.server.decide(&gateway.inference.secret, broken).await?.envelope(400)?;
     alpha.behave(Behaviour::Answer(500, String::new(), "marker-failure".to_owned()));
-    world.server.decide(&world.inference.secret, &request).await?.envelope(502)?;
+    gateway.server.decide(&gateway.inference.secret, &request).await?.envelope(502)?;
     alpha.behave(Behaviour::json("marker-garbage"));
-    world.server.decide(&world.inference.secret, &request).await?.envelope(502)?;
-    let id = world.instance.put("sess_a", "a", b"marker-file").await?;
-    world.server.promote(&world.inference.secret, "sess_a", &id).await?.ok()?;
+    gateway.server.decide(&gateway.inference.secret, &request).await?.envelope(502)?;
+    let id = gateway.instance.put("sess_a", "a", b"marker-file").await?;
+    gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await?.ok()?;
 
-    let log = world.server.output();
+    let log = gateway.server.output();
     ensure!(log.contains("TRACE"), "the log is not at its most talkative");
     ensure!(log.contains("500"), "the failure is not logged");
-    for private in ["marker-", &world.inference.secret, &world.inference.secret[9..]] {
+    for private in ["marker-", &gateway.inference.secret, &gateway.inference.secret[9..]] {
         let line = log.lines().find(|line| line.contains(private));
         ensure!(line.is_none(), "{private} is in the log: {line:?}");
     }
@@ -109,32 +109,32 @@ async fn secrets_and_content_stay_out_of_the_most_talkative_log() -> Result<()> 
 }
 
 #[tokio::test]
-async fn logs_are_json_where_the_configuration_says_so() -> Result<()> {
-    let world = World::start("[log]\nformat = \"json\"\n").await?;
-    let call = decisions(&world.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
-    world.server.send(&call).await?.envelope(502)?;
-    let mut log = world.server.output();
+async fn logs_are_json_when_configured() -> Result<()> {
+    let gateway = TestGateway::start("[log]\nformat = \"json\"\n").await?;
+    let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
+    gateway.server.send(&call).await?.envelope(502)?;
+    let mut log = gateway.server.output();
     for _ in 0..200 {
         if log.contains("find-me") {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        log = world.server.output();
+        log = gateway.server.output();
     }
-    // The last line may be half written.
+    // The last line may be incomplete.
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     for line in whole.lines() {
         serde_json::from_str::<serde_json::Value>(line).with_context(|| format!("not JSON: {line}"))?;
     }
     ensure!(log.contains("find-me"), "the request is not named: {log}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn doctor_finds_what_is_broken() -> Result<()> {
+async fn doctor_reports_problems() -> Result<()> {
     let nobody = format!("http://{}/v1", tollgate_tests::free_address()?);
-    let world = World::start(&crate::world::providers_toml(&nobody, &nobody, 1_000)).await?;
-    let output = world.instance.run(&["doctor", "--json"]).await?;
+    let gateway = TestGateway::start(&crate::gateway::providers_toml(&nobody, &nobody, 1_000)).await?;
+    let output = gateway.instance.run(&["doctor", "--json"]).await?;
     ensure!(!output.status.success(), "a provider that nobody answers for is fine");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     ensure!(report.to_string().contains("alpha"), "{report}");

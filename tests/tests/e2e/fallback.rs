@@ -1,32 +1,32 @@
-//! What reaches a provider, and what never does.
+//! The requests that providers receive.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use tollgate_tests::{Behaviour, Report, Upstream, decisions};
 
-use crate::world::{ANSWER, QUESTIONS, World, body};
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body};
 
 #[tokio::test]
-async fn a_provider_sees_model_state_and_questions_and_its_own_key() -> Result<()> {
+async fn provider_receives_model_state_questions_and_its_key() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     let request = format!(
         r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"It smokes.","session_id":"marker-session",
             "trace":{{"trace_id":"marker-trace","own":"marker-custom"}},"user":"marker-user",
             "provider":{{"allow_fallbacks":true,"ignore":["marker-provider"]}},"odd":"marker-unknown"}}"#
     );
-    let call = decisions(&world.inference.secret, &request)
+    let call = decisions(&gateway.inference.secret, &request)
         .header("x-session-id", "marker-header")
         .header("x-request-id", "marker-request")
         .header("cookie", "marker-cookie")
         .header("x-forwarded-for", "marker-forwarded")
         .header("user-agent", "marker-agent");
-    let answer = world.server.send(&call).await?.ok()?;
+    let answer = gateway.server.send(&call).await?.ok()?;
     let seen = alpha.take_request()?;
     let whole = format!("{}\n{}", seen.head, seen.text());
     ensure!(!whole.contains("marker-"), "what is private reached the provider: {whole}");
-    ensure!(!whole.contains(&world.inference.secret), "the caller's key reached the provider");
+    ensure!(!whole.contains(&gateway.inference.secret), "the caller's key reached the provider");
     let head = seen.head.to_ascii_lowercase();
     ensure!(head.starts_with("post /v1/systemone http/1.1"), "{head}");
     ensure!(head.contains("authorization: bearer alpha-secret-0001"), "{head}");
@@ -37,22 +37,22 @@ async fn a_provider_sees_model_state_and_questions_and_its_own_key() -> Result<(
     ensure!(sent["model"] == "judge-1" && sent["state"] == "It smokes.", "{sent}");
     ensure!(sent["questions"] == serde_json::from_str::<Value>(QUESTIONS)?, "{sent}");
 
-    // What never left is found with the answer.
+    // Members that are not forwarded are in the record.
     let id = answer["id"].as_str().unwrap_or_default();
     ensure!(id.starts_with("gen-dec-"), "{answer}");
-    let usage = world.instance.json(&["usage", "show", id]).await?;
+    let usage = gateway.instance.json(&["usage", "show", id]).await?;
     ensure!(usage["session_id"] == "marker-session" && usage["user"] == "marker-user", "{usage}");
     ensure!(usage["trace"]["own"] == "marker-custom", "{usage}");
-    ensure!(!world.server.output().contains("marker-session"), "a session is logged");
+    ensure!(!gateway.server.output().contains("marker-session"), "a session is logged");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_provider_without_a_key_gets_no_authorization_at_all() -> Result<()> {
+async fn provider_without_key_gets_no_authorization_header() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(500)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
-    world.decide(body("acme/pair")).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    gateway.decide(body("acme/pair")).await?;
     let seen = beta.take_request()?;
     ensure!(!seen.head.to_ascii_lowercase().contains("authorization"), "{}", seen.head);
     ensure!(seen.text().contains("judge-1-b"), "{}", seen.text());
@@ -60,10 +60,10 @@ async fn a_provider_without_a_key_gets_no_authorization_at_all() -> Result<()> {
 }
 
 #[tokio::test]
-async fn state_and_questions_travel_byte_for_byte() -> Result<()> {
+async fn state_and_questions_are_forwarded_unchanged() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     let opaque = r#"{"model":"j","answers":{"free":[1.50,{"b":1e400}]},"usage":{"input_tokens":1,"output_tokens":1}}"#;
     let typed = r#"{"refund": {"type":"noul" , "instructions":{"z":1.50,"a":1e400,"a":2}}}"#;
     let cases = [
@@ -77,7 +77,7 @@ async fn state_and_questions_travel_byte_for_byte() -> Result<()> {
     for (questions, state, answer) in cases {
         alpha.behave(Behaviour::json(answer));
         let body = format!(r#"{{"state":{state},"questions":{questions},"model":"acme/alone"}}"#);
-        let reply = world.server.decide(&world.inference.secret, body).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body).await?;
         ensure!(reply.status == 200, "{questions}: {}", reply.text());
         let sent = alpha.take_request()?.text();
         let kept = [questions, state].iter().all(|part| sent.contains(part));

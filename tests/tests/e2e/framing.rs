@@ -1,17 +1,17 @@
-//! Providers that answer well and in unusual ways.
+//! Unusual but valid provider responses.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tollgate_tests::{Behaviour, Report, Upstream};
 
-use crate::world::{ANSWER, World, body};
+use crate::gateway::{ANSWER, TestGateway, body};
 
 #[tokio::test]
-async fn an_answer_is_read_however_it_is_framed() -> Result<()> {
+async fn response_is_read_with_any_framing() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::status(500)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     let (first, second) = ANSWER.split_at(40);
     let json = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
     let cases = [
@@ -32,7 +32,7 @@ async fn an_answer_is_read_however_it_is_framed() -> Result<()> {
     let mut report = Report::default();
     for (name, bytes) in cases {
         alpha.behave(Behaviour::Raw(bytes.into_bytes()));
-        let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
         report.case(
             name,
             reply.ok().and_then(|answer| {
@@ -45,14 +45,14 @@ async fn an_answer_is_read_however_it_is_framed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_provider_that_closes_its_idle_connections_is_no_failure() -> Result<()> {
+async fn closed_idle_connection_is_not_a_provider_failure() -> Result<()> {
     let closing = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{ANSWER}", ANSWER.len());
     let alpha = Upstream::start(Behaviour::Raw(closing.into_bytes())).await?;
     let beta = Upstream::start(Behaviour::status(500)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     for _ in 0..30 {
-        world.decide(body("acme/alone")).await?;
-        // Time for the word of the close to arrive.
+        gateway.decide(body("acme/alone")).await?;
+        // The close needs time to arrive.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     ensure!(alpha.take_requests().len() == 30, "a request was sent twice");
@@ -60,14 +60,14 @@ async fn a_provider_that_closes_its_idle_connections_is_no_failure() -> Result<(
 }
 
 #[tokio::test]
-async fn a_provider_that_comes_back_is_used_again() -> Result<()> {
+async fn recovered_provider_is_used_again() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Reset).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
-    ensure!(world.decide(body("acme/pair")).await?["provider"] == "Beta AI");
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    ensure!(gateway.decide(body("acme/pair")).await?["provider"] == "Beta AI");
     alpha.behave(Behaviour::json(ANSWER));
-    ensure!(world.decide(body("acme/pair")).await?["provider"] == "Alpha AI");
-    // The configuration's order is kept, not that of success.
-    ensure!(world.decide(body("acme/pair:floor")).await?["provider"] == "Alpha AI");
+    ensure!(gateway.decide(body("acme/pair")).await?["provider"] == "Alpha AI");
+    // The order of the configuration applies, not the order of success.
+    ensure!(gateway.decide(body("acme/pair:floor")).await?["provider"] == "Alpha AI");
     Ok(())
 }

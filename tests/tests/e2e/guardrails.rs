@@ -1,4 +1,4 @@
-//! Many keys to one guardrail.
+//! Bulk assignments to guardrails.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use serde_json::json;
 use tokio::time::Instant;
 use tollgate_tests::{Call, Reply, Report};
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-async fn assign(world: &World, guardrail: &str, hashes: &[&str]) -> Result<Reply> {
+async fn assign(gateway: &TestGateway, guardrail: &str, hashes: &[&str]) -> Result<Reply> {
     let call = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
-        .key(&world.management.secret)
+        .key(&gateway.management.secret)
         .json(json!({ "key_hashes": hashes }).to_string());
-    world.server.send(&call).await
+    gateway.server.send(&call).await
 }
 
-async fn assigned(world: &World, guardrail: &str, hashes: &[&str]) -> Result<u64> {
-    let body = assign(world, guardrail, hashes).await?.ok()?;
+async fn assigned(gateway: &TestGateway, guardrail: &str, hashes: &[&str]) -> Result<u64> {
+    let body = assign(gateway, guardrail, hashes).await?.ok()?;
     ensure!(body.as_object().is_some_and(|members| members.len() == 1), "{body}");
     body["assigned_count"].as_u64().with_context(|| format!("no count: {body}"))
 }
 
-/// How many live keys hold a guardrail, as the command line tells it.
-async fn holders(world: &World, guardrail: &str) -> Result<u64> {
-    let shown = world.instance.json(&["guardrail", "show", guardrail]).await?;
+/// Returns the number of live keys with a guardrail, from the command line.
+async fn holders(gateway: &TestGateway, guardrail: &str) -> Result<u64> {
+    let shown = gateway.instance.json(&["guardrail", "show", guardrail]).await?;
     let count = shown.as_object().and_then(|members| {
         members.iter().find(|(name, _)| name.contains("key")).and_then(|(_, value)| value.as_u64())
     });
@@ -32,9 +32,9 @@ async fn holders(world: &World, guardrail: &str) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn only_live_inference_keys_of_the_guardrails_workspace_count_and_each_once() -> Result<()> {
-    let world = World::start("").await?;
-    let instance = &world.instance;
+async fn assignment_counts_distinct_live_inference_keys_of_workspace() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
     let guardrail = instance.guardrail(&[]).await?;
     let other_workspace = instance.workspace("other").await?;
     let foreign = instance.key(&["--name", "foreign", "--workspace", &other_workspace]).await?.hash;
@@ -47,49 +47,49 @@ async fn only_live_inference_keys_of_the_guardrails_workspace_count_and_each_onc
     instance.json(&["key", "delete", &deleted]).await?;
     let unknown = "0".repeat(64);
     let upper = one.to_uppercase();
-    let management = world.management.hash.clone();
+    let management = gateway.management.hash.clone();
 
-    ensure!(assigned(&world, &guardrail, &[&unknown]).await? == 0, "an unknown hash counts");
-    ensure!(assigned(&world, &guardrail, &[&foreign]).await? == 0, "another workspace's key counts");
-    ensure!(assigned(&world, &guardrail, &[&deleted]).await? == 0, "a deleted key counts");
-    ensure!(assigned(&world, &guardrail, &[&management]).await? == 0, "a management key counts");
-    ensure!(assigned(&world, &guardrail, &[&upper, "x", "'; DROP TABLE api_keys; --", "\u{0}"]).await? == 0);
-    ensure!(holders(&world, &guardrail).await? == 0);
-    ensure!(assigned(&world, &guardrail, &[&disabled]).await? == 1, "a disabled key counts");
+    ensure!(assigned(&gateway, &guardrail, &[&unknown]).await? == 0, "an unknown hash counts");
+    ensure!(assigned(&gateway, &guardrail, &[&foreign]).await? == 0, "another workspace's key counts");
+    ensure!(assigned(&gateway, &guardrail, &[&deleted]).await? == 0, "a deleted key counts");
+    ensure!(assigned(&gateway, &guardrail, &[&management]).await? == 0, "a management key counts");
+    ensure!(assigned(&gateway, &guardrail, &[&upper, "x", "'; DROP TABLE api_keys; --", "\u{0}"]).await? == 0);
+    ensure!(holders(&gateway, &guardrail).await? == 0);
+    ensure!(assigned(&gateway, &guardrail, &[&disabled]).await? == 1, "a disabled key counts");
     let mixed = [&one, &one, &disabled, &unknown, &foreign, &deleted, &management, &one].map(String::as_str);
-    ensure!(assigned(&world, &guardrail, &mixed).await? == 2, "duplicates count once, one that holds it counts");
-    ensure!(holders(&world, &guardrail).await? == 2);
+    ensure!(assigned(&gateway, &guardrail, &mixed).await? == 2, "duplicates count once, one that holds it counts");
+    ensure!(holders(&gateway, &guardrail).await? == 2);
 
     let second = instance.guardrail(&[]).await?;
-    ensure!(assigned(&world, &second, &[&one]).await? == 1);
-    ensure!(holders(&world, &second).await? == 1 && holders(&world, &guardrail).await? == 1, "it is not replaced");
+    ensure!(assigned(&gateway, &second, &[&one]).await? == 1);
+    ensure!(holders(&gateway, &second).await? == 1 && holders(&gateway, &guardrail).await? == 1, "it is not replaced");
 
     let theirs = instance.guardrail(&["--workspace", &other_workspace]).await?;
-    ensure!(assigned(&world, &theirs, &[&one, &foreign]).await? == 1);
-    ensure!(holders(&world, &second).await? == 1, "a key of another workspace was taken");
+    ensure!(assigned(&gateway, &theirs, &[&one, &foreign]).await? == 1);
+    ensure!(holders(&gateway, &second).await? == 1, "a key of another workspace was taken");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_guardrail_that_is_not_there_is_a_404_whatever_its_form() -> Result<()> {
-    let world = World::start("").await?;
-    let gone = world.instance.guardrail(&[]).await?;
-    world.instance.json(&["guardrail", "delete", &gone]).await?;
+async fn unknown_guardrail_returns_404() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let gone = gateway.instance.guardrail(&[]).await?;
+    gateway.instance.json(&["guardrail", "delete", &gone]).await?;
     let long = "a".repeat(3_000);
     let bare = gone.replace('-', "");
     let mut report = Report::default();
     for id in [&gone, "nonsense", "..", "%2e%2e", "%00", "a%2Fb", "'%20OR%201=1", "%ff", &long, &bare] {
-        report.case(id, assign(&world, id, &[&world.inference.hash]).await?.error(404, ""));
+        report.case(id, assign(&gateway, id, &[&gateway.inference.hash]).await?.error(404, ""));
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn a_body_of_another_shape_is_a_400_and_changes_nothing() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
-    let hash = &world.inference.hash;
+async fn invalid_assignment_body_is_rejected_without_changes() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
+    let hash = &gateway.inference.hash;
     let twice = format!(r#"{{"key_hashes":["{hash}"],"key_hashes":["{hash}"]}}"#);
     let empty_element = format!(r#"{{"key_hashes":["{hash}",""]}}"#);
     let mut report = Report::default();
@@ -115,30 +115,30 @@ async fn a_body_of_another_shape_is_a_400_and_changes_nothing() -> Result<()> {
         &format!(r#"{{"key_hashes":{}"a"{}}}"#, "[".repeat(100_000), "]".repeat(100_000)),
     ] {
         let call = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
-            .key(&world.management.secret)
+            .key(&gateway.management.secret)
             .json(body);
-        report.case(&format!("{body:.60}"), world.server.send(&call).await?.envelope(400));
+        report.case(&format!("{body:.60}"), gateway.server.send(&call).await?.envelope(400));
     }
-    ensure!(holders(&world, &guardrail).await? == 0, "something was assigned");
-    // Members that nobody knows are ignored.
+    ensure!(holders(&gateway, &guardrail).await? == 0, "something was assigned");
+    // Unknown members are ignored.
     let call = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
-        .key(&world.management.secret)
+        .key(&gateway.management.secret)
         .json(format!(r#"{{"odd":[1],"key_hashes":["{hash}"]}}"#));
-    ensure!(world.server.send(&call).await?.ok()?["assigned_count"] == 1);
+    ensure!(gateway.server.send(&call).await?.ok()?["assigned_count"] == 1);
     report.finish()
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_hashes_fit_into_one_call() -> Result<()> {
-    let world = World::start("").await?;
-    let guardrail = world.instance.guardrail(&[]).await?;
+async fn hundred_thousand_hashes_are_assigned_in_one_call() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let guardrail = gateway.instance.guardrail(&[]).await?;
     let mut hashes: Vec<String> = (0..99_998).map(|i| format!("{i:064x}")).collect();
-    hashes.push(world.inference.hash.clone());
-    hashes.push(world.inference.hash.clone());
+    hashes.push(gateway.inference.hash.clone());
+    hashes.push(gateway.inference.hash.clone());
     let hashes: Vec<&str> = hashes.iter().map(String::as_str).collect();
     let since = Instant::now();
-    ensure!(assigned(&world, &guardrail, &hashes).await? == 1);
-    // The bound itself is the benchmark's; this build is not optimised.
+    ensure!(assigned(&gateway, &guardrail, &hashes).await? == 1);
+    // The benchmark checks the real bound; this build is not optimised.
     ensure!(since.elapsed() < Duration::from_secs(20), "it took {:?}", since.elapsed());
     Ok(())
 }

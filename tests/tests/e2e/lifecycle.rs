@@ -1,15 +1,15 @@
-//! From the first start to the last answer.
+//! Starts and stops.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, files_below};
 
-use crate::world::{ANSWER, World, body};
+use crate::gateway::{ANSWER, TestGateway, body};
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_first_start_writes_one_management_key_for_its_owner_only() -> Result<()> {
+async fn first_start_writes_private_management_key() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let instance = Instance::new("")?;
     let server = instance.serve().await?;
@@ -51,10 +51,10 @@ async fn the_first_start_writes_one_management_key_for_its_owner_only() -> Resul
 }
 
 #[tokio::test]
-async fn a_stop_finishes_what_is_in_flight_and_exits_with_0() -> Result<()> {
+async fn stop_finishes_requests_in_flight_and_exits_with_0() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(1_500), ANSWER.to_owned())).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let World { instance, server, inference, .. } = World::with_providers(&alpha, &beta, 20_000).await?;
+    let TestGateway { instance, server, inference, .. } = TestGateway::with_providers(&alpha, &beta, 20_000).await?;
     let address = server.address();
     let call = decisions(&inference.secret, body("acme/alone"));
     let mut calls = tokio::task::JoinSet::new();
@@ -70,16 +70,16 @@ async fn a_stop_finishes_what_is_in_flight_and_exits_with_0() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_idle_server_stops_soon_although_connections_are_open() -> Result<()> {
-    let World { instance: _instance, server, .. } = World::start("").await?;
+async fn idle_server_stops_quickly_with_open_connections() -> Result<()> {
+    let TestGateway { instance: _instance, server, .. } = TestGateway::start("").await?;
     let _idle = tokio::net::TcpStream::connect(server.address()).await?;
     let stopped = tokio::time::timeout(Duration::from_secs(20), server.stop()).await;
     stopped.context("an idle connection keeps it alive")?
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_it_as_well() -> Result<()> {
-    let World { instance: _instance, server, .. } = World::start("").await?;
+async fn interrupt_stops_server() -> Result<()> {
+    let TestGateway { instance: _instance, server, .. } = TestGateway::start("").await?;
     server.interrupt().await?;
     let status = server.ended().await?;
     ensure!(status.code() == Some(0), "{status}");
@@ -87,9 +87,10 @@ async fn an_interrupt_stops_it_as_well() -> Result<()> {
 }
 
 #[tokio::test]
-async fn server_goes_on_when_it_gets_signals_that_mean_nothing_to_it() -> Result<()> {
+async fn server_ignores_unrelated_signals() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(1_500), ANSWER.to_owned())).await?;
-    let World { instance: _instance, server, inference, .. } = World::with_providers(&alpha, &alpha, 20_000).await?;
+    let TestGateway { instance: _instance, server, inference, .. } =
+        TestGateway::with_providers(&alpha, &alpha, 20_000).await?;
     let address = server.address();
     let call = decisions(&inference.secret, body("acme/alone"));
     let ignored = |name: &str| format!("signal=\"{name}\"");
@@ -101,7 +102,7 @@ async fn server_goes_on_when_it_gets_signals_that_mean_nothing_to_it() -> Result
         eventually("no line of the signal", || server.output().contains(&logged)).await?;
     }
     server.ensure_healthy().await?;
-    // While it stops as well.
+    // Also during a stop.
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
@@ -116,7 +117,7 @@ async fn server_goes_on_when_it_gets_signals_that_mean_nothing_to_it() -> Result
     Ok(())
 }
 
-/// Waits until the condition holds.
+/// Waits until a condition is true.
 async fn eventually(otherwise: &str, condition: impl Fn() -> bool) -> Result<()> {
     for _ in 0..1_000 {
         if condition() {
@@ -128,30 +129,30 @@ async fn eventually(otherwise: &str, condition: impl Fn() -> bool) -> Result<()>
 }
 
 #[tokio::test]
-async fn a_killed_server_starts_again_on_the_same_data() -> Result<()> {
-    let World { instance, server, inference, management } = World::start("").await?;
+async fn killed_server_restarts_on_same_data() -> Result<()> {
+    let TestGateway { instance, server, inference, management } = TestGateway::start("").await?;
     let id = instance.put("sess_a", "a", b"x").await?;
     let file = server.promote(&inference.secret, "sess_a", &id).await?.ok()?;
     server.kill().await?;
-    let world = World { server: instance.serve().await?, instance, inference, management };
-    world.decide(body("sandbox/decider")).await?;
-    ensure!(world.instance.document_blobs()?.len() == 1, "{file} is lost");
-    world.server.stop().await
+    let gateway = TestGateway { server: instance.serve().await?, instance, inference, management };
+    gateway.decide(body("sandbox/decider")).await?;
+    ensure!(gateway.instance.document_blobs()?.len() == 1, "{file} is lost");
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_told_in_one_sentence() -> Result<()> {
-    let world = World::start("").await?;
-    let said = world.instance.refused_serving().await?;
-    ensure!(said.contains(&world.server.address().port().to_string()), "{said}");
-    world.server.ensure_healthy().await
+async fn address_in_use_is_reported_in_one_sentence() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let said = gateway.instance.refused_serving().await?;
+    ensure!(said.contains(&gateway.server.address().port().to_string()), "{said}");
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
-async fn readiness_tells_of_the_stores() -> Result<()> {
-    let world = World::start("").await?;
+async fn readiness_reports_stores() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     for path in ["/health/live", "/health/ready"] {
-        let reply = world.server.send(&Call::get(path)).await?;
+        let reply = gateway.server.send(&Call::get(path)).await?;
         ensure!(reply.status == 200, "{path}: {}", reply.text());
     }
     Ok(())

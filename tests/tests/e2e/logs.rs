@@ -1,4 +1,4 @@
-//! What the log says of a request.
+//! The log lines of requests.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address};
 
+use crate::gateway::{TestGateway, body, leave_early, providers_toml};
 use crate::metrics::Scrape;
-use crate::world::{World, body, leave_early, providers_toml};
 
-/// The first line with both texts; lines wait for a moment before they are written.
+/// Returns the first line with both texts; lines are written with a delay.
 async fn line(server: &Server, one: &str, other: &str) -> Result<String> {
     let since = Instant::now();
     loop {
@@ -23,7 +23,7 @@ async fn line(server: &Server, one: &str, other: &str) -> Result<String> {
     }
 }
 
-/// The line without its time and its latency, which must be there.
+/// Returns the line without its time and its latency, which must exist.
 fn timeless(line: &str) -> Result<String> {
     let (time, rest) = line.split_at_checked(27).unwrap_or_default();
     ensure!(time.starts_with("20") && time.ends_with('Z') && time.contains('T'), "no time: {line}");
@@ -33,45 +33,45 @@ fn timeless(line: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn an_answer_leaves_a_line_with_every_name() -> Result<()> {
-    let world = World::start("").await?;
-    let call = decisions(&world.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
-    world.server.send(&call).await?.envelope(502)?;
-    let answered = line(&world.server, "request.id=find-me", "answered").await?;
+async fn request_log_line_has_all_fields() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
+    gateway.server.send(&call).await?.envelope(502)?;
+    let answered = line(&gateway.server, "request.id=find-me", "answered").await?;
     ensure!(
         timeless(&answered)?
             == "  INFO http.request{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
                 client.address=127.0.0.1}: api_actix::http::edge: answered http.status=502",
         "{answered}"
     );
-    let count = Call::get("/api/v1/models/count").key(&world.inference.secret).header("x-request-id", "find-me-too");
-    world.server.send(&count).await?.ok()?;
-    let answered = line(&world.server, "request.id=find-me-too", "answered").await?;
+    let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret).header("x-request-id", "find-me-too");
+    gateway.server.send(&count).await?.ok()?;
+    let answered = line(&gateway.server, "request.id=find-me-too", "answered").await?;
     ensure!(
         timeless(&answered)?
             == "  INFO api_actix::http::edge: answered request.id=find-me-too http.method=\"GET\" \
                 http.route=\"/models/count\" client.address=127.0.0.1 http.status=200",
         "{answered}"
     );
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn what_goes_on_without_its_caller_is_logged_under_the_request() -> Result<()> {
+async fn detached_task_logs_request_id() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000))?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
     instance.set_env("RUST_LOG", "debug");
-    let world = World::of(instance).await?;
-    let call = decisions(&world.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
-    leave_early(&call, world.server.address(), &alpha).await?;
-    let refused = line(&world.server, "http.request{request.id=left-early ", "499").await?;
+    let gateway = TestGateway::of(instance).await?;
+    let call = decisions(&gateway.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
+    leave_early(&call, gateway.server.address(), &alpha).await?;
+    let refused = line(&gateway.server, "http.request{request.id=left-early ", "499").await?;
     ensure!(refused.contains("DEBUG http.request{"), "{refused}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn server_answers_and_stops_when_nobody_reads_its_log() -> Result<()> {
+async fn server_answers_and_stops_when_log_is_not_read() -> Result<()> {
     let mut instance = Instance::new("[log]\nbuffer_bytes = 65536\n")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
@@ -90,7 +90,7 @@ async fn server_answers_and_stops_when_nobody_reads_its_log() -> Result<()> {
         ensure!(server.send(&Call::get(path)).await?.status == 200, "{path}");
     }
     server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
-    // A line is dropped where it is logged: the count is there before anything is read.
+    // Lines are counted when they are dropped, before anything is read.
     let dropped = Scrape::take(metrics).await?.value("tollgate_log_lines_dropped_total");
     server.terminate().await?;
     let status = server.ended().await?;
@@ -101,7 +101,7 @@ async fn server_answers_and_stops_when_nobody_reads_its_log() -> Result<()> {
 }
 
 #[tokio::test]
-async fn log_reports_dropped_lines_when_it_is_read_again() -> Result<()> {
+async fn log_reports_dropped_lines_after_pipe_is_drained() -> Result<()> {
     let mut instance = Instance::new("[log]\nbuffer_bytes = 65536\n")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
@@ -118,7 +118,7 @@ async fn log_reports_dropped_lines_when_it_is_read_again() -> Result<()> {
         }
     }
     let lines = tokio::task::spawn_blocking(move || BufReader::new(reader).lines().collect::<Result<Vec<_>, _>>());
-    // Nothing else is logged: what was dropped is in the log when the pipe has room again.
+    // No other event occurs: the dropped lines are reported when the pipe has room again.
     let expected = dropped().await?;
     server.send(&count.header("x-request-id", "the-last")).await?.ok()?;
     sleep(Duration::from_millis(500)).await;

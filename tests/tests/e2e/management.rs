@@ -1,4 +1,4 @@
-//! Limits and rules that are managed by the command line, enforced over HTTP.
+//! Limits and guardrails that the command line manages and HTTP enforces.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use http::Method;
 use serde_json::{Value, json};
 use tollgate_tests::{Call, Instance, Report};
 
-use crate::limits::world;
-use crate::world::{World, body};
+use crate::gateway::{TestGateway, body};
+use crate::limits::gateway;
 
-/// What is changed is in force on every replica within a second.
+/// The time within which changes take effect on every replica.
 const IN_FORCE: Duration = Duration::from_millis(1_100);
 
-async fn decide(world: &World) -> Result<tollgate_tests::Reply> {
+async fn decide(gateway: &TestGateway) -> Result<tollgate_tests::Reply> {
     tokio::time::sleep(IN_FORCE).await;
-    world.server.decide(&world.inference.secret, body("acme/alone")).await
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await
 }
 
 fn write(instance: &Instance, name: &str, record: &Value) -> Result<String> {
@@ -25,16 +25,16 @@ fn write(instance: &Instance, name: &str, record: &Value) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_guardrail_of_a_file_is_enforced_changed_and_restored() -> Result<()> {
-    let (world, _alpha) = world(Duration::ZERO, "").await?;
-    let instance = &world.instance;
+async fn guardrail_from_file_is_enforced_changed_and_restored() -> Result<()> {
+    let (gateway, _alpha) = gateway(Duration::ZERO, "").await?;
+    let instance = &gateway.instance;
     let block = json!({"name": "from the file", "content_filters": [{"pattern": "smokes", "action": "block", "label": "SMOKE"}]});
     let file = write(instance, "block.json", &block)?;
     let made = instance.json(&["guardrail", "create", "--from", &file]).await?;
     ensure!(made["name"] == "from the file", "{made}");
     let id = made["id"].as_str().unwrap_or_default().to_owned();
-    instance.json(&["guardrail", "assign", &id, &world.inference.hash]).await?;
-    let refused = decide(&world).await?.envelope(403)?;
+    instance.json(&["guardrail", "assign", &id, &gateway.inference.hash]).await?;
+    let refused = decide(&gateway).await?.envelope(403)?;
     let metadata = &refused["error"]["metadata"];
     ensure!(metadata["guardrail_id"] == id.as_str() && metadata["label"] == "SMOKE", "{refused}");
     ensure!(metadata["path"] == "state", "{refused}");
@@ -43,23 +43,23 @@ async fn a_guardrail_of_a_file_is_enforced_changed_and_restored() -> Result<()> 
     write(instance, "change.json", &change)?;
     let changed = instance.piped(&["guardrail", "update", &id, "--from", "-"], "change.json").await?;
     ensure!(changed["version"] == 2 && changed["ignored_providers"] == json!(["alpha", "beta"]), "{changed}");
-    let refused = decide(&world).await?.envelope(403)?;
+    let refused = decide(&gateway).await?.envelope(403)?;
     ensure!(refused["error"]["metadata"]["rule"] == "ignored_providers", "{refused}");
 
     let path = format!("/api/v1/guardrails/{id}");
-    let over_http = world.server.send(&Call::get(&path).key(&world.management.secret)).await?.ok()?;
+    let over_http = gateway.server.send(&Call::get(&path).key(&gateway.management.secret)).await?.ok()?;
     let mut shown = instance.json(&["guardrail", "show", &id]).await?;
     ensure!(shown["key_count"] == 1, "{shown}");
     shown.as_object_mut().map(|members| members.remove("key_count"));
     ensure!(shown == over_http["data"], "the same record both ways: {shown} and {over_http}");
 
-    instance.json(&["guardrail", "unassign", &id, &world.inference.hash]).await?;
-    decide(&world).await?.ok()?;
+    instance.json(&["guardrail", "unassign", &id, &gateway.inference.hash]).await?;
+    decide(&gateway).await?.ok()?;
     instance.json(&["guardrail", "default", &id]).await?;
-    let refused = decide(&world).await?.envelope(403)?;
+    let refused = decide(&gateway).await?.envelope(403)?;
     ensure!(refused["error"]["metadata"]["guardrail_id"] == id.as_str(), "{refused}");
     instance.json(&["guardrail", "restore", &id, "1"]).await?;
-    let refused = decide(&world).await?.envelope(403)?;
+    let refused = decide(&gateway).await?.envelope(403)?;
     ensure!(refused["error"]["metadata"]["label"] == "SMOKE", "{refused}");
     let versions = instance.json(&["guardrail", "versions", &id]).await?;
     let told: Vec<u64> =
@@ -67,15 +67,15 @@ async fn a_guardrail_of_a_file_is_enforced_changed_and_restored() -> Result<()> 
     ensure!(told == [3, 2, 1], "{versions}");
     let cleared = instance.json(&["guardrail", "default", "--none"]).await?;
     ensure!(cleared["default_guardrail_id"].is_null(), "{cleared}");
-    decide(&world).await?.ok()?;
+    decide(&gateway).await?.ok()?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_key_s_limit_is_changed_shown_and_lifted() -> Result<()> {
-    let (world, _alpha) = world(Duration::ZERO, "").await?;
-    let (instance, hash) = (&world.instance, world.inference.hash.as_str());
-    decide(&world).await?.ok()?;
+async fn key_limit_is_changed_shown_and_removed() -> Result<()> {
+    let (gateway, _alpha) = gateway(Duration::ZERO, "").await?;
+    let (instance, hash) = (&gateway.instance, gateway.inference.hash.as_str());
+    decide(&gateway).await?.ok()?;
     let updated = instance
         .json(&[
             "key",
@@ -92,7 +92,7 @@ async fn a_key_s_limit_is_changed_shown_and_lifted() -> Result<()> {
         ])
         .await?;
     ensure!(updated["name"] == "new" && updated["requests_per_minute"] == 1_000_000, "{updated}");
-    decide(&world).await?.envelope(402)?;
+    decide(&gateway).await?.envelope(402)?;
     let shown = instance.json(&["key", "show", hash]).await?;
     let limit = &shown["limits"][0];
     ensure!(limit["scope"] == "key" && limit["reset_interval"] == "daily", "{shown}");
@@ -101,23 +101,23 @@ async fn a_key_s_limit_is_changed_shown_and_lifted() -> Result<()> {
     ensure!((number("remaining_usd") + 0.000_003_2).abs() < 1e-12, "{shown}");
     let kept = instance.json(&["key", "update", hash, "--limit-usd", "1"]).await?;
     ensure!(kept["limit_reset"] == "daily", "the period stays: {kept}");
-    decide(&world).await?.ok()?;
+    decide(&gateway).await?.ok()?;
     let lifted = instance.json(&["key", "update", hash, "--no-limit", "--no-rpm"]).await?;
     ensure!(lifted["limit_usd"].is_null() && lifted["limit_reset"].is_null(), "{lifted}");
     ensure!(lifted["requests_per_minute"].is_null(), "{lifted}");
     let expired = instance.json(&["key", "update", hash, "--expires-at", &tollgate_tests::seconds_from_now(1)]).await?;
     ensure!(expired["expires_at"].is_string(), "{expired}");
-    decide(&world).await?.error(401, "Invalid API key")?;
+    decide(&gateway).await?.error(401, "Invalid API key")?;
     instance.json(&["key", "update", hash, "--no-expiry"]).await?;
-    decide(&world).await?.ok()?;
+    decide(&gateway).await?.ok()?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_workspace_s_budgets_fall_and_its_standing_is_told() -> Result<()> {
-    let (world, _alpha) = world(Duration::ZERO, "").await?;
-    let instance = &world.instance;
-    decide(&world).await?.ok()?;
+async fn workspace_budgets_are_enforced_and_shown() -> Result<()> {
+    let (gateway, _alpha) = gateway(Duration::ZERO, "").await?;
+    let instance = &gateway.instance;
+    decide(&gateway).await?.ok()?;
     let set = instance.json(&["workspace", "budget", "--daily", "1", "--monthly", "20"]).await?;
     ensure!(set["budgets"]["daily_usd"] == 1 && set["budgets"]["weekly_usd"].is_null(), "{set}");
     let said = instance.refused(&["workspace", "budget", "--weekly", "20"]).await?;
@@ -137,29 +137,29 @@ async fn a_workspace_s_budgets_fall_and_its_standing_is_told() -> Result<()> {
     ensure!(shown["limits"][0]["spent_usd"] == 0, "what was spent before the credit is not taken from it: {shown}");
     ensure!(shown["limits"][1]["spent_usd"].as_f64().is_some_and(|spent| spent > 0.0), "{shown}");
     instance.json(&["workspace", "budget", "--daily", "0.0000001", "--monthly", "none"]).await?;
-    let refused = decide(&world).await?.envelope(402)?;
+    let refused = decide(&gateway).await?.envelope(402)?;
     ensure!(refused["error"]["metadata"]["scope"] == "workspace", "{refused}");
     instance.json(&["workspace", "budget", "--daily", "none"]).await?;
     instance.json(&["workspace", "credit", "--add-usd=-2.5"]).await?;
-    decide(&world).await?.envelope(402)?;
+    decide(&gateway).await?.envelope(402)?;
     let unlimited = instance.json(&["workspace", "unlimited"]).await?;
     ensure!(unlimited["credit_usd"].is_null(), "{unlimited}");
-    decide(&world).await?.ok()?;
+    decide(&gateway).await?.ok()?;
     instance.json(&["workspace", "rates", "--rpm", "1"]).await?;
-    decide(&world).await?.ok()?;
-    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(429)?;
+    decide(&gateway).await?.ok()?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(429)?;
     let lifted = instance.json(&["workspace", "rates", "--rpm", "none", "--tpm", "none"]).await?;
     ensure!(lifted["requests_per_minute"].is_null(), "{lifted}");
-    decide(&world).await?.ok()?;
+    decide(&gateway).await?.ok()?;
     Ok(())
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
-    let world = World::start("").await?;
-    let instance = &world.instance;
+async fn failed_commands_print_one_sentence() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
     let guardrail = instance.guardrail(&[]).await?;
-    let (hash, management) = (world.inference.hash.clone(), world.management.hash.clone());
+    let (hash, management) = (gateway.inference.hash.clone(), gateway.management.hash.clone());
     let nobody = "0".repeat(64);
     let none = "01990000-0000-7000-8000-000000000001";
     write(instance, "list.json", &json!([]))?;
@@ -206,25 +206,25 @@ async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
             if !fine && one && told.contains(part) { Ok(()) } else { Err(anyhow::anyhow!("{told}")) }
         });
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn what_is_managed_over_http_is_told_by_the_command_line() -> Result<()> {
-    let world = World::start("").await?;
-    let call = Call::post("/api/v1/guardrails").key(&world.management.secret);
-    let made = world.server.send(&call.json(r#"{"name":"http","limit_usd":0.10,"reset_interval":"weekly"}"#)).await?;
+async fn command_line_shows_changes_made_over_http() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let call = Call::post("/api/v1/guardrails").key(&gateway.management.secret);
+    let made = gateway.server.send(&call.json(r#"{"name":"http","limit_usd":0.10,"reset_interval":"weekly"}"#)).await?;
     ensure!(made.status == 201, "{}", made.text());
     ensure!(made.text().contains(r#""limit_usd":0.1,"#), "{}", made.text());
     let id = made.json()?["data"]["id"].as_str().unwrap_or_default().to_owned();
-    let listed = world.instance.json(&["guardrail", "list"]).await?;
+    let listed = gateway.instance.json(&["guardrail", "list"]).await?;
     ensure!(listed["data"][0]["id"] == id.as_str() && listed["data"][0]["limit_usd"] == 0.1, "{listed}");
     let path = format!("/api/v1/guardrails/{id}");
-    let delete = Call::new(Method::DELETE, &path).key(&world.management.secret);
-    ensure!(world.server.send(&delete).await?.ok()? == json!({"deleted": true}));
-    world.server.send(&delete).await?.error(404, "Resource not found")?;
-    let said = world.instance.refused(&["guardrail", "show", &id]).await?;
+    let delete = Call::new(Method::DELETE, &path).key(&gateway.management.secret);
+    ensure!(gateway.server.send(&delete).await?.ok()? == json!({"deleted": true}));
+    gateway.server.send(&delete).await?.error(404, "Resource not found")?;
+    let said = gateway.instance.refused(&["guardrail", "show", &id]).await?;
     ensure!(said == format!("error: there is no guardrail {id}"), "{said}");
     Ok(())
 }

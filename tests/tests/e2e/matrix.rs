@@ -1,5 +1,5 @@
-//! Every wire in against every wire out: the same questions get the same answers, in the shape of the wire they came
-//! in by.
+//! Every inbound wire with every outbound wire: the same questions get the same answers, in the format of the inbound
+//! wire.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tollgate_tests::vendors::{self, HEAT, HEAT_CONFIDENCE, HEAT_SCORE, QUEUE, QUEUE_CONFIDENCE, REFUND};
 use tollgate_tests::{Behaviour, Call, Recorded, Report, Upstream};
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-/// A wire out: its name, what plays it, and what else its provider is configured with.
+/// An outbound wire: its name, its simulated provider, and further provider settings.
 type Out = (&'static str, fn(&Recorded) -> (u16, String), &'static str);
 
 const OUT: [Out; 6] = [
@@ -22,18 +22,18 @@ const OUT: [Out; 6] = [
     ("chat-completions", vendors::chat_structured, "method = \"structured\""),
 ];
 
-/// A wire in: its name, its path, the body of a question of each type to a model, and how its answer is read.
+/// An inbound wire: its name, its path, a body with a question of each type, and a reader of its responses.
 struct In {
     name: &'static str,
     path: &'static str,
     body: fn(&str, &[Value]) -> Value,
     question: fn(&str) -> Value,
-    read: fn(&Value, &str) -> Result<Told>,
+    read: fn(&Value, &str) -> Result<ExtractedAnswer>,
 }
 
-/// What an answer says, whatever its shape.
+/// The content of an answer in any format.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct ExtractedAnswer {
     value: f64,
     chosen: Option<String>,
     distribution: Vec<f64>,
@@ -157,40 +157,40 @@ fn numbers(distribution: &Value, names: [&str; 3]) -> Result<Vec<f64>> {
         .collect()
 }
 
-fn read_map(answer: &Value, kind: &str) -> Result<Told> {
+fn read_map(answer: &Value, kind: &str) -> Result<ExtractedAnswer> {
     let answers = answer["answers"].as_object().with_context(|| format!("no answers in {answer}"))?;
     ensure!(answers.len() == 1, "{answer}");
-    told(&answers[name_of(kind)], kind, kind, "noul")
+    extract_answer(&answers[name_of(kind)], kind, kind, "noul")
 }
 
-fn read_sglang(answer: &Value, kind: &str) -> Result<Told> {
+fn read_sglang(answer: &Value, kind: &str) -> Result<ExtractedAnswer> {
     ensure!(answer["object"] == "decisions", "{answer}");
     let answer = &answer["answers"][name_of(kind)];
     if kind == "noul" {
         ensure!(answer["type"] == "yes_no", "{answer}");
         let value = answer["probabilities"]["yes"].as_f64().context("yes")?;
-        return Ok(Told { value, chosen: None, distribution: Vec::new(), confidence: None });
+        return Ok(ExtractedAnswer { value, chosen: None, distribution: Vec::new(), confidence: None });
     }
-    // The wire knows no confidence.
-    let told = told(answer, kind, kind, "")?;
-    Ok(Told { confidence: None, ..told })
+    // The wire has no confidence.
+    let extracted = extract_answer(answer, kind, kind, "")?;
+    Ok(ExtractedAnswer { confidence: None, ..extracted })
 }
 
-fn told(answer: &Value, kind: &str, type_name: &str, noul: &str) -> Result<Told> {
+fn extract_answer(answer: &Value, kind: &str, type_name: &str, noul: &str) -> Result<ExtractedAnswer> {
     ensure!(answer["type"] == type_name, "{answer}");
     let confidence = answer["confidence"].as_f64();
     Ok(match kind {
         "noul" => {
             let value = answer[noul].as_f64().with_context(|| format!("{answer}"))?;
-            Told { value, chosen: None, distribution: Vec::new(), confidence: None }
+            ExtractedAnswer { value, chosen: None, distribution: Vec::new(), confidence: None }
         }
-        "choice" => Told {
+        "choice" => ExtractedAnswer {
             value: 0.0,
             chosen: answer["choice"].as_str().map(str::to_owned),
             distribution: numbers(&answer["probabilities"], OPTIONS)?,
             confidence,
         },
-        _ => Told {
+        _ => ExtractedAnswer {
             value: answer["score"].as_f64().with_context(|| format!("{answer}"))?,
             chosen: None,
             distribution: numbers(&answer["probabilities"], LEVELS)?,
@@ -199,7 +199,7 @@ fn told(answer: &Value, kind: &str, type_name: &str, noul: &str) -> Result<Told>
     })
 }
 
-fn read_openai(answer: &Value, kind: &str) -> Result<Told> {
+fn read_openai(answer: &Value, kind: &str) -> Result<ExtractedAnswer> {
     let answers = answer["answers"].as_array().with_context(|| format!("no answers in {answer}"))?;
     let [one] = &answers[..] else { bail!("{} answers to one question", answers.len()) };
     ensure!(one["name"] == name_of(kind), "{one}");
@@ -217,7 +217,7 @@ fn read_openai(answer: &Value, kind: &str) -> Result<Told> {
     };
     ensure!(one["type"] == type_name, "{one}");
     let value = value.as_f64().with_context(|| format!("{one}"))?;
-    Ok(Told { value, chosen: one["choice"].as_str().map(str::to_owned), distribution, confidence })
+    Ok(ExtractedAnswer { value, chosen: one["choice"].as_str().map(str::to_owned), distribution, confidence })
 }
 
 fn config(upstreams: &[Upstream]) -> Result<String> {
@@ -235,22 +235,24 @@ fn config(upstreams: &[Upstream]) -> Result<String> {
 }
 
 #[tokio::test]
-async fn every_wire_in_gets_the_same_answers_from_every_wire_out() -> Result<()> {
+async fn inbound_wires_get_same_answers_from_all_outbound_wires() -> Result<()> {
     let mut upstreams = Vec::new();
     for (_, speaks, _) in OUT {
         upstreams.push(Upstream::start(Behaviour::Speak(speaks)).await?);
     }
-    let world = World::start(&config(&upstreams)?).await?;
+    let gateway = TestGateway::start(&config(&upstreams)?).await?;
     let mut report = Report::default();
     for wire_in in &IN {
         for (index, (wire_out, _, more)) in OUT.iter().enumerate() {
             for kind in ["noul", "choice", "score"] {
                 let body = (wire_in.body)(&format!("acme/m{index}"), &[(wire_in.question)(kind)]);
-                let call = Call::post(wire_in.path).key(&world.inference.secret).json(body.to_string());
-                let reply = world.server.send(&call).await?;
+                let call = Call::post(wire_in.path).key(&gateway.inference.secret).json(body.to_string());
+                let reply = gateway.server.send(&call).await?;
                 let label = format!("{} -> {wire_out} {more}, {kind}", wire_in.name);
-                let outcome =
-                    reply.ok().and_then(|answer| (wire_in.read)(&answer, kind)).and_then(|told| same(&told, kind));
+                let outcome = reply
+                    .ok()
+                    .and_then(|answer| (wire_in.read)(&answer, kind))
+                    .and_then(|extracted| same(&extracted, kind));
                 report.case(&label, outcome);
             }
         }
@@ -258,20 +260,24 @@ async fn every_wire_in_gets_the_same_answers_from_every_wire_out() -> Result<()>
     report.finish()
 }
 
-/// Equal to the verdict that every vendor gives, within rounding; a confidence that is there is System One's.
-fn same(told: &Told, kind: &str) -> Result<()> {
+/// Checks that the answer equals the vendors' within rounding; a confidence must be System One's.
+fn same(extracted: &ExtractedAnswer, kind: &str) -> Result<()> {
     let close = |a: f64, b: f64| (a - b).abs() < 0.006;
     let all_close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(*a, *b));
-    let confident = |expected: f64| told.confidence.is_none_or(|confidence| close(confidence, expected));
+    let confident = |expected: f64| extracted.confidence.is_none_or(|confidence| close(confidence, expected));
     let fits = match kind {
-        "noul" => close(told.value, REFUND),
+        "noul" => close(extracted.value, REFUND),
         "choice" => {
-            told.chosen.as_deref() == Some("billing")
-                && all_close(&told.distribution, &QUEUE)
+            extracted.chosen.as_deref() == Some("billing")
+                && all_close(&extracted.distribution, &QUEUE)
                 && confident(QUEUE_CONFIDENCE)
         }
-        _ => close(told.value, HEAT_SCORE) && all_close(&told.distribution, &HEAT) && confident(HEAT_CONFIDENCE),
+        _ => {
+            close(extracted.value, HEAT_SCORE)
+                && all_close(&extracted.distribution, &HEAT)
+                && confident(HEAT_CONFIDENCE)
+        }
     };
-    ensure!(fits, "{told:?}");
+    ensure!(fits, "{extracted:?}");
     Ok(())
 }

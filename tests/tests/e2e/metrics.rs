@@ -1,4 +1,4 @@
-//! Measures, as a scraper reads them.
+//! The metrics listener.
 
 mod openmetrics;
 
@@ -10,9 +10,9 @@ use http::Method;
 use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, free_address};
 
 use self::openmetrics::Series;
-use crate::world::{ANSWER, World, body, providers_toml};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 
-/// What a scrape read.
+/// The samples of a scrape.
 #[derive(Debug)]
 pub struct Scrape(BTreeMap<Series, String>);
 
@@ -25,23 +25,23 @@ impl Scrape {
         openmetrics::read(&reply.text()).map(Self)
     }
 
-    /// The value of a series without labels.
+    /// Returns the value of a series without labels.
     pub fn value(&self, name: &str) -> i64 {
         self.of(name, &[])
     }
 
-    /// The value of a series with exactly these labels; -1 where there is none or it is not whole.
+    /// Returns the value of a series with exactly these labels; -1 if it is missing or not an integer.
     pub fn of(&self, name: &str, labels: &[(&str, &str)]) -> i64 {
         self.text(name, labels).and_then(|value| value.parse().ok()).unwrap_or(-1)
     }
 
-    /// The value of a series as it was written.
+    /// Returns the literal value of a series.
     fn text(&self, name: &str, labels: &[(&str, &str)]) -> Option<&str> {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         self.0.get(&(name.to_owned(), labels)).map(String::as_str)
     }
 
-    /// The sum over all series of a name.
+    /// Returns the sum over all series of a name.
     fn sum(&self, name: &str) -> i64 {
         self.0.iter().filter(|((other, _), _)| other == name).filter_map(|(_, value)| value.parse::<i64>().ok()).sum()
     }
@@ -51,33 +51,33 @@ impl Scrape {
     }
 }
 
-async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(World, SocketAddr)> {
+async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(TestGateway, SocketAddr)> {
     let mut instance =
         Instance::new(&format!("{limits}{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000)))?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-    Ok((World::of(instance).await?, metrics))
+    Ok((TestGateway::of(instance).await?, metrics))
 }
 
 #[tokio::test]
 async fn counts_are_exact() -> Result<()> {
     let (alpha, beta) =
         (Upstream::start(Behaviour::json(ANSWER)).await?, Upstream::start(Behaviour::json(ANSWER)).await?);
-    let (world, metrics) = measured(&alpha, &beta, "").await?;
+    let (gateway, metrics) = measured(&alpha, &beta, "").await?;
     for _ in 0..3 {
-        world.decide(body("acme/alone")).await?;
+        gateway.decide(body("acme/alone")).await?;
     }
     alpha.behave(Behaviour::status(500));
-    world.decide(body("acme/pair")).await?;
-    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
-    world.server.decide(&world.inference.secret, "{").await?.envelope(400)?;
-    world.server.decide("sk-nobody", body("acme/alone")).await?.envelope(401)?;
+    gateway.decide(body("acme/pair")).await?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(502)?;
+    gateway.server.decide(&gateway.inference.secret, "{").await?.envelope(400)?;
+    gateway.server.decide("sk-nobody", body("acme/alone")).await?.envelope(401)?;
     for _ in 0..4 {
-        world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
+        gateway.server.send(&Call::get("/api/v1/models/count").key(&gateway.inference.secret)).await?.ok()?;
     }
-    world.server.send(&Call::get("/nothing/here")).await?.envelope(404)?;
-    world.server.send(&Call::get("/metrics")).await?.envelope(404)?;
+    gateway.server.send(&Call::get("/nothing/here")).await?.envelope(404)?;
+    gateway.server.send(&Call::get("/metrics")).await?.envelope(404)?;
 
     let scrape = Scrape::take(metrics).await?;
     let requests = |route, method, status| {
@@ -100,14 +100,14 @@ async fn counts_are_exact() -> Result<()> {
         |provider, direction| scrape.of("tollgate_tokens_total", &[("provider", provider), ("direction", direction)]);
     ensure!((tokens("alpha", "input"), tokens("alpha", "output")) == (3 * 429, 3 * 31));
     ensure!((tokens("beta", "input"), tokens("beta", "output")) == (429, 31));
-    // 429 tokens at 4.2e-8 dollars.
+    // 429 tokens at 4.2e-8 USD.
     ensure!(scrape.text("tollgate_spend_usd_total", &[]) == Some("0.000072072"));
     ensure!(scrape.text("tollgate_attempt_cost_usd_total", &[("provider", "alpha")]) == Some("0.000054054"));
     ensure!(scrape.value("tollgate_requests_in_flight") == 0);
     ensure!(scrape.value("tollgate_requests_in_flight_limit") == 4_096);
     ensure!(scrape.sum("tollgate_rate_limit_rejections_total") == 0);
     let keys = |result| scrape.of("tollgate_cache_lookups_total", &[("cache", "keys"), ("result", result)]);
-    // Ten requests bore a key that can be; the first look-up, and those after a change, are misses.
+    // Ten requests had a valid key; the first lookup, and those after a change, are misses.
     ensure!(keys("hit") + keys("miss") == 10 && keys("miss") >= 1, "{} {}", keys("hit"), keys("miss"));
     ensure!(scrape.sum("tollgate_database_connections_limit") >= 2);
     ensure!(scrape.sum("tollgate_build_info") == 1);
@@ -115,19 +115,19 @@ async fn counts_are_exact() -> Result<()> {
 }
 
 #[tokio::test]
-async fn rates_and_throttled_endpoints_are_seen() -> Result<()> {
+async fn metrics_show_rate_limits_and_throttled_endpoints() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(401)).await?;
-    let (world, metrics) = measured(&alpha, &alpha, "[limits]\nrequests_per_minute = 2\n").await?;
+    let (gateway, metrics) = measured(&alpha, &alpha, "[limits]\nrequests_per_minute = 2\n").await?;
     let throttled = |scrape: &Scrape, endpoint, model| {
         let labels = [("endpoint", endpoint), ("provider", "alpha"), ("model", model)];
         scrape.of("tollgate_endpoint_throttled", &labels)
     };
     let before = Scrape::take(metrics).await?;
     ensure!(throttled(&before, "0", "acme/alone") == 0);
-    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
-    world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(502)?;
+    gateway.server.send(&Call::get("/api/v1/models/count").key(&gateway.inference.secret)).await?.ok()?;
     for _ in 0..3 {
-        world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(429)?;
+        gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(429)?;
     }
     let after = Scrape::take(metrics).await?;
     ensure!(throttled(&after, "0", "acme/alone") == 1 && throttled(&after, "1", "acme/pair") == 0);
@@ -138,10 +138,10 @@ async fn rates_and_throttled_endpoints_are_seen() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_is_counted_as_499() -> Result<()> {
+async fn client_disconnect_is_counted_as_499() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
-    let (world, metrics) = measured(&alpha, &alpha, "").await?;
-    let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+    let (gateway, metrics) = measured(&alpha, &alpha, "").await?;
+    let (call, address) = (decisions(&gateway.inference.secret, body("acme/alone")), gateway.server.address());
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
@@ -162,10 +162,10 @@ async fn a_caller_that_leaves_is_counted_as_499() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_caller_makes_a_series() -> Result<()> {
+async fn clients_cannot_create_series() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let (world, metrics) = measured(&alpha, &alpha, "").await?;
-    let secret = &world.inference.secret;
+    let (gateway, metrics) = measured(&alpha, &alpha, "").await?;
+    let secret = &gateway.inference.secret;
     let odd = |number: u32| {
         let path = format!("/api/v1/{number}/x\"}}y");
         let model = format!("acme/model-{number}");
@@ -181,7 +181,7 @@ async fn no_caller_makes_a_series() -> Result<()> {
     let send = async |numbers: std::ops::Range<u32>| {
         for number in numbers {
             for call in odd(number)? {
-                ensure!(world.server.send(&call).await?.status >= 400);
+                ensure!(gateway.server.send(&call).await?.status >= 400);
             }
         }
         Ok(())
@@ -199,20 +199,20 @@ async fn no_caller_makes_a_series() -> Result<()> {
 }
 
 #[tokio::test]
-async fn measures_are_where_the_configuration_says_and_nowhere_else() -> Result<()> {
+async fn metrics_are_served_at_configured_address_only() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let (world, metrics) = measured(&alpha, &alpha, "").await?;
+    let (gateway, metrics) = measured(&alpha, &alpha, "").await?;
     ensure!(Call::get("/health/live").send(metrics).await?.json()?["status"] == "ok");
     ensure!(Call::new(Method::HEAD, "/metrics").send(metrics).await?.body.is_empty());
     ensure!(Call::post("/metrics").send(metrics).await?.status == 405);
     for path in ["/", "/health/ready", "/api/v1/models/count", "/docs"] {
-        ensure!(Call::get(path).key(&world.management.secret).send(metrics).await?.status == 404, "{path}");
+        ensure!(Call::get(path).key(&gateway.management.secret).send(metrics).await?.status == 404, "{path}");
     }
-    world.server.stop().await?;
+    gateway.server.stop().await?;
     ensure!(Call::get("/metrics").send(metrics).await.is_err(), "it outlives the server");
-    // Where the port is taken, the start says so.
+    // A port in use fails the start.
     let taken = tokio::net::TcpListener::bind(metrics).await?;
-    let said = world.instance.refused_serving().await?;
+    let said = gateway.instance.refused_serving().await?;
     ensure!(said.contains(&format!("{metrics} cannot be listened on for measures")), "{said}");
     drop(taken);
     Ok(())

@@ -1,4 +1,4 @@
-//! Load while the database is away: it takes no writes, or it cannot be read either.
+//! Load during a database outage: writes fail, or reads fail as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,31 +11,31 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Key, SecondHand, Server, Upstream, decisions};
 
-use crate::limits::{CHEAP, ensure_it_adds_up};
+use crate::gateway::{TestGateway, body, providers_toml};
+use crate::limits::{CHEAP, ensure_audit_passes};
 use crate::stores::unavailable;
-use crate::world::{World, body, providers_toml};
 
-/// The callers of each key.
+/// Concurrent clients per key.
 const CALLERS: usize = 6;
-/// The time between an answer and the next request of a caller.
+/// The pause of a client between requests.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The load before an outage and after it.
+/// The duration of the load before and after an outage.
 const AROUND: Duration = Duration::from_millis(1_500);
-/// The time in which a limited key is answered again after an outage.
+/// The time within which a limited key must recover after an outage.
 const RECOVERED: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(6);
 const LONG: Duration = Duration::from_mins(1);
 
-/// The way in which the database is away.
+/// The kind of outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outage {
-    /// Another process holds the lock of the writer.
+    /// Another process holds the write lock.
     NoWrites,
-    /// Its file is not at its path, as after the loss of a volume.
+    /// The file is missing at its path, as after the loss of a volume.
     NoReads,
 }
 
-/// An outage that has begun.
+/// An outage in progress.
 enum Begun {
     Locked(SecondHand),
     Moved { file: PathBuf, away: PathBuf },
@@ -80,7 +80,7 @@ struct Answered {
     id: Option<String>,
 }
 
-/// Callers that go on until they are stopped or the server is gone.
+/// Clients that send requests until they are stopped or the server is gone.
 struct Load {
     stopped: Arc<AtomicBool>,
     callers: JoinSet<Result<Vec<Answered>>>,
@@ -99,7 +99,7 @@ impl Load {
                 let mut answers = Vec::new();
                 while !stopped.load(Ordering::Relaxed) {
                     let sent = Instant::now();
-                    // A server that was killed is no answer.
+                    // A killed server sends no response.
                     let Ok(reply) = call.send(address).await else { break };
                     let id = reply.ok().ok().and_then(|answer| answer["id"].as_str().map(str::to_owned));
                     answers.push(Answered {
@@ -128,17 +128,18 @@ impl Load {
     }
 }
 
-/// A gateway that goes on for two minutes without its database, a provider and a limited key.
-async fn world() -> Result<(World, Upstream, Key)> {
+/// Starts a gateway that bridges an outage for two minutes, with a provider and a limited key.
+async fn gateway() -> Result<(TestGateway, Upstream, Key)> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(2), CHEAP.to_owned())).await?;
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
-    let world =
-        World::start(&format!("[keys]\nmax_stale_ms = 120000\n[storage]\nbusy_timeout_ms = 1000\n{providers}")).await?;
-    let limited = world.instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
-    Ok((world, alpha, limited))
+    let gateway =
+        TestGateway::start(&format!("[keys]\nmax_stale_ms = 120000\n[storage]\nbusy_timeout_ms = 1000\n{providers}"))
+            .await?;
+    let limited = gateway.instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
+    Ok((gateway, alpha, limited))
 }
 
-/// Statuses and their counts.
+/// Counts the statuses.
 fn statuses<'a>(answers: impl Iterator<Item = &'a Answered>) -> BTreeMap<u16, usize> {
     let mut counts = BTreeMap::new();
     for answer in answers {
@@ -147,7 +148,7 @@ fn statuses<'a>(answers: impl Iterator<Item = &'a Answered>) -> BTreeMap<u16, us
     counts
 }
 
-/// Checks what callers got in an outage, and prints the figures.
+/// Checks the responses during an outage, and prints the figures.
 #[expect(clippy::print_stderr, reason = "the figures of a run are worth reading")]
 fn ensure_served(outage: Outage, answers: &[Answered], (began, ended): (Instant, Instant)) -> Result<()> {
     let during: Vec<&Answered> =
@@ -172,7 +173,7 @@ fn ensure_served(outage: Outage, answers: &[Answered], (began, ended): (Instant,
     Ok(())
 }
 
-/// Repeats a request until it is answered.
+/// Repeats a request until it succeeds.
 async fn ensure_recovers(server: &Server, key: &Key) -> Result<()> {
     let since = Instant::now();
     loop {
@@ -186,12 +187,12 @@ async fn ensure_recovers(server: &Server, key: &Key) -> Result<()> {
     }
 }
 
-/// Checks that every answer is on record once and that the ledger adds up.
-async fn ensure_recorded(world: &World, alpha: &Upstream, answers: &[Answered]) -> Result<()> {
+/// Checks that every response is recorded once and that the audit finds no difference.
+async fn ensure_recorded(gateway: &TestGateway, alpha: &Upstream, answers: &[Answered]) -> Result<()> {
     let answered: BTreeSet<&str> = answers.iter().filter_map(|answer| answer.id.as_deref()).collect();
     ensure!(!answered.is_empty());
-    // Commands wait for the charges of running servers.
-    let listed = world.instance.run(&["usage", "list", "--csv"]).await?;
+    // Commands wait until running servers have folded their charges.
+    let listed = gateway.instance.run(&["usage", "list", "--csv"]).await?;
     let table = String::from_utf8(listed.stdout)?;
     let mut lines = table.lines();
     let columns: Vec<&str> = lines.next().context("a table without a head")?.split(',').collect();
@@ -203,56 +204,56 @@ async fn ensure_recorded(world: &World, alpha: &Upstream, answers: &[Answered]) 
     ensure!(lost == 0, "{lost} of {} answers are not on record", answered.len());
     let sent = alpha.take_requests().len();
     ensure!(sent <= recorded.len(), "{sent} calls of the provider, {} records", recorded.len());
-    ensure_it_adds_up(&world.instance).await.map(drop)
+    ensure_audit_passes(&gateway.instance).await.map(drop)
 }
 
 async fn answers_through(outage: Outage, length: Duration) -> Result<()> {
-    let (world, alpha, limited) = world().await?;
-    let load = Load::start(&world.server, &world.inference, &limited);
+    let (gateway, alpha, limited) = gateway().await?;
+    let load = Load::start(&gateway.server, &gateway.inference, &limited);
     sleep(AROUND).await;
-    let away = outage.begin(&world.instance).await?;
+    let away = outage.begin(&gateway.instance).await?;
     let began = Instant::now();
     sleep(length / 2).await;
     if outage == Outage::NoReads {
         let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
-        unavailable(&world.server.send(&stranger).await?)?;
-        let ready = world.server.send(&Call::get("/health/ready")).await?.ok()?;
+        unavailable(&gateway.server.send(&stranger).await?)?;
+        let ready = gateway.server.send(&Call::get("/health/ready")).await?.ok()?;
         ensure!(ready["status"] == "degraded", "{ready}");
     }
     sleep(length / 2).await;
     let ended = Instant::now();
     away.end().await?;
-    ensure_recovers(&world.server, &limited).await?;
+    ensure_recovers(&gateway.server, &limited).await?;
     sleep(AROUND).await;
     let answers = load.stop().await?;
     ensure_served(outage, &answers, (began, ended))?;
-    ensure_recorded(&world, &alpha, &answers).await?;
-    world.server.ensure_healthy().await?;
-    world.server.stop().await
+    ensure_recorded(&gateway, &alpha, &answers).await?;
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
 }
 
-/// Dies in the middle of the outage; the next start finds the database as it was.
+/// Kills the server during the outage; the next start finds the database as it was.
 async fn dies_in(outage: Outage, length: Duration) -> Result<()> {
-    let (mut world, alpha, limited) = world().await?;
-    let load = Load::start(&world.server, &world.inference, &limited);
+    let (mut gateway, alpha, limited) = gateway().await?;
+    let load = Load::start(&gateway.server, &gateway.inference, &limited);
     sleep(AROUND).await;
-    let away = outage.begin(&world.instance).await?;
+    let away = outage.begin(&gateway.instance).await?;
     let began = Instant::now();
     sleep(length / 2).await;
     let ended = Instant::now();
-    world.server.kill().await?;
+    gateway.server.kill().await?;
     let answers = load.stop().await?;
     away.end().await?;
     ensure_served(outage, &answers, (began, ended))?;
-    world.server = world.instance.serve().await?;
-    ensure_recovers(&world.server, &limited).await?;
-    ensure_recorded(&world, &alpha, &answers).await?;
-    let hand = SecondHand::open(&world.instance.database()).await?;
+    gateway.server = gateway.instance.serve().await?;
+    ensure_recovers(&gateway.server, &limited).await?;
+    ensure_recorded(&gateway, &alpha, &answers).await?;
+    let hand = SecondHand::open(&gateway.instance.database()).await?;
     let dead =
         "SELECT COUNT(*) FROM allowances WHERE process_id IN (SELECT id FROM budget_processes WHERE state <> 'live')";
     ensure!(hand.number(dead).await? == 0, "a dead process has allowances");
     hand.close().await?;
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
@@ -266,12 +267,12 @@ async fn requests_are_answered_while_the_database_cannot_be_read() -> Result<()>
 }
 
 #[tokio::test]
-async fn death_without_writes_loses_no_answer() -> Result<()> {
+async fn crash_without_writes_loses_no_answer() -> Result<()> {
     dies_in(Outage::NoWrites, SHORT).await
 }
 
 #[tokio::test]
-async fn death_without_reads_loses_no_answer() -> Result<()> {
+async fn crash_without_reads_loses_no_answer() -> Result<()> {
     dies_in(Outage::NoReads, SHORT).await
 }
 
@@ -289,12 +290,12 @@ async fn requests_are_answered_through_a_minute_without_database() -> Result<()>
 async fn known_keys_are_unavailable_once_max_stale_is_over() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
-    let world = World::start(&format!("[keys]\nmax_stale_ms = 3000\n{providers}")).await?;
-    world.decide(body("acme/alone")).await?;
-    let away = Outage::NoReads.begin(&world.instance).await?;
+    let gateway = TestGateway::start(&format!("[keys]\nmax_stale_ms = 3000\n{providers}")).await?;
+    gateway.decide(body("acme/alone")).await?;
+    let away = Outage::NoReads.begin(&gateway.instance).await?;
     let (began, mut last) = (Instant::now(), Duration::ZERO);
     loop {
-        let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
         if reply.status != 200 {
             unavailable(&reply)?;
             break;
@@ -304,12 +305,12 @@ async fn known_keys_are_unavailable_once_max_stale_is_over() -> Result<()> {
         sleep(Duration::from_millis(20)).await;
     }
     ensure!(last > Duration::from_secs(2), "served for {last:?} alone");
-    ensure!(world.server.send(&Call::get("/health/ready")).await?.status == 503);
+    ensure!(gateway.server.send(&Call::get("/health/ready")).await?.status == 503);
     alpha.take_requests();
-    unavailable(&world.server.decide(&world.inference.secret, body("acme/alone")).await?)?;
+    unavailable(&gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?)?;
     ensure!(alpha.take_requests().is_empty(), "a provider was called");
     away.end().await?;
-    ensure_recovers(&world.server, &world.inference).await?;
-    ensure_it_adds_up(&world.instance).await?;
-    world.server.stop().await
+    ensure_recovers(&gateway.server, &gateway.inference).await?;
+    ensure_audit_passes(&gateway.instance).await?;
+    gateway.server.stop().await
 }

@@ -1,9 +1,9 @@
-//! How providers are reached: through proxies, with keys from files, by another path.
+//! Provider connections: proxies, keys from files, and other paths.
 
 use anyhow::{Result, ensure};
 use tollgate_tests::{Behaviour, Instance, Upstream};
 
-use crate::world::{ANSWER, World, body};
+use crate::gateway::{ANSWER, TestGateway, body};
 
 fn toml(base_url: &str, more: &str) -> String {
     format!(
@@ -15,42 +15,42 @@ fn toml(base_url: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_provider_behind_a_proxy_is_asked_through_it() -> Result<()> {
+async fn provider_is_called_through_proxy() -> Result<()> {
     let proxy = Upstream::start(Behaviour::json(ANSWER)).await?;
     let address = format!("http://{}", proxy.address());
     let mut instance = Instance::new(&toml("http://decider.invalid/v1", ""))?;
     instance.set_env("HTTP_PROXY", &address);
-    let world = World::of(instance).await?;
-    world.decide(body("acme/far")).await?;
+    let gateway = TestGateway::of(instance).await?;
+    gateway.decide(body("acme/far")).await?;
     let seen = proxy.take_request()?;
     ensure!(seen.head.starts_with("POST http://decider.invalid/v1/systemone HTTP/1.1"), "{}", seen.head);
 
     let mut instance = Instance::new(&toml("https://decider.invalid/v1", ""))?;
     instance.set_env("HTTPS_PROXY", &address);
-    let world = World::of(instance).await?;
+    let gateway = TestGateway::of(instance).await?;
     proxy.behave(Behaviour::status(403));
-    world.server.decide(&world.inference.secret, body("acme/far")).await?.envelope(502)?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/far")).await?.envelope(502)?;
     let seen = proxy.take_request()?;
     ensure!(seen.head.starts_with("CONNECT decider.invalid:443 HTTP/1.1"), "{}", seen.head);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_provider_that_no_proxy_names_is_asked_directly() -> Result<()> {
+async fn provider_in_no_proxy_is_called_directly() -> Result<()> {
     let proxy = Upstream::start(Behaviour::status(500)).await?;
     let provider = Upstream::start(Behaviour::json(ANSWER)).await?;
     let mut instance = Instance::new(&toml(&provider.base_url(), ""))?;
     instance.set_env("HTTP_PROXY", format!("http://{}", proxy.address()));
     instance.set_env("NO_PROXY", "localhost,127.0.0.1");
-    let world = World::of(instance).await?;
-    world.decide(body("acme/far")).await?;
+    let gateway = TestGateway::of(instance).await?;
+    gateway.decide(body("acme/far")).await?;
     ensure!(proxy.take_requests().is_empty(), "the proxy was asked");
     provider.take_request()?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_key_from_a_file_and_a_path_of_its_own_reach_the_provider() -> Result<()> {
+async fn provider_receives_key_from_file_and_configured_path() -> Result<()> {
     let provider = Upstream::start(Behaviour::json(ANSWER)).await?;
     let more = "api_key_file = \"far.key\"\npath = \"decisions\"";
     let instance = Instance::new(&toml(&provider.base_url(), more))?;
@@ -58,8 +58,8 @@ async fn a_key_from_a_file_and_a_path_of_its_own_reach_the_provider() -> Result<
     ensure!(said.contains("the provider far") && said.contains("api_key_file"), "the missing file is not told: {said}");
     ensure!(!said.contains("far.key"), "what may be a secret in the wrong place is repeated: {said}");
     std::fs::write(instance.path().join("far.key"), "far-secret-0001\n")?;
-    let world = World::of(instance).await?;
-    world.decide(body("acme/far")).await?;
+    let gateway = TestGateway::of(instance).await?;
+    gateway.decide(body("acme/far")).await?;
     let head = provider.take_request()?.head;
     ensure!(head.starts_with("POST /v1/decisions HTTP/1.1"), "{head}");
     ensure!(head.to_ascii_lowercase().contains("authorization: bearer far-secret-0001\r\n"), "{head}");
@@ -67,10 +67,10 @@ async fn a_key_from_a_file_and_a_path_of_its_own_reach_the_provider() -> Result<
 }
 
 #[tokio::test]
-async fn a_provider_that_speaks_plainly_where_tls_is_expected_is_a_502() -> Result<()> {
+async fn provider_without_tls_returns_502_when_tls_is_expected() -> Result<()> {
     let provider = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::start(&toml(&provider.base_url().replace("http:", "https:"), "")).await?;
-    world.server.decide(&world.inference.secret, body("acme/far")).await?.error(502, "Provider returned error")?;
+    let gateway = TestGateway::start(&toml(&provider.base_url().replace("http:", "https:"), "")).await?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/far")).await?.error(502, "Provider returned error")?;
     ensure!(provider.take_requests().is_empty(), "something was sent in the clear");
     Ok(())
 }

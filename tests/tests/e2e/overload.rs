@@ -1,4 +1,4 @@
-//! More than a process can take.
+//! Load beyond the limits of a process.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, free_address, raw};
 
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 use crate::metrics::Scrape;
-use crate::world::{ANSWER, World, body, providers_toml};
 
-async fn measured(toml: &str) -> Result<(World, SocketAddr)> {
+async fn measured(toml: &str) -> Result<(TestGateway, SocketAddr)> {
     let mut instance = Instance::new(toml)?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-    Ok((World::of(instance).await?, metrics))
+    Ok((TestGateway::of(instance).await?, metrics))
 }
 
 #[tokio::test]
-async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refused_at_once_beyond() -> Result<()> {
+async fn connections_over_limit_are_rejected_immediately() -> Result<()> {
     const PLACES: usize = 50;
     const CROWD: usize = 1_000;
     const ALL_FOR_ONE: &str = "max_in_flight_per_key = 50\nmax_in_flight_per_workspace = 50\n";
@@ -31,13 +31,13 @@ async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refuse
         "[limits]\nmax_in_flight = {PLACES}\n{ALL_FOR_ONE}{}",
         providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000)
     );
-    let (world, metrics) = measured(&toml).await?;
+    let (gateway, metrics) = measured(&toml).await?;
     let mut calls = JoinSet::new();
     for _ in 0..CROWD {
-        let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+        let (call, address) = (decisions(&gateway.inference.secret, body("acme/alone")), gateway.server.address());
         calls.spawn(async move { call.send(address).await });
     }
-    // The provider says nothing, so that whoever is answered now is refused.
+    // The provider does not respond, so early responses are rejections.
     for _ in 0..CROWD - PLACES {
         let reply = calls.join_next().await.context("too few answers")???;
         reply.error(503, "Service temporarily unavailable")?;
@@ -45,13 +45,13 @@ async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refuse
     }
     for path in ["/health/live", "/health/ready"] {
         let began = Instant::now();
-        ensure!(world.server.send(&Call::get(path)).await?.status == 200, "{path}");
+        ensure!(gateway.server.send(&Call::get(path)).await?.status == 200, "{path}");
         ensure!(began.elapsed() < Duration::from_secs(20), "{path} took {:?}", began.elapsed());
     }
     let scrape = Scrape::take(metrics).await?;
     ensure!(scrape.value("tollgate_requests_in_flight") == i64::try_from(PLACES)?);
     ensure!(scrape.value("tollgate_requests_in_flight_limit") == i64::try_from(PLACES)?);
-    // Those who have a place keep it until they leave. The provider can only see those go that have reached it.
+    // Admitted requests stay until their clients disconnect. The provider notices only those that have reached it.
     alpha.wait_for_requests(PLACES).await?;
     calls.shutdown().await;
     alpha.wait_until_abandoned(PLACES).await?;
@@ -63,11 +63,11 @@ async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refuse
         ensure!(attempt < 200, "places are not given back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    world.server.ensure_healthy().await?;
-    world.server.stop().await
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
 }
 
-/// Sends `head` at once and then a byte every 50 ms until the server closes; what it said meanwhile.
+/// Sends `head` and then a byte every 50 ms until the server closes; returns the server's output.
 async fn drip(address: SocketAddr, head: String, dripping: &'static str) -> Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(head.as_bytes()).await?;
@@ -96,10 +96,10 @@ async fn drip(address: SocketAddr, head: String, dripping: &'static str) -> Resu
 }
 
 #[tokio::test]
-async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() -> Result<()> {
+async fn slow_clients_delay_no_others_and_are_disconnected() -> Result<()> {
     let toml = "[server]\nrequest_header_timeout_ms = 10000\n[limits]\nbody_timeout_ms = 10000\n";
-    let world = World::start(toml).await?;
-    let (address, secret) = (world.server.address(), &world.inference.secret);
+    let gateway = TestGateway::start(toml).await?;
+    let (address, secret) = (gateway.server.address(), &gateway.inference.secret);
     let mut slow = JoinSet::new();
     for number in 0..200 {
         let with_key = format!(
@@ -118,7 +118,7 @@ async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() ->
     let mut longest = Duration::ZERO;
     for _ in 0..40 {
         let began = Instant::now();
-        world.decide(body("sandbox/decider")).await?;
+        gateway.decide(body("sandbox/decider")).await?;
         longest = longest.max(began.elapsed());
     }
     eprintln!("the longest of 40 requests beside 200 slow clients took {longest:?}");
@@ -130,14 +130,14 @@ async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() ->
         ensure!(said.starts_with(expected), "a slow {kind} was told {said:?}");
         ensure!(kind == "head" || said.contains("The body took longer than 10000 ms to arrive"), "{said}");
     }
-    world.server.ensure_healthy().await?;
-    world.server.stop().await
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn a_client_that_connects_and_says_nothing_is_sent_away() -> Result<()> {
-    let world = World::start("[server]\nrequest_header_timeout_ms = 300\n").await?;
-    let mut stream = TcpStream::connect(world.server.address()).await?;
+async fn silent_connection_is_closed() -> Result<()> {
+    let gateway = TestGateway::start("[server]\nrequest_header_timeout_ms = 300\n").await?;
+    let mut stream = TcpStream::connect(gateway.server.address()).await?;
     let mut said = Vec::new();
     tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut said)).await.context("it may stay")??;
     ensure!(said.is_empty() || said.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&said));
@@ -145,9 +145,9 @@ async fn a_client_that_connects_and_says_nothing_is_sent_away() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_long_is_refused_and_the_connection_closed() -> Result<()> {
-    let world = World::start("").await?;
-    let address = world.server.address();
+async fn oversized_head_is_rejected_and_connection_closed() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let address = gateway.server.address();
     let with = |headers: &str| format!("GET /api/v1/models/count HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
     let many = "x-many: 1\r\n".repeat(200);
     let long = format!("x-long: {}\r\n", "a".repeat(200_000));
@@ -155,31 +155,31 @@ async fn a_head_that_is_too_long_is_refused_and_the_connection_closed() -> Resul
         let said = raw(address, with(&headers).as_bytes()).await?;
         ensure!(said.starts_with("HTTP/1.1 431 "), "{what}: {said:?}");
     }
-    // What is long and yet within the bounds is read.
+    // A long head within the limits is accepted.
     let fits = format!("x-long: {}\r\n", "a".repeat(60_000));
     let said = raw(address, with(&format!("{fits}connection: close\r\n")).as_bytes()).await?;
     ensure!(said.starts_with("HTTP/1.1 401 "), "{said:?}");
-    world.server.ensure_healthy().await
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
-async fn connections_beyond_the_bound_wait_and_measures_are_read_all_the_same() -> Result<()> {
+async fn metrics_are_served_while_connections_wait() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
-    let (world, metrics) =
+    let (gateway, metrics) =
         measured(&format!("[server]\nworkers = 1\nmax_connections_per_worker = 3\n{providers}")).await?;
     let mut busy = JoinSet::new();
     for _ in 0..3 {
-        let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+        let (call, address) = (decisions(&gateway.inference.secret, body("acme/alone")), gateway.server.address());
         busy.spawn(async move { call.send(address).await });
     }
     alpha.wait_for_requests(3).await?;
     let one_more = Call::get("/health/live");
-    let waiting = tokio::time::timeout(Duration::from_millis(500), one_more.send(world.server.address())).await;
+    let waiting = tokio::time::timeout(Duration::from_millis(500), one_more.send(gateway.server.address())).await;
     ensure!(waiting.is_err(), "a fourth connection was served");
     ensure!(Call::get("/health/live").send(metrics).await?.status == 200);
     Scrape::take(metrics).await?;
     busy.shutdown().await;
-    ensure!(one_more.send(world.server.address()).await?.status == 200, "nobody else is let in");
-    world.server.stop().await
+    ensure!(one_more.send(gateway.server.address()).await?.status == 200, "a further client is not served");
+    gateway.server.stop().await
 }

@@ -1,4 +1,4 @@
-//! Container files become documents.
+//! Promotions of container files to documents.
 
 use std::fs::File;
 
@@ -6,18 +6,18 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tollgate_tests::{Report, promotion};
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-/// The id of a container's file, as any client would make it.
+/// Returns the id of a container's file, as clients compute it.
 pub fn file_id(path: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     format!("cfile_{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(path))
 }
 
-/// A file of zeros that takes no room, where a sandbox runtime would write it.
-pub async fn sparse(world: &World, container: &str, path: &str, size: u64) -> Result<()> {
-    let workspace = world.instance.default_workspace().await?;
-    File::create(world.instance.container_file(&workspace, container, path)?)?.set_len(size)?;
+/// Creates a sparse file where a sandbox runtime would write it.
+pub async fn sparse(gateway: &TestGateway, container: &str, path: &str, size: u64) -> Result<()> {
+    let workspace = gateway.instance.default_workspace().await?;
+    File::create(gateway.instance.container_file(&workspace, container, path)?)?.set_len(size)?;
     Ok(())
 }
 
@@ -30,22 +30,22 @@ fn is_utc(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_promoted_file_is_a_new_document_at_each_call_and_outlives_the_container() -> Result<()> {
-    let world = World::start("").await?;
+async fn each_promotion_creates_a_document_that_outlives_the_container() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let content = b"loss,epoch\n0.5,1\n0.25,2\n";
-    let id = world.instance.put("sess_a-r1", "plots/loss.csv", content).await?;
+    let id = gateway.instance.put("sess_a-r1", "plots/loss.csv", content).await?;
     ensure!(id == file_id("plots/loss.csv"), "{id}");
-    let first = world.server.promote(&world.inference.secret, "sess_a-r1", &id).await?.ok()?;
+    let first = gateway.server.promote(&gateway.inference.secret, "sess_a-r1", &id).await?.ok()?;
     ensure!(first["filename"] == "plots/loss.csv" && first["size_bytes"] == content.len(), "{first}");
     ensure!(first["mime_type"] == "text/csv", "{first}");
     ensure!(first["id"].as_str().is_some_and(|id| id.starts_with("tgfile_")), "{first}");
     ensure!(first["created_at"].as_str().is_some_and(is_utc), "{first}");
-    let second = world.server.promote(&world.inference.secret, "sess_a-r1", &id).await?.ok()?;
+    let second = gateway.server.promote(&gateway.inference.secret, "sess_a-r1", &id).await?.ok()?;
     ensure!(first["id"] != second["id"], "the second call got the first document");
 
-    std::fs::remove_dir_all(world.instance.blobs().join("containers"))?;
-    world.server.promote(&world.inference.secret, "sess_a-r1", &id).await?.envelope(404)?;
-    let blobs = world.instance.document_blobs()?;
+    std::fs::remove_dir_all(gateway.instance.blobs().join("containers"))?;
+    gateway.server.promote(&gateway.inference.secret, "sess_a-r1", &id).await?.envelope(404)?;
+    let blobs = gateway.instance.document_blobs()?;
     ensure!(blobs.len() == 2, "{blobs:?}");
     for document in [&first, &second] {
         let name = document["id"].as_str().context("no id")?;
@@ -56,18 +56,18 @@ async fn a_promoted_file_is_a_new_document_at_each_call_and_outlives_the_contain
 }
 
 #[tokio::test]
-async fn a_request_body_is_not_needed_and_does_no_harm() -> Result<()> {
-    let world = World::start("").await?;
-    let id = world.instance.put("sess_a", "a", b"x").await?;
-    let call = promotion(&world.inference.secret, "sess_a", &id);
-    world.server.send(&call.clone().json("{}")).await?.ok()?;
-    world.server.send(&call.body("nonsense")).await?.ok()?;
+async fn promotion_ignores_request_body() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let id = gateway.instance.put("sess_a", "a", b"x").await?;
+    let call = promotion(&gateway.inference.secret, "sess_a", &id);
+    gateway.server.send(&call.clone().json("{}")).await?.ok()?;
+    gateway.server.send(&call.body("nonsense")).await?.ok()?;
     Ok(())
 }
 
 #[tokio::test]
-async fn content_tells_the_media_type_and_the_extension_helps() -> Result<()> {
-    let world = World::start("").await?;
+async fn media_type_comes_from_content_and_extension() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut report = Report::default();
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
     let cases: [(&str, &[u8], &str); 7] = [
@@ -80,8 +80,8 @@ async fn content_tells_the_media_type_and_the_extension_helps() -> Result<()> {
         ("a.bin", b"\x00\x01\x02\x03\xff\xfe\xfd", "application/octet-stream"),
     ];
     for (path, content, expected) in cases {
-        let id = world.instance.put("sess_a", path, content).await?;
-        let reply = world.server.promote(&world.inference.secret, "sess_a", &id).await?;
+        let id = gateway.instance.put("sess_a", path, content).await?;
+        let reply = gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await?;
         report.case(
             &format!("{path} as {expected}"),
             reply.ok().and_then(|file| {
@@ -90,8 +90,8 @@ async fn content_tells_the_media_type_and_the_extension_helps() -> Result<()> {
             }),
         );
     }
-    let id = world.instance.put("sess_a", "empty", b"").await?;
-    let empty = world.server.promote(&world.inference.secret, "sess_a", &id).await?;
+    let id = gateway.instance.put("sess_a", "empty", b"").await?;
+    let empty = gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await?;
     report.case(
         "empty",
         empty.ok().and_then(|file| {
@@ -103,7 +103,7 @@ async fn content_tells_the_media_type_and_the_extension_helps() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_callers_headers_choose_the_shape_and_the_profile_names_it() -> Result<()> {
+async fn request_headers_select_response_format_and_profile() -> Result<()> {
     let cases: [(&[(&str, &str)], usize); 8] = [
         (&[], 0),
         (&[("user-agent", "curl/8.0")], 0),
@@ -117,15 +117,15 @@ async fn the_callers_headers_choose_the_shape_and_the_profile_names_it() -> Resu
     for (profile, names) in
         [("interface", ["native", "vendor_a", "vendor_b"]), ("openrouter", ["openrouter", "anthropic", "openai"])]
     {
-        let world = World::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
-        let id = world.instance.put("sess_a", "out/a.txt", b"hello").await?;
+        let gateway = TestGateway::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
+        let id = gateway.instance.put("sess_a", "out/a.txt", b"hello").await?;
         let mut report = Report::default();
         for (headers, shape) in cases {
-            let mut call = promotion(&world.inference.secret, "sess_a", &id);
+            let mut call = promotion(&gateway.inference.secret, "sess_a", &id);
             for (name, value) in headers {
                 call = call.header(name, value);
             }
-            let reply = world.server.send(&call).await?;
+            let reply = gateway.server.send(&call).await?;
             report.case(
                 &format!("{profile}, {headers:?}"),
                 reply.ok().and_then(|file| {
@@ -160,33 +160,33 @@ async fn the_callers_headers_choose_the_shape_and_the_profile_names_it() -> Resu
 }
 
 #[tokio::test]
-async fn a_file_at_the_limit_is_promoted_and_one_byte_more_is_a_413() -> Result<()> {
-    let world = World::start("[limits]\nmax_file_bytes = 100000\n").await?;
-    let at = world.instance.put("sess_a", "at", &vec![b'a'; 100_000]).await?;
-    // The limit binds the promotion, not what lies in a container.
-    let over = world.instance.put("sess_a", "over", &vec![b'a'; 100_001]).await?;
-    world.server.promote(&world.inference.secret, "sess_a", &at).await?.ok()?;
-    let reply = world.server.promote(&world.inference.secret, "sess_a", &over).await?;
+async fn file_above_limit_is_rejected_with_413() -> Result<()> {
+    let gateway = TestGateway::start("[limits]\nmax_file_bytes = 100000\n").await?;
+    let at = gateway.instance.put("sess_a", "at", &vec![b'a'; 100_000]).await?;
+    // The limit applies to promotions, not to files in a container.
+    let over = gateway.instance.put("sess_a", "over", &vec![b'a'; 100_001]).await?;
+    gateway.server.promote(&gateway.inference.secret, "sess_a", &at).await?.ok()?;
+    let reply = gateway.server.promote(&gateway.inference.secret, "sess_a", &over).await?;
     reply.error(413, "Request payload too large")?;
-    ensure!(world.instance.document_blobs()?.len() == 1);
+    ensure!(gateway.instance.document_blobs()?.len() == 1);
     Ok(())
 }
 
 #[tokio::test]
-async fn the_default_limit_is_100_mib() -> Result<()> {
-    let world = World::start("").await?;
-    sparse(&world, "sess_a", "over", (100 << 20) + 1).await?;
-    world.server.promote(&world.inference.secret, "sess_a", &file_id("over")).await?.envelope(413)?;
+async fn default_file_limit_is_100_mib() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    sparse(&gateway, "sess_a", "over", (100 << 20) + 1).await?;
+    gateway.server.promote(&gateway.inference.secret, "sess_a", &file_id("over")).await?.envelope(413)?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_full_quota_is_a_403_with_the_figures_and_is_never_exceeded() -> Result<()> {
-    let world = World::start("[limits]\nworkspace_quota_bytes = 1000000\n").await?;
-    let id = world.instance.put("sess_a", "a", &vec![b'a'; 100_000]).await?;
+async fn full_quota_is_rejected_with_403_and_figures() -> Result<()> {
+    let gateway = TestGateway::start("[limits]\nworkspace_quota_bytes = 1000000\n").await?;
+    let id = gateway.instance.put("sess_a", "a", &vec![b'a'; 100_000]).await?;
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..40 {
-        let (call, address) = (promotion(&world.inference.secret, "sess_a", &id), world.server.address());
+        let (call, address) = (promotion(&gateway.inference.secret, "sess_a", &id), gateway.server.address());
         calls.spawn(async move { call.send(address).await });
     }
     let mut made = 0;
@@ -201,21 +201,22 @@ async fn a_full_quota_is_a_403_with_the_figures_and_is_never_exceeded() -> Resul
         ensure!(metadata["used_bytes"].as_u64().is_some_and(|used| used <= 1_000_000), "{metadata}");
     }
     ensure!(made == 10, "{made} documents of a tenth of the quota each");
-    ensure!(world.instance.document_blobs()?.len() == 10);
-    ensure!(used_bytes(&world).await? == 1_000_000);
+    ensure!(gateway.instance.document_blobs()?.len() == 10);
+    ensure!(used_bytes(&gateway).await? == 1_000_000);
 
-    // A workspace's quota is its own.
-    let workspace = world.instance.workspace("other").await?;
-    let other = world.instance.key(&["--name", "o", "--workspace", &workspace]).await?;
-    std::fs::write(world.instance.container_file(&workspace, "sess_a", "a")?, b"x")?;
-    world.server.promote(&other.secret, "sess_a", &file_id("a")).await?.ok()?;
+    // Each workspace has its own quota.
+    let workspace = gateway.instance.workspace("other").await?;
+    let other = gateway.instance.key(&["--name", "o", "--workspace", &workspace]).await?;
+    std::fs::write(gateway.instance.container_file(&workspace, "sess_a", "a")?, b"x")?;
+    gateway.server.promote(&other.secret, "sess_a", &file_id("a")).await?.ok()?;
     Ok(())
 }
 
-/// What the default workspace's documents hold, those in the making included, as a refused promotion tells it.
-pub async fn used_bytes(world: &World) -> Result<u64> {
-    sparse(world, "sess_probe", "larger-than-any-quota", 90 << 20).await?;
-    let reply = world.server.promote(&world.inference.secret, "sess_probe", &file_id("larger-than-any-quota")).await?;
+/// Returns the size of the default workspace's documents, pending ones included, from a rejected promotion.
+pub async fn used_bytes(gateway: &TestGateway) -> Result<u64> {
+    sparse(gateway, "sess_probe", "larger-than-any-quota", 90 << 20).await?;
+    let reply =
+        gateway.server.promote(&gateway.inference.secret, "sess_probe", &file_id("larger-than-any-quota")).await?;
     let envelope = reply.envelope(403)?;
     envelope["error"]["metadata"]["used_bytes"].as_u64().with_context(|| format!("no used_bytes: {envelope}"))
 }

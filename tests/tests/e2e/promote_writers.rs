@@ -1,4 +1,4 @@
-//! Container files that have other names, or that are written while they are promoted.
+//! Container files with several hard links, or with concurrent writers.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,39 +12,39 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 
+use crate::gateway::TestGateway;
 use crate::promote::file_id;
-use crate::world::World;
 
 #[tokio::test]
 async fn promote_rejects_file_with_a_second_hard_link() -> Result<()> {
-    let world = World::start("").await?;
-    let workspace = world.instance.default_workspace().await?;
-    let other = world.instance.workspace("other").await?;
-    let secret = world.instance.container_file(&other, "sess_b", "secret")?;
+    let gateway = TestGateway::start("").await?;
+    let workspace = gateway.instance.default_workspace().await?;
+    let other = gateway.instance.workspace("other").await?;
+    let secret = gateway.instance.container_file(&other, "sess_b", "secret")?;
     std::fs::write(&secret, b"of another workspace")?;
-    let cases = [("other", secret.clone()), ("database", world.instance.database())];
+    let cases = [("other", secret.clone()), ("database", gateway.instance.database())];
     for (name, target) in cases {
-        let link = world.instance.container_file(&workspace, "sess_a", name)?;
+        let link = gateway.instance.container_file(&workspace, "sess_a", name)?;
         std::fs::hard_link(&target, &link)?;
-        let reply = world.server.promote(&world.inference.secret, "sess_a", &file_id(name)).await?;
+        let reply = gateway.server.promote(&gateway.inference.secret, "sess_a", &file_id(name)).await?;
         let envelope = reply.envelope(400)?;
         let message = envelope["error"]["message"].as_str().context("no message")?;
         ensure!(message.contains("2 hard links") && message.contains("copy it"), "{message}");
-        ensure!(world.instance.document_blobs()?.is_empty(), "{name} was copied");
+        ensure!(gateway.instance.document_blobs()?.is_empty(), "{name} was copied");
         std::fs::remove_file(link)?;
     }
-    // A copy is a file of its own.
-    let own = world.instance.container_file(&workspace, "sess_a", "own")?;
+    // A copy is a separate file.
+    let own = gateway.instance.container_file(&workspace, "sess_a", "own")?;
     std::fs::copy(&secret, own)?;
-    world.server.promote(&world.inference.secret, "sess_a", &file_id("own")).await?.ok()?;
-    world.server.ensure_healthy().await
+    gateway.server.promote(&gateway.inference.secret, "sess_a", &file_id("own")).await?.ok()?;
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
 async fn promote_bounds_the_number_of_documents_and_charges_empty_files() -> Result<()> {
-    let world = World::start("[limits]\nworkspace_quota_bytes = 3000\n").await?;
-    let id = world.instance.put("sess_a", "empty", b"").await?;
-    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &id).await;
+    let gateway = TestGateway::start("[limits]\nworkspace_quota_bytes = 3000\n").await?;
+    let id = gateway.instance.put("sess_a", "empty", b"").await?;
+    let promote = async || gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await;
     for _ in 0..2 {
         promote().await?.ok()?;
     }
@@ -52,26 +52,26 @@ async fn promote_bounds_the_number_of_documents_and_charges_empty_files() -> Res
     ensure!(metadata["used_bytes"] == 2048 && metadata["charged_bytes"] == 1024, "{metadata}");
     ensure!(metadata["file_bytes"] == 0, "{metadata}");
 
-    let world = World::start("[limits]\nworkspace_max_documents = 2\n").await?;
-    let id = world.instance.put("sess_a", "empty", b"").await?;
-    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &id).await;
+    let gateway = TestGateway::start("[limits]\nworkspace_max_documents = 2\n").await?;
+    let id = gateway.instance.put("sess_a", "empty", b"").await?;
+    let promote = async || gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await;
     for _ in 0..2 {
         promote().await?.ok()?;
     }
     let envelope = promote().await?.error(403, "the workspace has 2 documents and may have 2")?;
     let metadata = &envelope["error"]["metadata"];
     ensure!(metadata["max_documents"] == 2 && metadata["documents"] == 2, "{envelope}");
-    ensure!(world.instance.document_blobs()?.len() == 2);
+    ensure!(gateway.instance.document_blobs()?.len() == 2);
     Ok(())
 }
 
-/// The size of a file that is written while it is promoted: many pages, and quickly copied.
+/// The size of the file: many pages, and quick to copy.
 const SIZE: usize = 1_500_000;
 const PROMOTIONS: usize = 25;
 
-/// A writer that goes back and forth between a version of `a` alone and one of `b` alone; it ends when it is dropped.
+/// A writer that alternates between a version of `a` only and a version of `b` only; it ends when it is dropped.
 enum Writer {
-    /// Stores into a shared mapping. A mapping needs unsafe code here, so a program in C makes it.
+    /// Stores into a shared mapping. Mappings need unsafe code, so a C program creates it.
     Mapping(Child),
     /// Writes the halves of a version with a pause between them.
     Halves { stop: Arc<AtomicBool>, thread: Option<JoinHandle<()>> },
@@ -98,7 +98,7 @@ int main(int count, char **arguments) {
 }
 "#;
 
-/// Compiles the program, with the C compiler that the build needs as well.
+/// Compiles the program with the C compiler that the build also needs.
 fn compile_mapping(folder: &Path) -> Result<PathBuf> {
     let (source, program) = (folder.join("mapping.c"), folder.join("mapping"));
     std::fs::write(&source, MAPPING)?;
@@ -164,11 +164,11 @@ fn is_one_version(document: &PathBuf) -> Result<bool> {
 }
 
 async fn promote_under(writer: impl FnOnce(&Path) -> Result<Writer>) -> Result<()> {
-    let world = World::start("").await?;
-    let workspace = world.instance.default_workspace().await?;
-    let path = world.instance.container_file(&workspace, "sess_a", "written")?;
+    let gateway = TestGateway::start("").await?;
+    let workspace = gateway.instance.default_workspace().await?;
+    let path = gateway.instance.container_file(&workspace, "sess_a", "written")?;
     std::fs::write(&path, vec![b'a'; SIZE])?;
-    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &file_id("written")).await;
+    let promote = async || gateway.server.promote(&gateway.inference.secret, "sess_a", &file_id("written")).await;
     let writer = writer(&path)?;
     let mut promoted = 0;
     for _ in 0..PROMOTIONS {
@@ -181,7 +181,7 @@ async fn promote_under(writer: impl FnOnce(&Path) -> Result<Writer>) -> Result<(
             ensure!(reason.as_str().is_some_and(|reason| reason.contains("changed")), "{envelope}");
         }
     }
-    let documents = world.instance.document_blobs()?;
+    let documents = gateway.instance.document_blobs()?;
     ensure!(documents.len() == promoted, "{promoted} of {documents:?}");
     for document in &documents {
         ensure!(is_one_version(document)?, "{} mixes two versions", document.display());
@@ -193,7 +193,7 @@ async fn promote_under(writer: impl FnOnce(&Path) -> Result<Writer>) -> Result<(
         ensure!(since.elapsed() < Duration::from_secs(10), "a file that nobody writes is not promoted");
         sleep(Duration::from_millis(20)).await;
     }
-    world.server.ensure_healthy().await
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]

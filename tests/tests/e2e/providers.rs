@@ -1,4 +1,4 @@
-//! What each failure of a provider means for the caller, alone and with another provider behind it.
+//! Provider failures: with a single provider, and with a fallback.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Report, Upstream, free_address};
 
-use crate::world::{ANSWER, World, body, providers_toml, providers_toml_of_cases};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml, providers_toml_of_cases};
 
 const GIB: u64 = 1 << 30;
 
-/// A word that a provider says and no caller may read.
+/// A text of the provider that clients must not see.
 const PRIVATE: &str = "stack-trace-of-the-provider";
 
 fn answer(answers: &str) -> Behaviour {
@@ -19,7 +19,7 @@ fn answer(answers: &str) -> Behaviour {
     ))
 }
 
-/// Every way to fail, what the caller sees where nobody else can be asked, and how the attempt is called.
+/// Every kind of failure, the status without a fallback, and the recorded outcome of the attempt.
 fn failures(elsewhere: &Upstream) -> Vec<(&'static str, Behaviour, u16, &'static str)> {
     let status = |status: u16| Behaviour::Answer(status, String::new(), format!(r#"{{"error":"{PRIVATE}"}}"#));
     let redirect = |status: u16| {
@@ -106,18 +106,18 @@ fn message(status: u16) -> &'static str {
 }
 
 #[tokio::test]
-async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer() -> Result<()> {
+async fn failure_has_expected_status_or_fallback_answers() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let elsewhere = Upstream::start(Behaviour::json(ANSWER)).await?;
     let failures = failures(&elsewhere);
     let (one, other) = (alpha.base_url(), beta.base_url());
-    let world = World::start(&providers_toml_of_cases(&one, &other, 1_000, 2 * failures.len())).await?;
-    let secret = &world.inference.secret;
+    let gateway = TestGateway::start(&providers_toml_of_cases(&one, &other, 1_000, 2 * failures.len())).await?;
+    let secret = &gateway.inference.secret;
     let mut report = Report::default();
     for (case, (name, behaviour, status, outcome)) in failures.into_iter().enumerate() {
         alpha.behave(behaviour);
-        let alone = world.server.decide(secret, body(&format!("acme/alone-{case}"))).await?;
+        let alone = gateway.server.decide(secret, body(&format!("acme/alone-{case}"))).await?;
         let seen = || -> Result<()> {
             let envelope = alone.error(status, message(status))?;
             ensure!(!alone.text().contains(PRIVATE), "the provider's text came through: {}", alone.text());
@@ -131,7 +131,7 @@ async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer(
         report.case(&format!("{name}, alone"), seen());
         ensure!(alpha.take_requests().len() == 1, "{name}: one attempt, and no retry");
 
-        let pair = world.server.decide(secret, body(&format!("acme/pair-{}", 2 * case))).await?;
+        let pair = gateway.server.decide(secret, body(&format!("acme/pair-{}", 2 * case))).await?;
         report.case(
             &format!("{name}, with another"),
             pair.ok().and_then(|answer| {
@@ -144,60 +144,60 @@ async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer(
 
         let first_only = body(&format!("acme/pair-{}", 2 * case + 1));
         let first_only = first_only.replacen(r#""order""#, r#""allow_fallbacks":false,"order""#, 1);
-        let reply = world.server.decide(secret, first_only).await?;
+        let reply = gateway.server.decide(secret, first_only).await?;
         report.case(&format!("{name}, without fallbacks"), reply.error(status, message(status)));
         ensure!(beta.take_requests().is_empty(), "{name}: the second provider was asked although it must not be");
         alpha.take_requests();
     }
     ensure!(elsewhere.take_requests().is_empty(), "a redirect was followed");
     ensure!(alpha.flooded() < GIB / 8, "{} bytes of a flood were taken", alpha.flooded());
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_connections_is_a_502_or_the_next_one_answers() -> Result<()> {
+async fn refused_connection_returns_502_or_fallback_answers() -> Result<()> {
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let closed = format!("http://{}/v1", free_address()?);
-    let world = World::start(&providers_toml(&closed, &beta.base_url(), 2_000)).await?;
-    let envelope = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let gateway = TestGateway::start(&providers_toml(&closed, &beta.base_url(), 2_000)).await?;
+    let envelope = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     envelope.error(502, "Provider returned error")?;
-    ensure!(world.decide(body("acme/pair")).await?["provider"] == "Beta AI");
+    ensure!(gateway.decide(body("acme/pair")).await?["provider"] == "Beta AI");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_wait_that_a_provider_asks_for_reaches_the_caller() -> Result<()> {
+async fn retry_after_of_provider_is_forwarded() -> Result<()> {
     let busy = |seconds: u32| Behaviour::Answer(429, format!("retry-after: {seconds}\r\n"), "{}".to_owned());
     let alpha = Upstream::start(busy(17)).await?;
     let beta = Upstream::start(busy(5)).await?;
     let toml = providers_toml_of_cases(&alpha.base_url(), &beta.base_url(), 2_000, 3);
-    let world = World::start(&toml).await?;
-    let reply = world.server.decide(&world.inference.secret, body("acme/alone-0")).await?;
+    let gateway = TestGateway::start(&toml).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone-0")).await?;
     let envelope = reply.error(529, "Provider returned error")?;
     ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 17, "{envelope}");
-    let reply = world.server.decide(&world.inference.secret, body("acme/pair-0")).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/pair-0")).await?;
     let envelope = reply.error(529, "Provider returned error")?;
     ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 5, "the shorter wait counts: {envelope}");
 
-    // Only where every attempt ended so.
+    // Only if every attempt ended with it.
     beta.behave(Behaviour::status(500));
-    world.server.decide(&world.inference.secret, body("acme/pair-1")).await?.envelope(502)?;
-    // A header that says nothing is none.
+    gateway.server.decide(&gateway.inference.secret, body("acme/pair-1")).await?.envelope(502)?;
+    // An invalid header is ignored.
     alpha.behave(Behaviour::Answer(429, "retry-after: soon\r\n".to_owned(), "{}".to_owned()));
-    world.server.decide(&world.inference.secret, body("acme/alone-1")).await?.envelope(529)?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone-1")).await?.envelope(529)?;
     Ok(())
 }
 
 #[tokio::test]
-async fn the_whole_deadline_binds_all_attempts_together() -> Result<()> {
+async fn deadline_applies_to_all_attempts_together() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let beta = Upstream::start(Behaviour::HangAfterHeaders).await?;
     let toml =
         format!("[limits]\nrequest_timeout_ms = 1500\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 1_000));
-    let world = World::start(&toml).await?;
+    let gateway = TestGateway::start(&toml).await?;
     let since = Instant::now();
-    let reply = world.server.decide(&world.inference.secret, body("acme/pair")).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/pair")).await?;
     let took = since.elapsed();
     reply.error(524, "Request timed out. Please try again later.")?;
     ensure!(took >= Duration::from_millis(1_400), "it was given up after {took:?}");

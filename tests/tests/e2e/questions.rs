@@ -1,19 +1,19 @@
-//! Questions of each broken kind, named by their path before any provider is called.
+//! Invalid questions are rejected with their path before any provider is called.
 
 use anyhow::{Context, Result, ensure};
 use tollgate_tests::{Behaviour, Report, Upstream};
 
-use crate::world::{ANSWER, World};
+use crate::gateway::{ANSWER, TestGateway};
 
 fn asking(questions: &str, state: &str) -> String {
     format!(r#"{{"model":"acme/alone","questions":{questions}{state}}}"#)
 }
 
 #[tokio::test]
-async fn broken_questions_are_a_400_with_the_path_of_the_fault() -> Result<()> {
+async fn invalid_questions_are_rejected_with_path() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     let many = |n: usize| (0..n).map(|i| format!("\"o{i}\":null")).collect::<Vec<_>>().join(",");
     let choice_256 = format!(r#"{{"q":{{"type":"choice","criteria":{{{}}}}}}}"#, many(256));
     let score_11 = format!(r#"{{"q":{{"type":"score","criteria":[{}]}}}}"#, ["\"l\""; 11].join(","));
@@ -47,22 +47,22 @@ async fn broken_questions_are_a_400_with_the_path_of_the_fault() -> Result<()> {
     ];
     let mut report = Report::default();
     for (questions, path) in cases {
-        let reply = world.server.decide(&world.inference.secret, asking(questions, r#","state":"x""#)).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, asking(questions, r#","state":"x""#)).await?;
         report.case(&format!("{questions:.80}"), reply.error(400, path));
     }
     for state in ["", r#","state":null"#, r#","state":5"#, r#","state":false"#] {
         let typed = asking(r#"{"q":{"type":"noul","instructions":"?"}}"#, state);
-        let reply = world.server.decide(&world.inference.secret, typed).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, typed).await?;
         report.case(&format!("state {state:?}"), reply.error(400, "state"));
     }
     ensure!(alpha.take_requests().is_empty(), "a provider was called with broken questions");
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn questions_of_each_kind_at_their_limits_are_answered_by_the_sandbox() -> Result<()> {
-    let world = World::start("").await?;
+async fn sandbox_answers_questions_at_their_limits() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let many = (0..255).map(|i| format!("\"o{i}\":null")).collect::<Vec<_>>().join(",");
     let levels = ["\"l\""; 10].join(",");
     let questions = format!(
@@ -74,7 +74,7 @@ async fn questions_of_each_kind_at_their_limits_are_answered_by_the_sandbox() ->
             "flat":{{"type":"score","criteria":["only"]}}}}"#
     );
     let body = format!(r#"{{"model":"sandbox/decider","questions":{questions},"state":{{"text":"money back"}}}}"#);
-    let answer = world.decide(&body).await?;
+    let answer = gateway.decide(&body).await?;
     let answers = answer["answers"].as_object().context("no answers")?;
     ensure!(answers.len() == 6, "{answer}");
     let number = |name: &str, member: &str| answers[name][member].as_f64().with_context(|| format!("{name}: {answer}"));
@@ -83,6 +83,6 @@ async fn questions_of_each_kind_at_their_limits_are_answered_by_the_sandbox() ->
     ensure!(number("flat", "score")?.abs() < f64::EPSILON);
     ensure!(answers["one"]["choice"] == "only");
     ensure!(answers["queue"]["choice"].as_str().is_some_and(|option| option.starts_with('o')));
-    ensure!(world.decide(&body).await?["answers"] == answer["answers"], "the sandbox is not stable");
+    ensure!(gateway.decide(&body).await?["answers"] == answer["answers"], "the sandbox is not stable");
     Ok(())
 }

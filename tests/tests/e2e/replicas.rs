@@ -8,51 +8,54 @@ use tokio::time::Instant;
 use tollgate_tests::{Call, promotion};
 
 use crate::catalogue::row;
-use crate::world::{World, body, outdated_for};
+use crate::gateway::{TestGateway, body, outdated_for};
 
 const SEEN: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_key_and_a_catalogue_change_on_both_within_a_second() -> Result<()> {
-    let world = World::start("").await?;
-    let beside = world.instance.serve_beside().await?;
-    let count = Call::get("/api/v1/models/count").key(&world.inference.secret);
-    for server in [&world.server, &beside] {
+async fn changes_reach_both_processes_within_a_second() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret);
+    for server in [&gateway.server, &beside] {
         server.send(&count).await?.ok()?;
     }
-    world.instance.json(&["key", "disable", &world.inference.hash]).await?;
+    gateway.instance.json(&["key", "disable", &gateway.inference.hash]).await?;
     let since = Instant::now();
-    for server in [&world.server, &beside] {
+    for server in [&gateway.server, &beside] {
         let took = outdated_for(server, &count, 401, since).await?;
         ensure!(took <= SEEN, "a disabled key lived on for {took:?}");
     }
-    // A new key works at once on both.
-    let key = world.instance.inference_key().await?;
-    for server in [&beside, &world.server] {
+    // A new key works immediately at both.
+    let key = gateway.instance.inference_key().await?;
+    for server in [&beside, &gateway.server] {
         server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     }
-    std::fs::write(world.instance.path().join("rows.json"), json!([row("acme/new", "acme/new", "text")]).to_string())?;
-    world.instance.json(&["catalogue", "import", "rows.json"]).await?;
+    std::fs::write(
+        gateway.instance.path().join("rows.json"),
+        json!([row("acme/new", "acme/new", "text")]).to_string(),
+    )?;
+    gateway.instance.json(&["catalogue", "import", "rows.json"]).await?;
     let since = Instant::now();
     let model = Call::get("/api/v1/model/acme/new").key(&key.secret);
-    for server in [&world.server, &beside] {
+    for server in [&gateway.server, &beside] {
         let took = outdated_for(server, &model, 200, since).await?;
         ensure!(took <= SEEN, "an import took {took:?} to be seen");
     }
     beside.stop().await?;
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn two_processes_share_one_quota_and_one_memory_of_retries() -> Result<()> {
-    let world = World::start("[limits]\nworkspace_quota_bytes = 1000000\n").await?;
-    let beside = world.instance.serve_beside().await?;
-    let id = world.instance.put("sess_a", "a", &vec![b'a'; 100_000]).await?;
+async fn processes_share_quota_and_idempotency_keys() -> Result<()> {
+    let gateway = TestGateway::start("[limits]\nworkspace_quota_bytes = 1000000\n").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let id = gateway.instance.put("sess_a", "a", &vec![b'a'; 100_000]).await?;
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..24 {
-        let address = if number % 2 == 0 { world.server.address() } else { beside.address() };
+        let address = if number % 2 == 0 { gateway.server.address() } else { beside.address() };
         let call =
-            promotion(&world.inference.secret, "sess_a", &id).header("idempotency-key", format!("k{}", number / 2));
+            promotion(&gateway.inference.secret, "sess_a", &id).header("idempotency-key", format!("k{}", number / 2));
         calls.spawn(async move { call.send(address).await });
     }
     let mut made = std::collections::BTreeMap::<String, usize>::new();
@@ -66,12 +69,12 @@ async fn two_processes_share_one_quota_and_one_memory_of_retries() -> Result<()>
     }
     ensure!(made.len() == 10, "{} documents of a tenth of the quota each", made.len());
     ensure!(made.values().all(|times| *times == 2), "a retry at the other process made a document: {made:?}");
-    ensure!(world.instance.document_blobs()?.len() == 10);
+    ensure!(gateway.instance.document_blobs()?.len() == 10);
     Ok(())
 }
 
 #[tokio::test]
-async fn two_first_starts_at_once_make_one_instance() -> Result<()> {
+async fn concurrent_first_starts_create_one_instance() -> Result<()> {
     let instance = tollgate_tests::Instance::new("")?;
     let (one, two) = tokio::join!(instance.serve(), instance.serve_beside());
     let (one, two) = (one?, two?);

@@ -1,4 +1,4 @@
-//! A key gets a new secret and stays the same key.
+//! Rotations of keys: a new secret for the same key.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_tests::{Call, Key, Server};
 
-use crate::limits::{ensure_it_adds_up, world};
-use crate::world::{World, body, outdated_for};
+use crate::gateway::{TestGateway, body, outdated_for};
+use crate::limits::{ensure_audit_passes, gateway};
 
-/// The longest time for which another process may accept an old secret.
+/// The time within which another process must reject the old secret.
 const DEATH: Duration = Duration::from_secs(1);
 
-fn rotation(world: &World, name: &str) -> Call {
-    Call::post(format!("/api/v1/keys/{name}/rotate")).key(&world.management.secret)
+fn rotation(gateway: &TestGateway, name: &str) -> Call {
+    Call::post(format!("/api/v1/keys/{name}/rotate")).key(&gateway.management.secret)
 }
 
-/// The key with its new secret.
+/// Returns the key with its new secret.
 fn rotated(answer: &Value) -> Result<Key> {
     let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| format!("{answer}"));
     Ok(Key { secret: text(&answer["key"])?, hash: text(&answer["data"]["hash"])?, id: text(&answer["data"]["id"])? })
@@ -34,23 +34,23 @@ async fn status(server: &Server, secret: &str) -> Result<u16> {
 
 #[tokio::test]
 async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
-    let (world, _alpha) = world(Duration::ZERO, "").await?;
-    let instance = &world.instance;
+    let (gateway, _alpha) = gateway(Duration::ZERO, "").await?;
+    let instance = &gateway.instance;
     let key = instance.key(&["--name", "ci", "--limit-usd", "1"]).await?;
     let guardrail = instance.guardrail(&[]).await?;
     instance.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
-    world.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+    gateway.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
 
-    let reply = world.server.send(&rotation(&world, &key.hash)).await?;
+    let reply = gateway.server.send(&rotation(&gateway, &key.hash)).await?;
     let new = rotated(&reply.ok()?)?;
-    ensure!(status(&world.server, &key.secret).await? == 401, "the old secret is refused at once");
+    ensure!(status(&gateway.server, &key.secret).await? == 401, "the old secret is refused at once");
     ensure!(reply.header("cache-control") == "private, no-store", "{:?}", reply.header("cache-control"));
     ensure!(new.id == key.id && new.hash != key.hash && new.secret != key.secret);
-    world.server.decide(&new.secret, body("acme/alone")).await?.ok()?;
-    // Each answer cost 0.0000042 USD, and the bound of a request is far more.
+    gateway.server.decide(&new.secret, body("acme/alone")).await?.ok()?;
+    // Each answer costs 0.0000042 USD; the bound of a request is far higher.
     instance.json(&["key", "update", &key.id, "--limit-usd", "0.000009"]).await?;
     tokio::time::sleep(DEATH + Duration::from_millis(100)).await;
-    let refused = world.server.decide(&new.secret, body("acme/alone")).await?.envelope(402)?;
+    let refused = gateway.server.decide(&new.secret, body("acme/alone")).await?.envelope(402)?;
     let spent = &refused["error"]["metadata"]["spent_usd"];
     ensure!(spent.as_f64() == Some(0.000_008_4), "both answers count: {refused}");
 
@@ -63,12 +63,12 @@ async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
         ensure!(shown["guardrail_id"] == guardrail.as_str() && shown["name"] == "ci", "{shown}");
     }
     ensure!(instance.refused(&["usage", "list", "--key", &key.hash]).await?.contains("there is no key"));
-    world.server.send(&rotation(&world, &key.hash)).await?.error(404, "Resource not found")?;
+    gateway.server.send(&rotation(&gateway, &key.hash)).await?.error(404, "Resource not found")?;
 
     let path = format!("/api/v1/guardrails/{guardrail}/assignments/keys");
-    let names = json!({"key_hashes": [key.id, new.hash, key.hash, world.inference.id]}).to_string();
+    let names = json!({"key_hashes": [key.id, new.hash, key.hash, gateway.inference.id]}).to_string();
     for (path, member) in [(path.clone(), "assigned_count"), (format!("{path}/remove"), "unassigned_count")] {
-        let answer = world.server.send(&Call::post(path).key(&world.management.secret).json(&names)).await?.ok()?;
+        let answer = gateway.server.send(&Call::post(path).key(&gateway.management.secret).json(&names)).await?.ok()?;
         ensure!(answer[member] == 2, "each key once: {answer}");
     }
     ensure!(instance.json(&["key", "show", &key.id]).await?["guardrail_id"].is_null());
@@ -77,53 +77,53 @@ async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
     let entries = log["data"].as_array().with_context(|| format!("{log}"))?;
     let entry = entries.iter().find(|entry| entry["action"] == "key.rotate").context("no entry")?;
     ensure!(entry["subject"] == format!("key {}", key.id), "{entry}");
-    ensure!(entry["actor"] == format!("key:{}", world.management.id), "{entry}");
+    ensure!(entry["actor"] == format!("key:{}", gateway.management.id), "{entry}");
     ensure!(entry["details"]["before"]["hash"] == key.hash.as_str(), "{entry}");
     ensure!(entry["details"]["after"]["hash"] == new.hash.as_str(), "{entry}");
     ensure!(!log.to_string().contains("sk-tg-v1-"), "a secret is in the log");
     ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
-    ensure_it_adds_up(instance).await?;
+    ensure_audit_passes(instance).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn another_process_refuses_the_old_secret_within_a_second() -> Result<()> {
-    let world = World::start("").await?;
-    let second = world.instance.serve_beside().await?;
-    let mut secret = world.inference.secret.clone();
+async fn other_process_rejects_old_secret_within_a_second() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let second = gateway.instance.serve_beside().await?;
+    let mut secret = gateway.inference.secret.clone();
     for by_command in [false, true] {
-        // Once before, so that it lies in the caches.
-        for server in [&world.server, &second] {
+        // The first request caches the key.
+        for server in [&gateway.server, &second] {
             ensure!(status(server, &secret).await? == 200);
         }
         let new = if by_command {
-            let made = world.instance.json(&["key", "rotate", &world.inference.id]).await?;
-            ensure!(made["id"] == world.inference.id.as_str() && made["name"] == "tests", "{made}");
+            let made = gateway.instance.json(&["key", "rotate", &gateway.inference.id]).await?;
+            ensure!(made["id"] == gateway.inference.id.as_str() && made["name"] == "tests", "{made}");
             made["key"].as_str().context("no key")?.to_owned()
         } else {
-            rotated(&world.server.send(&rotation(&world, &world.inference.id)).await?.ok()?)?.secret
+            rotated(&gateway.server.send(&rotation(&gateway, &gateway.inference.id)).await?.ok()?)?.secret
         };
         let since = Instant::now();
         ensure!(status(&second, &new).await? == 200, "the new secret works at once");
         let took = outdated_for(&second, &reading(&secret), 401, since).await?;
         ensure!(took <= DEATH, "the old secret lived on for {took:?}");
-        outdated_for(&world.server, &reading(&secret), 401, since).await?;
+        outdated_for(&gateway.server, &reading(&secret), 401, since).await?;
         secret = new;
     }
     second.stop().await
 }
 
 #[tokio::test]
-async fn rival_rotations_leave_one_live_secret() -> Result<()> {
-    let world = World::start("").await?;
-    let second = world.instance.serve_beside().await?;
+async fn concurrent_rotations_leave_one_live_secret() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let second = gateway.instance.serve_beside().await?;
     let mut calls = JoinSet::new();
     for number in 0..8 {
-        let address = if number % 2 == 0 { world.server.address() } else { second.address() };
-        let call = rotation(&world, &world.inference.id);
+        let address = if number % 2 == 0 { gateway.server.address() } else { second.address() };
+        let call = rotation(&gateway, &gateway.inference.id);
         calls.spawn(async move { call.send(address).await });
     }
-    let mut secrets = vec![world.inference.secret.clone()];
+    let mut secrets = vec![gateway.inference.secret.clone()];
     while let Some(reply) = calls.join_next().await {
         let reply = reply??;
         if reply.status == 200 {
@@ -134,7 +134,7 @@ async fn rival_rotations_leave_one_live_secret() -> Result<()> {
     }
     ensure!(secrets.len() > 1, "one rotation at least succeeds");
     tokio::time::sleep(DEATH).await;
-    for server in [&world.server, &second] {
+    for server in [&gateway.server, &second] {
         let mut live = 0;
         for secret in &secrets {
             live += usize::from(status(server, secret).await? == 200);
@@ -146,13 +146,13 @@ async fn rival_rotations_leave_one_live_secret() -> Result<()> {
 
 #[tokio::test]
 async fn rotation_needs_a_management_key_and_a_live_key() -> Result<()> {
-    let world = World::start("").await?;
-    let own = Call::post(format!("/api/v1/keys/{}/rotate", world.inference.id)).key(&world.inference.secret);
-    world.server.send(&own).await?.error(403, "Only management keys can perform this operation")?;
-    world.instance.json(&["key", "delete", &world.inference.id]).await?;
-    for name in [&world.inference.id, &world.inference.hash, "nonsense"] {
-        world.server.send(&rotation(&world, name)).await?.error(404, "Resource not found")?;
-        world.instance.refused(&["key", "rotate", name]).await?;
+    let gateway = TestGateway::start("").await?;
+    let own = Call::post(format!("/api/v1/keys/{}/rotate", gateway.inference.id)).key(&gateway.inference.secret);
+    gateway.server.send(&own).await?.error(403, "Only management keys can perform this operation")?;
+    gateway.instance.json(&["key", "delete", &gateway.inference.id]).await?;
+    for name in [&gateway.inference.id, &gateway.inference.hash, "nonsense"] {
+        gateway.server.send(&rotation(&gateway, name)).await?.error(404, "Resource not found")?;
+        gateway.instance.refused(&["key", "rotate", name]).await?;
     }
     Ok(())
 }

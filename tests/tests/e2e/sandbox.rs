@@ -1,15 +1,15 @@
-//! The models that answer inside the process.
+//! The models of the sandbox, which run in the process.
 
 use anyhow::{Result, ensure};
 use tollgate_tests::{Call, Report};
 
-use crate::world::{World, body};
+use crate::gateway::{TestGateway, body};
 
 #[tokio::test]
-async fn a_first_call_needs_no_configuration_and_the_answer_names_the_sandbox() -> Result<()> {
-    let world = World::start("").await?;
+async fn sandbox_answers_without_configuration() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     for (model, free) in [("sandbox/decider", false), ("sandbox/decider:free", true)] {
-        let answer = world.decide(body(model)).await?;
+        let answer = gateway.decide(body(model)).await?;
         ensure!(answer["provider"] == "Tollgate Sandbox", "{answer}");
         ensure!(answer["model"] == model, "{answer}");
         let cost = answer["usage"]["cost"].as_f64().unwrap_or(-1.0);
@@ -20,8 +20,8 @@ async fn a_first_call_needs_no_configuration_and_the_answer_names_the_sandbox() 
 }
 
 #[tokio::test]
-async fn each_error_model_gives_its_status() -> Result<()> {
-    let world = World::start("").await?;
+async fn error_models_return_their_status() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut report = Report::default();
     for (status, message) in [
         (402, ""),
@@ -33,23 +33,23 @@ async fn each_error_model_gives_its_status() -> Result<()> {
         (529, "Provider returned error"),
     ] {
         for path in ["/api/v1/api/alpha/decisions", "/api/alpha/decisions"] {
-            let call = Call::post(path).key(&world.inference.secret).json(body(&format!("sandbox/error-{status}")));
-            let reply = world.server.send(&call).await?;
+            let call = Call::post(path).key(&gateway.inference.secret).json(body(&format!("sandbox/error-{status}")));
+            let reply = gateway.server.send(&call).await?;
             report.case(&format!("{path} {status}"), reply.error(status, message));
         }
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn the_sandbox_can_be_switched_off() -> Result<()> {
+async fn sandbox_can_be_disabled() -> Result<()> {
     let count = Call::get("/api/v1/models/count?output_modalities=all");
-    let on = World::start("").await?;
+    let on = TestGateway::start("").await?;
     let with = on.server.send(&count.clone().key(&on.inference.secret)).await?.ok()?["data"]["count"].clone();
     on.server.send(&Call::get("/api/v1/model/sandbox/decider").key(&on.inference.secret)).await?.ok()?;
 
-    let off = World::start("[sandbox]\nenabled = false\n").await?;
+    let off = TestGateway::start("[sandbox]\nenabled = false\n").await?;
     let without = off.server.send(&count.key(&off.inference.secret)).await?.ok()?["data"]["count"].clone();
     ensure!(with.as_u64() == without.as_u64().map(|count| count + 9), "{with} and {without}");
     for model in ["decider", "decider:free", "error-429"] {

@@ -1,19 +1,19 @@
-//! Endpoints that fail in part or altogether.
+//! Endpoints that fail partly or always.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tollgate_tests::{Behaviour, Call, Upstream};
 
-use crate::world::{ANSWER, World, body};
+use crate::gateway::{ANSWER, TestGateway, body};
 
 #[tokio::test]
-async fn half_working_endpoint_answers_half_and_a_dead_one_gets_a_trickle() -> Result<()> {
+async fn failing_endpoint_gets_few_requests_and_degraded_one_half() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &alpha, 5_000).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
     let (mut answered, mut throttled) = (0, 0);
     for number in 0..400 {
         alpha.behave(if number % 2 == 0 { Behaviour::status(500) } else { Behaviour::json(ANSWER) });
-        match world.server.decide(&world.inference.secret, body("acme/alone")).await?.status {
+        match gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.status {
             200 => answered += 1,
             503 => throttled += 1,
             other => ensure!(other == 502, "{other}"),
@@ -24,7 +24,7 @@ async fn half_working_endpoint_answers_half_and_a_dead_one_gets_a_trickle() -> R
     alpha.behave(Behaviour::status(500));
     alpha.take_requests();
     for _ in 0..1_000 {
-        let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+        let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
         if reply.status == 503 {
             let wait: u64 = reply.header("retry-after").parse()?;
             ensure!((1..=60).contains(&wait), "{wait}");
@@ -34,8 +34,8 @@ async fn half_working_endpoint_answers_half_and_a_dead_one_gets_a_trickle() -> R
     }
     let tried = alpha.take_requests().len();
     ensure!((1..800).contains(&tried), "{tried} of 1,000");
-    let call = Call::get("/api/v1/models/acme/alone/endpoints").key(&world.inference.secret);
-    let listed = world.server.send(&call).await?.ok()?;
+    let call = Call::get("/api/v1/models/acme/alone/endpoints").key(&gateway.inference.secret);
+    let listed = gateway.server.send(&call).await?.ok()?;
     let health = &listed["data"]["endpoints"][0]["health"];
     ensure!(health["throttled"] == false && health["throttled_workspaces"] == 1, "by one workspace alone: {listed}");
     ensure!(health["accept_rate"].as_f64().is_some_and(|rate| rate < 0.5), "{listed}");
@@ -45,9 +45,9 @@ async fn half_working_endpoint_answers_half_and_a_dead_one_gets_a_trickle() -> R
 #[tokio::test]
 async fn failures_of_one_workspace_do_not_affect_another() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json("{\"answers\":")).await?;
-    let world = World::with_providers(&alpha, &alpha, 5_000).await?;
-    let workspace = world.instance.workspace("other").await?;
-    let other = world.instance.key(&["--name", "other", "--workspace", &workspace]).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let workspace = gateway.instance.workspace("other").await?;
+    let other = gateway.instance.key(&["--name", "other", "--workspace", &workspace]).await?;
     for behaviour in [
         Behaviour::json("{\"answers\":"),
         Behaviour::status(403),
@@ -56,7 +56,7 @@ async fn failures_of_one_workspace_do_not_affect_another() -> Result<()> {
     ] {
         for _ in 0..20 {
             alpha.behave(behaviour.clone());
-            let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+            let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
             ensure!(matches!(reply.status, 502 | 503 | 529), "{}", reply.text());
             if reply.status != 502 {
                 let wait: u64 = reply.header("retry-after").parse()?;
@@ -65,18 +65,18 @@ async fn failures_of_one_workspace_do_not_affect_another() -> Result<()> {
         }
         alpha.behave(Behaviour::json(ANSWER));
         for _ in 0..5 {
-            world.server.decide(&other.secret, body("acme/alone")).await?.ok()?;
+            gateway.server.decide(&other.secret, body("acme/alone")).await?.ok()?;
         }
     }
-    let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     let message = reply.envelope(503)?["error"]["message"].clone();
     let expected = "no endpoint of acme/alone is available: alpha throttled, last failed with ";
     ensure!(message.as_str().is_some_and(|message| message.starts_with(expected)), "{message}");
 
-    // Credentials that a provider rejects are nobody's content.
+    // A rejected credential does not depend on a request's content.
     alpha.behave(Behaviour::status(401));
-    world.server.decide(&other.secret, body("acme/alone")).await?.envelope(502)?;
-    let reply = world.server.decide(&other.secret, body("acme/alone")).await?;
+    gateway.server.decide(&other.secret, body("acme/alone")).await?.envelope(502)?;
+    let reply = gateway.server.decide(&other.secret, body("acme/alone")).await?;
     let wait: u64 = reply.header("retry-after").parse()?;
     ensure!(wait <= 5 && reply.envelope(503)?["error"]["metadata"]["retry_after_seconds"] == json!(wait), "{wait}");
     Ok(())

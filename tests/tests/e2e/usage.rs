@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollgate_tests::{Call, Instance, SecondHand};
 
 use crate::costs::rows;
-use crate::world::{World, body, body_with};
+use crate::gateway::{TestGateway, body, body_with};
 
 async fn csv(instance: &Instance, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     let output = instance.run(&[&["usage", "list", "--csv"], arguments].concat()).await?;
@@ -24,14 +24,14 @@ async fn listed(instance: &Instance, arguments: &[&str]) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
-    let world = World::start("").await?;
-    let instance = &world.instance;
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
     let other_workspace = instance.workspace("other").await?;
     let second = instance.inference_key().await?;
     let other = instance.key(&["--name", "other", "--workspace", &other_workspace]).await?;
-    world.decide(body_with(r#""session_id":"=1+1","user":"@x""#)).await?;
+    gateway.decide(body_with(r#""session_id":"=1+1","user":"@x""#)).await?;
     for key in [&second, &second, &other] {
-        world.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+        gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     }
     ensure!(listed(instance, &[]).await?.len() == 3, "the default workspace");
     ensure!(listed(instance, &["--key", &second.hash]).await?.len() == 2);
@@ -43,20 +43,20 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(listed(instance, &["--since", "2020-01-01", "--until", "2999-01-01T00:00:00+01:00"]).await?.len() == 3);
     ensure!(listed(instance, &["--since", "2999-01-01"]).await?.is_empty());
     ensure!(listed(instance, &["--until", "2020-01-01"]).await?.is_empty());
-    let record = listed(instance, &["--key", &world.inference.hash]).await?.remove(0);
+    let record = listed(instance, &["--key", &gateway.inference.hash]).await?.remove(0);
     ensure!(record["guardrails"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
 
-    let table = csv(instance, &["--key", &world.inference.hash]).await?;
+    let table = csv(instance, &["--key", &gateway.inference.hash]).await?;
     let column = |name: &str| table[0].iter().position(|own| own == name).with_context(|| format!("no column {name}"));
     ensure!(table.len() == 2, "{table:?}");
     ensure!(table[1][column("session_id")?] == "'=1+1" && table[1][column("user")?] == "'@x", "{table:?}");
     ensure!(table[1][column("id")?] == record["id"].as_str().unwrap_or_default());
     let cost: f64 = table[1][column("cost_usd")?].parse()?;
     ensure!(Some(cost) == record["cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
-    ensure!(table[1][column("api_key")?] == world.inference.id);
+    ensure!(table[1][column("api_key")?] == gateway.inference.id);
     ensure!(csv(instance, &["--limit", "2"]).await?.len() == 3);
 
-    // What a deleted key did stays on record, whichever workspace it was of.
+    // Records of deleted keys remain, in any workspace.
     ensure!(instance.run(&["key", "delete", &other.hash]).await?.status.success());
     ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "of a key that is gone");
     ensure!(csv(instance, &["--key", &other.hash]).await?.len() == 2);
@@ -68,7 +68,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
         (vec!["--since", "2027-01-02", "--until", "2027-01-01"], "later than"),
         (vec!["--key", "sk-tg-v1-00"], "hash"),
         (vec!["--key", &unknown], "there is no key"),
-        (vec!["--key", &world.management.hash], "management key"),
+        (vec!["--key", &gateway.management.hash], "management key"),
         (vec!["--workspace", "nowhere"], "workspace"),
     ] {
         let said = instance.refused(&[vec!["usage", "list"], arguments].concat()).await?;
@@ -77,7 +77,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     Ok(())
 }
 
-/// Everything that a terminal would act on, or that forges a line.
+/// Characters that control a terminal or forge a line.
 const CONTROLS: &str = "a\u{1b}[2J\u{9b}31m\r\nforged\t\u{7f}\u{202e}z";
 
 fn ensure_inert(output: &[u8]) -> Result<String> {
@@ -90,10 +90,10 @@ fn ensure_inert(output: &[u8]) -> Result<String> {
 
 #[tokio::test]
 async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result<()> {
-    let world = World::start("").await?;
-    let instance = &world.instance;
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
     let member = serde_json::to_string(CONTROLS)?;
-    let answer = world.decide(body_with(&format!("\"session_id\":{member},\"trace\":{{\"t\":{member}}}"))).await?;
+    let answer = gateway.decide(body_with(&format!("\"session_id\":{member},\"trace\":{{\"t\":{member}}}"))).await?;
     let id = answer["id"].as_str().context("no id")?;
     let csv = ensure_inert(&instance.run(&["usage", "list", "--csv"]).await?.stdout)?;
     ensure!(csv.contains(r"a\u001b[2J\u009b31m\u000d\u000aforged\u0009\u007f\u202ez"), "{csv}");
@@ -126,15 +126,15 @@ async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result
 }
 
 #[tokio::test]
-async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
-    let world = World::start("").await?;
-    world.decide(body("sandbox/decider")).await?;
+async fn table_with_several_pages_is_complete() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    gateway.decide(body("sandbox/decider")).await?;
     // The command waits until the server has folded the charge.
-    ensure!(csv(&world.instance, &[]).await?.len() == 2);
-    let database = SecondHand::open(&world.instance.database()).await?;
+    ensure!(csv(&gateway.instance, &[]).await?.len() == 2);
+    let database = SecondHand::open(&gateway.instance.database()).await?;
     let mut script = String::from("BEGIN; CREATE TEMP TABLE one AS SELECT * FROM usage_records LIMIT 1;");
     for number in 0..2_500 {
-        // Several of one moment, so that pages end among them.
+        // Several records share a timestamp, so that pages end among them.
         let at = number / 7;
         write!(
             script,
@@ -143,26 +143,26 @@ async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
         )?;
     }
     database.execute(&(script + "COMMIT")).await?;
-    let table = csv(&world.instance, &[]).await?;
+    let table = csv(&gateway.instance, &[]).await?;
     let ids: std::collections::HashSet<&str> = table.iter().skip(1).map(|row| row[0].as_str()).collect();
     ensure!((table.len(), ids.len()) == (2_502, 2_501), "{} lines, {} ids", table.len(), ids.len());
-    ensure!(csv(&world.instance, &["--limit", "1500"]).await?.len() == 1_501);
+    ensure!(csv(&gateway.instance, &["--limit", "1500"]).await?.len() == 1_501);
     database.close().await
 }
 
 #[tokio::test]
-async fn a_record_is_read_by_its_own_workspace_alone() -> Result<()> {
-    let world = World::start("").await?;
-    let other_workspace = world.instance.workspace("other").await?;
-    let stranger = world.instance.key(&["--name", "stranger", "--workspace", &other_workspace]).await?;
-    let colleague = world.instance.inference_key().await?;
-    let id = world.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned();
+async fn record_is_readable_in_its_own_workspace_only() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let other_workspace = gateway.instance.workspace("other").await?;
+    let stranger = gateway.instance.key(&["--name", "stranger", "--workspace", &other_workspace]).await?;
+    let colleague = gateway.instance.inference_key().await?;
+    let id = gateway.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned();
     let read = Call::get(format!("/api/v1/generation?id={id}"));
-    for secret in [&world.inference.secret, &colleague.secret, &world.management.secret] {
-        ensure!(world.server.send(&read.clone().key(secret)).await?.ok()?["data"]["id"] == id.as_str());
+    for secret in [&gateway.inference.secret, &colleague.secret, &gateway.management.secret] {
+        ensure!(gateway.server.send(&read.clone().key(secret)).await?.ok()?["data"]["id"] == id.as_str());
     }
-    let refused = world.server.send(&read.clone().key(&stranger.secret)).await?;
-    let unknown = world.server.send(&Call::get("/api/v1/generation?id=gen-dec-0").key(&stranger.secret)).await?;
+    let refused = gateway.server.send(&read.clone().key(&stranger.secret)).await?;
+    let unknown = gateway.server.send(&Call::get("/api/v1/generation?id=gen-dec-0").key(&stranger.secret)).await?;
     refused.envelope(404)?;
     ensure!(refused.body.len() == unknown.body.len(), "it is told from one that is not there");
     Ok(())

@@ -1,40 +1,40 @@
-//! Destinations are made, changed and read, and keep their secrets.
+//! Destinations: creation, change, reads, and protection of their secrets.
 
 use super::*;
 
 #[tokio::test]
-async fn targets_that_are_not_public_are_refused() -> Result<()> {
+async fn private_destination_addresses_are_rejected() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let world = World::start("").await?;
+    let gateway = TestGateway::start("").await?;
     let port = receiver.address().port();
     for host in
         ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "169.254.169.254", "10.0.0.1"]
     {
         let hook = json!({"name": "h", "type": "webhook", "config": {"url": format!("http://{host}:{port}/"), "secret": SECRET}});
-        let reply = send(&world.server, &world.management, Method::POST, DESTINATIONS, &hook).await?;
+        let reply = send(&gateway.server, &gateway.management, Method::POST, DESTINATIONS, &hook).await?;
         let told = reply.envelope(400)?.to_string();
         ensure!(told.contains("not of the public network") || told.contains("cannot be resolved"), "{host}: {told}");
     }
     ensure!(receiver.take_requests().is_empty(), "somebody was called");
-    let listed = world.server.send(&Call::get(DESTINATIONS).key(&world.management.secret)).await?.ok()?;
+    let listed = gateway.server.send(&Call::get(DESTINATIONS).key(&gateway.management.secret)).await?.ok()?;
     ensure!(listed == json!({"data": [], "total_count": 0}), "{listed}");
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
-async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Result<()> {
+async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let world = World::start(&hasty("")).await?;
+    let gateway = TestGateway::start(&hasty("")).await?;
     let hook = with(
         webhook(&receiver),
         json!({"config": {
         "url": format!("{}/in?token=t0ken", receiver.base_url()), "secret": SECRET, "headers": {"authorization": "Bearer h1dden"}}}),
     );
-    let id = create(&world, &hook).await?;
+    let id = create(&gateway, &hook).await?;
     receiver.take_requests();
     let one = format!("{DESTINATIONS}/{id}");
     let on = async |method: Method, path: &str, body: Value| {
-        send(&world.server, &world.management, method, path, &body).await
+        send(&gateway.server, &gateway.management, method, path, &body).await
     };
     let shown = on(Method::GET, &one, json!({})).await?.ok()?;
     let record = &shown["data"];
@@ -44,7 +44,7 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
     ensure!(record["config"]["url"] == format!("{}/in?********", receiver.base_url()), "{record}");
     ensure!(record["type"] == "webhook" && record["sampling_rate"] == 1 && record["api_key_hashes"].is_null());
 
-    // What comes back masked stays as it is, and nobody is called for it.
+    // Masked secrets in an update keep their values, and no test call is sent.
     let back = json!({"name": "renamed", "config": record["config"], "sampling_rate": 0.25, "type": "webhook"});
     let changed = on(Method::PATCH, &one, back).await?.ok()?;
     ensure!(
@@ -62,7 +62,7 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
         test.head
     );
     ensure!(test.head.contains("?token=t0ken"), "the masked query was kept");
-    // Who never knew the secrets cannot have them sent to a receiver of their own.
+    // Masked secrets cannot be redirected to another receiver.
     let attacker = Upstream::start(Behaviour::status(200)).await?;
     let moved = json!({"config": {"url": format!("{}/in", attacker.base_url())}});
     let told = on(Method::PATCH, &one, moved).await?.envelope(400)?.to_string();
@@ -78,7 +78,7 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
         (Method::PATCH, &one, json!({"sampling_rate": 0}), 400, "sampling_rate must be"),
         (Method::PATCH, &one, json!({"api_key_hashes": []}), 400, "api_key_hashes must have"),
         (Method::PATCH, &one, json!({"api_key_hashes": ["a".repeat(64)]}), 400, "no live inference key"),
-        (Method::PATCH, &one, json!({"api_key_hashes": [world.management.hash]}), 400, "no live inference key"),
+        (Method::PATCH, &one, json!({"api_key_hashes": [gateway.management.hash]}), 400, "no live inference key"),
         (Method::POST, DESTINATIONS, json!({"name": "x"}), 400, "type is required"),
         (
             Method::POST,
@@ -122,10 +122,10 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
         ensure!(told.contains(sentence), "{method} {body}: {told}");
     }
     for method in [Method::GET, Method::POST] {
-        let reply = send(&world.server, &world.inference, method, DESTINATIONS, &hook).await?;
+        let reply = send(&gateway.server, &gateway.inference, method, DESTINATIONS, &hook).await?;
         reply.error(403, "Only management keys can perform this operation")?;
     }
-    ensure!(world.server.send(&Call::new(Method::PUT, &one).key(&world.management.secret)).await?.status == 405);
+    ensure!(gateway.server.send(&Call::new(Method::PUT, &one).key(&gateway.management.secret)).await?.status == 405);
 
     receiver.behave(Behaviour::status(200));
     for _ in 0..4 {
@@ -135,22 +135,22 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
         .await?
         .error(409, "A workspace has at most 5 destinations of the type webhook")?;
 
-    // What waits goes with its destination.
+    // Pending messages are deleted with their destination.
     receiver.behave(Behaviour::status(500));
     sleep(Duration::from_millis(900)).await;
-    decide(&world.server, &world.inference, 1).await?;
-    wait_until(&world.instance, "pending", 5).await?;
+    decide(&gateway.server, &gateway.inference, 1).await?;
+    wait_until(&gateway.instance, "pending", 5).await?;
     ensure!(on(Method::DELETE, &one, json!({})).await?.ok()? == json!({"deleted": true}));
-    wait_until(&world.instance, "pending", 4).await?;
+    wait_until(&gateway.instance, "pending", 4).await?;
     on(Method::GET, &one, json!({})).await?.envelope(404)?;
 
-    let log = world.instance.json(&["audit", "list", "--limit", "100"]).await?.to_string();
+    let log = gateway.instance.json(&["audit", "list", "--limit", "100"]).await?.to_string();
     for action in ["destination.create", "destination.update", "destination.delete"] {
         ensure!(log.contains(action), "{action} is not in the log");
     }
-    let everything = format!("{log}{}", world.server.output());
+    let everything = format!("{log}{}", gateway.server.output());
     for secret in [SECRET, "t0ken", "h1dden"] {
         ensure!(!everything.contains(secret), "{secret} is told");
     }
-    world.server.stop().await
+    gateway.server.stop().await
 }

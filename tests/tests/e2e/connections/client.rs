@@ -1,4 +1,4 @@
-//! A client that keeps its connection and sees every byte.
+//! A client that keeps its connection and exposes every byte.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The maximum time of a response on a busy machine.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// An answer with the bytes of its body.
+/// A response with the bytes of its body.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// In lower case.
+    /// The response head in lower case.
     pub head: String,
     pub body: String,
 }
 
 impl Answer {
-    /// True where the server closes the connection after it.
+    /// Returns true if the server closes the connection after the response.
     pub fn closes(&self) -> bool {
         self.head.contains("\r\nconnection: close\r\n")
     }
@@ -34,27 +34,27 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(to: SocketAddr) -> Result<Self> {
-        Ok(Self { stream: timeout(PATIENCE, TcpStream::connect(to)).await??, unread: Vec::new() })
+        Ok(Self { stream: timeout(MAX_WAIT, TcpStream::connect(to)).await??, unread: Vec::new() })
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         Ok(self.stream.write_all(bytes.as_ref()).await?)
     }
 
-    /// Reads the answer to a request of any method but HEAD.
+    /// Reads the response to a request of any method but HEAD.
     pub async fn answer(&mut self) -> Result<Answer> {
-        timeout(PATIENCE, self.read_answer(false)).await.context("no answer")?
+        timeout(MAX_WAIT, self.read_answer(false)).await.context("no answer")?
     }
 
-    /// Reads the answer to HEAD.
+    /// Reads the response to HEAD.
     pub async fn answer_to_head(&mut self) -> Result<Answer> {
-        timeout(PATIENCE, self.read_answer(true)).await.context("no answer")?
+        timeout(MAX_WAIT, self.read_answer(true)).await.context("no answer")?
     }
 
-    /// Fails where the server sends a byte or keeps the connection open.
+    /// Fails if the server sends a byte or keeps the connection open.
     pub async fn ensure_closed(&mut self) -> Result<()> {
         ensure!(self.unread.is_empty(), "behind the answer: {}", String::from_utf8_lossy(&self.unread));
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.unread)).await.context("it stays open")?;
+        let read = timeout(MAX_WAIT, self.stream.read_buf(&mut self.unread)).await.context("it stays open")?;
         ensure!(!matches!(read, Ok(1..)), "more was sent: {}", String::from_utf8_lossy(&self.unread));
         Ok(())
     }
@@ -84,12 +84,12 @@ impl Client {
     }
 }
 
-/// A request without a body.
+/// Returns a request without a body.
 pub fn request(method: &str, path: &str, headers: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n")
 }
 
-/// A Decisions request with a key.
+/// Returns a Decisions request with a key.
 pub fn decision(secret: &str, body: &str) -> String {
     let headers = format!(
         "authorization: Bearer {secret}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",

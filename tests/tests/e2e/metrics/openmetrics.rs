@@ -1,4 +1,4 @@
-//! A strict reader of the text format of measures.
+//! A strict parser of the OpenMetrics text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ struct Family {
     samples: Vec<(Series, String)>,
 }
 
-/// Every sample of a text as it is written there, or what is wrong with it.
+/// Returns every sample of a text with its literal value, or the violated rule.
 pub fn read(text: &str) -> Result<BTreeMap<Series, String>> {
     let body = text.strip_suffix("# EOF\n").context("it does not end with an EOF line")?;
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
@@ -68,7 +68,7 @@ fn is_name(text: &str) -> bool {
     chars.next().is_some_and(first) && chars.all(|c| first(c) || c.is_ascii_digit())
 }
 
-/// `name{label="value",…} number`
+/// Parses `name{label="value",…} number`.
 fn sample(line: &str) -> Result<(Series, String)> {
     let end = line.find(['{', ' ']).context("no value")?;
     let (name, mut rest) = line.split_at(end);
@@ -93,7 +93,7 @@ fn sample(line: &str) -> Result<(Series, String)> {
     Ok(((name.to_owned(), labels), number.to_owned()))
 }
 
-/// What stands before the closing quote, and what stands behind it.
+/// Splits at the closing quote: the unescaped value, and the rest.
 fn quoted(text: &str) -> Result<(String, &str)> {
     let (mut value, mut chars) = (String::new(), text.char_indices());
     while let Some((at, char)) = chars.next() {
@@ -132,7 +132,7 @@ impl Family {
         if self.kind == "histogram" { self.check_buckets(name) } else { Ok(()) }
     }
 
-    /// Buckets grow, and the last one holds everything.
+    /// Checks that buckets are cumulative and that the last one contains all observations.
     fn check_buckets(&self, name: &str) -> Result<()> {
         let without_bound = |labels: &BTreeMap<String, String>| {
             let mut labels = labels.clone();
@@ -166,7 +166,7 @@ impl Family {
 }
 
 #[test]
-fn it_reads_what_is_right_and_refuses_what_is_not() -> Result<()> {
+fn read_accepts_valid_text_and_rejects_invalid_text() -> Result<()> {
     let right = "# HELP a_seconds A.\n# TYPE a_seconds histogram\n# UNIT a_seconds seconds\n\
         a_seconds_sum{r=\"x\\\"\\n\"} 1.5\na_seconds_count{r=\"x\\\"\\n\"} 2\n\
         a_seconds_bucket{le=\"0.1\",r=\"x\\\"\\n\"} 1\na_seconds_bucket{le=\"+Inf\",r=\"x\\\"\\n\"} 2\n\

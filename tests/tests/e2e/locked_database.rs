@@ -1,4 +1,4 @@
-//! Requests while the database takes no writes.
+//! Requests while the database accepts no writes.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tollgate_tests::{Behaviour, Instance, SecondHand, Upstream, decisions};
 
-use crate::limits::{CHEAP, ensure_it_adds_up};
-use crate::world::{World, body, providers_toml};
+use crate::gateway::{TestGateway, body, providers_toml};
+use crate::limits::{CHEAP, ensure_audit_passes};
 
-/// A gateway whose writes have little patience, before a provider that takes a second.
-async fn world() -> Result<(World, Upstream)> {
+/// Starts a gateway with a short busy timeout and a provider that takes a second.
+async fn gateway() -> Result<(TestGateway, Upstream)> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(1), CHEAP.to_owned())).await?;
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
     let mut instance = Instance::new(&format!("[storage]\nbusy_timeout_ms = 300\n{providers}"))?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-    Ok((World::of(instance).await?, alpha))
+    Ok((TestGateway::of(instance).await?, alpha))
 }
 
 /// Waits until a query returns this number.
@@ -36,13 +36,14 @@ const RECORDS: &str = "SELECT COUNT(*) FROM usage_records";
 
 #[tokio::test]
 async fn requests_are_answered_while_the_database_is_locked_and_recorded_afterwards() -> Result<()> {
-    let (world, alpha) = world().await?;
-    let limited = world.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
-    let hand = SecondHand::open(&world.instance.database()).await?;
-    let address = world.server.address();
-    // One that nothing limits, one that is limited, and one that leaves.
+    let (gateway, alpha) = gateway().await?;
+    let limited = gateway.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
+    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let address = gateway.server.address();
+    // An unlimited request, a limited one, and one whose client disconnects.
     let mut asked = JoinSet::new();
-    for (secret, stays) in [(&world.inference.secret, true), (&limited.secret, true), (&world.inference.secret, false)]
+    for (secret, stays) in
+        [(&gateway.inference.secret, true), (&limited.secret, true), (&gateway.inference.secret, false)]
     {
         let call = decisions(secret, body("acme/alone"));
         let stays = Duration::from_millis(if stays { 10_000 } else { 700 });
@@ -62,27 +63,27 @@ async fn requests_are_answered_while_the_database_is_locked_and_recorded_afterwa
     hand.execute("ROLLBACK").await?;
     until(&hand, RECORDS, 3).await?;
     ensure!(alpha.take_requests().len() == 3, "nobody was asked again");
-    ensure_it_adds_up(&world.instance).await?;
-    world.decide(body("acme/alone")).await?;
+    ensure_audit_passes(&gateway.instance).await?;
+    gateway.decide(body("acme/alone")).await?;
     hand.close().await?;
-    world.server.ensure_healthy().await
+    gateway.server.ensure_healthy().await
 }
 
-/// A gateway whose requests have two seconds and whose writes wait for much longer.
-async fn hurried_world(alpha: &Upstream) -> Result<World> {
+/// Starts a gateway with a request timeout of two seconds and a far longer busy timeout.
+async fn gateway_with_short_timeout(alpha: &Upstream) -> Result<TestGateway> {
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
     let limits = "[limits]\nrequest_timeout_ms = 2000\nbudget_wait_ms = 30000\n[storage]\nbusy_timeout_ms = 30000\n";
     let mut instance = Instance::new(&format!("{limits}{providers}"))?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-    World::of(instance).await
+    TestGateway::of(instance).await
 }
 
 #[tokio::test]
 async fn request_ends_at_its_deadline_while_the_database_is_locked() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
-    let world = hurried_world(&alpha).await?;
-    let hand = SecondHand::open(&world.instance.database()).await?;
-    let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+    let gateway = gateway_with_short_timeout(&alpha).await?;
+    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let (call, address) = (decisions(&gateway.inference.secret, body("acme/alone")), gateway.server.address());
     let since = Instant::now();
     let (reply, locked) = tokio::join!(call.send(address), async {
         alpha.wait_for_request().await?;
@@ -97,26 +98,26 @@ async fn request_ends_at_its_deadline_while_the_database_is_locked() -> Result<(
     until(&hand, &format!("{RECORDS} WHERE outcome = 'failed'"), 1).await?;
     until(&hand, RECORDS, 1).await?;
     hand.close().await?;
-    ensure_it_adds_up(&world.instance).await?;
-    world.server.ensure_healthy().await
+    ensure_audit_passes(&gateway.instance).await?;
+    gateway.server.ensure_healthy().await
 }
 
 #[tokio::test]
 async fn request_ends_at_its_deadline_when_money_cannot_be_held() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
-    let world = hurried_world(&alpha).await?;
-    let limited = world.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
-    let hand = SecondHand::open(&world.instance.database()).await?;
+    let gateway = gateway_with_short_timeout(&alpha).await?;
+    let limited = gateway.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
+    let hand = SecondHand::open(&gateway.instance.database()).await?;
     hand.execute("BEGIN IMMEDIATE").await?;
     let since = Instant::now();
-    let reply = world.server.decide(&limited.secret, body("acme/alone")).await?;
+    let reply = gateway.server.decide(&limited.secret, body("acme/alone")).await?;
     let took = since.elapsed();
     reply.error(503, "did not answer in time")?;
     ensure!(took < Duration::from_secs(15), "it took {took:?}");
     hand.execute("ROLLBACK").await?;
-    world.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
+    gateway.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
     ensure!(alpha.take_requests().len() == 1, "a request without money for it was sent");
     until(&hand, RECORDS, 1).await?;
     hand.close().await?;
-    ensure_it_adds_up(&world.instance).await.map(drop)
+    ensure_audit_passes(&gateway.instance).await.map(drop)
 }

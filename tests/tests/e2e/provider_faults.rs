@@ -1,5 +1,5 @@
-//! Whatever a provider does wrong, wherever it stands in the list: the caller gets an answer or the right status
-//! within the deadline, and the record shows each attempt.
+//! Provider faults at each position of the list: the client gets an answer or the right status within the deadline, and
+//! the record contains each attempt.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Report, Upstream, free_address};
 
-use crate::world::{ANSWER, QUESTIONS, World};
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway};
 
-/// How long one attempt may take.
+/// The timeout of an attempt.
 const ATTEMPT_MS: u64 = 400;
-/// How long the whole request may take: less than three attempts that time out.
+/// The deadline of the request: less than three attempts that time out.
 const DEADLINE_MS: u64 = 1_000;
-/// Providers in the list.
+/// The number of providers.
 const PLACES: usize = 3;
 
-/// What goes wrong, what the caller sees where everyone does it, and how an attempt is recorded.
+/// A fault, the status if all providers have it, and the recorded outcome of an attempt.
 struct Fault {
     name: &'static str,
     behaviour: Option<Behaviour>,
@@ -99,7 +99,7 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-/// Each case has a model of its own, so that no throttle remembers the case before. Provider `gone` is never there.
+/// Each case has its own model, so that throttling does not affect later cases. Provider `gone` never exists.
 fn config(upstreams: &[Upstream], cases: usize) -> Result<String> {
     let mut toml = format!("[limits]\nrequest_timeout_ms = {DEADLINE_MS}\n");
     let mut provider = |slug: &str, base_url: &str| {
@@ -131,25 +131,25 @@ fn config(upstreams: &[Upstream], cases: usize) -> Result<String> {
 }
 
 #[tokio::test]
-async fn every_fault_at_every_place_ends_well_or_with_the_right_status() -> Result<()> {
+async fn fault_at_any_position_ends_in_answer_or_expected_status() -> Result<()> {
     let mut upstreams = Vec::new();
     for _ in 0..PLACES {
         upstreams.push(Upstream::start(Behaviour::json(ANSWER)).await?);
     }
     let faults = faults();
-    let world = World::start(&config(&upstreams, faults.len())?).await?;
+    let gateway = TestGateway::start(&config(&upstreams, faults.len())?).await?;
     let mut report = Report::default();
     for (case, fault) in faults.iter().enumerate() {
         for bad in 0..PLACES {
-            let outcome = one_case(&world, &upstreams, fault, case, bad).await;
+            let outcome = run_case(&gateway, &upstreams, fault, case, bad).await;
             report.case(&format!("{} {} ({} bad)", fault.name, fault.status, bad + 1), outcome);
         }
     }
     report.finish()
 }
 
-/// The first `bad + 1` providers do it, the others answer.
-async fn one_case(world: &World, upstreams: &[Upstream], fault: &Fault, case: usize, bad: usize) -> Result<()> {
+/// Runs a case: the first `bad + 1` providers have the fault, the others answer.
+async fn run_case(gateway: &TestGateway, upstreams: &[Upstream], fault: &Fault, case: usize, bad: usize) -> Result<()> {
     let mut order = Vec::new();
     for (place, upstream) in upstreams.iter().enumerate() {
         let is_bad = place <= bad;
@@ -166,12 +166,12 @@ async fn one_case(world: &World, upstreams: &[Upstream], fault: &Fault, case: us
             "provider":{{"order":[{order}],"only":[{order}]}}}}"#
     );
     let began = Instant::now();
-    let reply = world.server.decide(&world.inference.secret, &body).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, &body).await?;
     let took = began.elapsed();
-    // The server's own measure is what is promised; the client's is held loosely, for machines are shared.
+    // The server's own measurement is binding; the client's has a wide tolerance for shared machines.
     ensure!(took < Duration::from_millis(DEADLINE_MS + 1_500), "it took {took:?}");
     let timeouts = fault.outcome == "timed_out";
-    // Two attempts that time out leave 200 ms of the deadline for the third, which is enough to be answered.
+    // Two attempts that time out leave 200 ms of the deadline for the third, which suffices.
     let answered = bad + 1 < PLACES;
     if answered {
         reply.ok()?;
@@ -179,8 +179,8 @@ async fn one_case(world: &World, upstreams: &[Upstream], fault: &Fault, case: us
         reply.envelope(fault.status)?;
     }
     let id = reply.header("x-generation-id").to_owned();
-    let call = Call::get(format!("/api/v1/generation?id={id}")).key(&world.inference.secret);
-    let record = world.server.send(&call).await?.ok()?["data"].clone();
+    let call = Call::get(format!("/api/v1/generation?id={id}")).key(&gateway.inference.secret);
+    let record = gateway.server.send(&call).await?.ok()?["data"].clone();
     let attempts = record["provider_responses"].as_array().context("attempts")?;
     let expected = if answered { bad + 2 } else { PLACES };
     ensure!(attempts.len() == expected, "{} attempts instead of {expected}: {record}", attempts.len());
@@ -194,7 +194,7 @@ async fn one_case(world: &World, upstreams: &[Upstream], fault: &Fault, case: us
     charged_for_what_was_sent(&record, fault)
 }
 
-/// What was sent and never accounted for is charged by its bound; what was refused, or never sent, is free.
+/// Checks the charge: sent requests without reported usage cost their bound; rejected or unsent ones are free.
 fn charged_for_what_was_sent(record: &Value, fault: &Fault) -> Result<()> {
     let attempts = record["provider_responses"].as_array().context("attempts")?;
     let bad = attempts.iter().filter(|attempt| attempt["outcome"] == fault.outcome);

@@ -1,4 +1,4 @@
-//! A caller that leaves before the answer.
+//! Clients that disconnect before the response.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Upstream, decisions};
 
 use crate::costs::rows;
-use crate::world::{ANSWER, World, body, leave_early};
+use crate::gateway::{ANSWER, TestGateway, body, leave_early};
 
 #[tokio::test]
-async fn when_the_caller_leaves_the_provider_is_left_and_the_request_is_on_record() -> Result<()> {
+async fn disconnect_cancels_provider_call_and_is_recorded() -> Result<()> {
     for behaviour in [Behaviour::HangBeforeHeaders, Behaviour::HangAfterHeaders] {
         let alpha = Upstream::start(behaviour).await?;
         let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-        let world = World::with_providers(&alpha, &beta, 60_000).await?;
-        let call = decisions(&world.inference.secret, body("acme/pair"));
-        leave_early(&call, world.server.address(), &alpha).await?;
+        let gateway = TestGateway::with_providers(&alpha, &beta, 60_000).await?;
+        let call = decisions(&gateway.inference.secret, body("acme/pair"));
+        leave_early(&call, gateway.server.address(), &alpha).await?;
         let since = Instant::now();
         loop {
-            let listed = world.instance.json(&["usage", "list"]).await?;
+            let listed = gateway.instance.json(&["usage", "list"]).await?;
             if let [row] = rows(&listed)?.as_slice() {
                 ensure!(row["outcome"] == "cancelled", "{row}");
                 break;
@@ -28,7 +28,7 @@ async fn when_the_caller_leaves_the_provider_is_left_and_the_request_is_on_recor
             sleep(Duration::from_millis(50)).await;
         }
         ensure!(beta.take_requests().is_empty(), "another provider was asked for nobody");
-        world.server.ensure_healthy().await?;
+        gateway.server.ensure_healthy().await?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! What surrounds the operations: routes, envelopes, request ids, the description of the interface.
+//! The HTTP interface around the operations: routes, envelopes, request ids, and the OpenAPI document.
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::Value;
 use tollgate_tests::{Call, Report};
 
-use crate::world::{World, body};
+use crate::gateway::{TestGateway, body};
 
 const OPERATIONS: [(&str, &str); 5] = [
     ("/containers/{container_id}/files/{file_id}/promote", "post"),
@@ -16,8 +16,8 @@ const OPERATIONS: [(&str, &str); 5] = [
 ];
 
 #[tokio::test]
-async fn a_route_that_is_not_there_is_a_404_with_the_envelope() -> Result<()> {
-    let world = World::start("").await?;
+async fn unknown_route_returns_404_with_envelope() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut report = Report::default();
     for path in [
         "/nonsense",
@@ -37,19 +37,19 @@ async fn a_route_that_is_not_there_is_a_404_with_the_envelope() -> Result<()> {
         "/%ff%00",
         "/api/v1//models/count",
     ] {
-        for call in [Call::get(path), Call::get(path).key(&world.inference.secret), Call::post(path).json("{")] {
-            report.case(path, world.server.send(&call).await?.error(404, ""));
+        for call in [Call::get(path), Call::get(path).key(&gateway.inference.secret), Call::post(path).json("{")] {
+            report.case(path, gateway.server.send(&call).await?.error(404, ""));
         }
     }
-    world.server.ensure_healthy().await?;
+    gateway.server.ensure_healthy().await?;
     report.finish()
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_there_is_a_405_that_names_those_that_are() -> Result<()> {
-    let world = World::start("").await?;
+async fn unsupported_method_returns_405_with_allowed_methods() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut report = Report::default();
-    let secret = &world.inference.secret;
+    let secret = &gateway.inference.secret;
     for (path, allowed) in [
         ("/api/v1/containers/sess_a/files/cfile_YQ/promote", "POST"),
         ("/api/v1/api/alpha/decisions", "POST"),
@@ -65,7 +65,7 @@ async fn a_method_that_is_not_there_is_a_405_that_names_those_that_are() -> Resu
             if method == allowed {
                 continue;
             }
-            let reply = world.server.send(&Call::new(method.clone(), path).key(secret)).await?;
+            let reply = gateway.server.send(&Call::new(method.clone(), path).key(secret)).await?;
             report.case(
                 &format!("{method} {path}"),
                 reply.envelope(405).and_then(|_| {
@@ -76,63 +76,63 @@ async fn a_method_that_is_not_there_is_a_405_that_names_those_that_are() -> Resu
             );
         }
     }
-    let head = world.server.send(&Call::new(Method::HEAD, "/api/v1/models/count").key(secret)).await?;
+    let head = gateway.server.send(&Call::new(Method::HEAD, "/api/v1/models/count").key(secret)).await?;
     ensure!(head.status == 200 && head.body.is_empty(), "HEAD: {}", head.status);
-    let head = world.server.send(&Call::new(Method::HEAD, "/api/v1/api/alpha/decisions").key(secret)).await?;
+    let head = gateway.server.send(&Call::new(Method::HEAD, "/api/v1/api/alpha/decisions").key(secret)).await?;
     ensure!(head.status == 405, "HEAD: {}", head.status);
     report.finish()
 }
 
 #[tokio::test]
-async fn every_answer_names_its_request_and_takes_over_a_well_formed_name() -> Result<()> {
-    let world = World::start("").await?;
+async fn response_has_request_id_of_client_or_a_new_one() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     let mut report = Report::default();
-    let good = |id: &str| Call::get("/api/v1/models/count").key(&world.inference.secret).header("x-request-id", id);
+    let good = |id: &str| Call::get("/api/v1/models/count").key(&gateway.inference.secret).header("x-request-id", id);
     let bad = |id: &str| Call::get("/nonsense").header("x-request-id", id);
     let longest = "a".repeat(128);
     for id in ["abc-1.2_3", "0", &longest] {
         for call in [good(id), bad(id)] {
-            let reply = world.server.send(&call).await?;
+            let reply = gateway.server.send(&call).await?;
             ensure!(reply.header("x-request-id") == id, "{id} became {:?}", reply.header("x-request-id"));
         }
-        report.case(id, world.server.send(&bad(id)).await?.envelope(404));
+        report.case(id, gateway.server.send(&bad(id)).await?.envelope(404));
     }
     let long = "a".repeat(129);
     let mut fresh = std::collections::BTreeSet::new();
     for id in ["", "a b", "a/b", "<script>", "é", "a,b", &long] {
         for call in [good(id), bad(id)] {
-            let reply = world.server.send(&call).await?;
+            let reply = gateway.server.send(&call).await?;
             let given = reply.header("x-request-id").to_owned();
             ensure!(!given.is_empty() && given != id, "{id:?} was taken over");
             ensure!(fresh.insert(given), "a request id came twice");
         }
     }
     for path in ["/health/live", "/openapi.json", "/docs", "/"] {
-        let reply = world.server.send(&Call::get(path)).await?;
+        let reply = gateway.server.send(&Call::get(path)).await?;
         ensure!(!reply.header("x-request-id").is_empty(), "{path} has none");
     }
     report.finish()
 }
 
 #[tokio::test]
-async fn only_the_open_routes_need_no_key() -> Result<()> {
-    let world = World::start("").await?;
+async fn only_public_routes_need_no_key() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
     for path in ["/", "/health/live", "/health/ready", "/openapi.json", "/docs"] {
         for call in [Call::get(path), Call::get(path).header("authorization", "Bearer nonsense")] {
-            let reply = world.server.send(&call).await?;
+            let reply = gateway.server.send(&call).await?;
             ensure!(reply.status == 200, "{path}: {}", reply.status);
         }
     }
     for path in ["/api/v1/models/count", "/api/v1/model/sandbox/decider"] {
-        world.server.send(&Call::get(path)).await?.envelope(401)?;
+        gateway.server.send(&Call::get(path)).await?.envelope(401)?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn the_description_is_openapi_3_1_with_all_five_operations() -> Result<()> {
-    let world = World::start("").await?;
-    let reply = world.server.send(&Call::get("/openapi.json")).await?;
+async fn document_is_openapi_3_1_with_all_five_operations() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let reply = gateway.server.send(&Call::get("/openapi.json")).await?;
     ensure!(reply.header("content-type").starts_with("application/json"));
     let document = reply.ok()?;
     ensure!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")), "{}", document["openapi"]);
@@ -166,7 +166,7 @@ async fn the_description_is_openapi_3_1_with_all_five_operations() -> Result<()>
         }
     });
     ensure!(dangling.is_empty(), "{dangling:?} lead nowhere");
-    let printed = world.instance.json(&["openapi"]).await?;
+    let printed = gateway.instance.json(&["openapi"]).await?;
     ensure!(printed == document, "the command prints another document than the server answers");
     Ok(())
 }
@@ -187,9 +187,9 @@ fn references(value: &Value, visit: &mut impl FnMut(&str)) {
 }
 
 #[tokio::test]
-async fn the_page_of_the_description_needs_no_network() -> Result<()> {
-    let world = World::start("").await?;
-    let reply = world.server.send(&Call::get("/docs")).await?;
+async fn documentation_page_needs_no_network() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let reply = gateway.server.send(&Call::get("/docs")).await?;
     ensure!(reply.status == 200 && reply.header("content-type").starts_with("text/html"));
     let page = reply.text();
     ensure!(page.contains("/openapi.json") || page.contains("/models/count"), "{page:.500}");
@@ -203,29 +203,29 @@ async fn the_page_of_the_description_needs_no_network() -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_base_path_moves_every_operation_and_leaves_the_open_routes() -> Result<()> {
-    let world = World::start("[server]\nbase_path = \"/gateway/v1\"\n").await?;
-    let secret = &world.inference.secret;
-    world.server.send(&Call::get("/gateway/v1/models/count").key(secret)).await?.ok()?;
-    let model = world.server.send(&Call::get("/gateway/v1/model/sandbox/decider").key(secret)).await?.ok()?;
+async fn base_path_prefixes_operations_but_not_public_routes() -> Result<()> {
+    let gateway = TestGateway::start("[server]\nbase_path = \"/gateway/v1\"\n").await?;
+    let secret = &gateway.inference.secret;
+    gateway.server.send(&Call::get("/gateway/v1/models/count").key(secret)).await?.ok()?;
+    let model = gateway.server.send(&Call::get("/gateway/v1/model/sandbox/decider").key(secret)).await?.ok()?;
     let details = model["data"]["links"]["details"].as_str().unwrap_or_default();
     ensure!(details.starts_with("/gateway/v1/models/"), "{details}");
     for path in ["/gateway/v1/api/alpha/decisions", "/api/alpha/decisions"] {
-        world.server.send(&Call::post(path).key(secret).json(body("sandbox/decider"))).await?.ok()?;
+        gateway.server.send(&Call::post(path).key(secret).json(body("sandbox/decider"))).await?.ok()?;
     }
-    world.server.send(&Call::get("/api/v1/models/count").key(secret)).await?.envelope(404)?;
-    ensure!(world.server.send(&Call::get("/openapi.json")).await?.text().contains("/gateway/v1"));
+    gateway.server.send(&Call::get("/api/v1/models/count").key(secret)).await?.envelope(404)?;
+    ensure!(gateway.server.send(&Call::get("/openapi.json")).await?.text().contains("/gateway/v1"));
     Ok(())
 }
 
 #[tokio::test]
-async fn what_the_service_knows_of_a_request_is_told_to_those_who_ask() -> Result<()> {
+async fn response_metadata_is_included_on_request() -> Result<()> {
     for (profile, member) in [("interface", "service_metadata"), ("openrouter", "openrouter_metadata")] {
-        let world = World::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
-        let call = tollgate_tests::decisions(&world.inference.secret, body("sandbox/error-502"));
-        let silent = world.server.send(&call).await?.json()?;
+        let gateway = TestGateway::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
+        let call = tollgate_tests::decisions(&gateway.inference.secret, body("sandbox/error-502"));
+        let silent = gateway.server.send(&call).await?.json()?;
         ensure!(silent.get(member).is_none_or(Value::is_null), "{silent}");
-        let told = world.server.send(&call.header("x-tollgate-metadata", "enabled")).await?.json()?;
+        let told = gateway.server.send(&call.header("x-tollgate-metadata", "enabled")).await?.json()?;
         ensure!(told[member].is_object(), "{told}");
     }
     Ok(())
@@ -233,11 +233,11 @@ async fn what_the_service_knows_of_a_request_is_told_to_those_who_ask() -> Resul
 
 #[tokio::test]
 async fn requests_per_minute_are_limited_per_key_when_configured() -> Result<()> {
-    let world = World::start("[limits]\nrequests_per_minute = 5\n").await?;
-    let call = Call::get("/api/v1/models/count").key(&world.inference.secret);
+    let gateway = TestGateway::start("[limits]\nrequests_per_minute = 5\n").await?;
+    let call = Call::get("/api/v1/models/count").key(&gateway.inference.secret);
     let mut refused = None;
     for _ in 0..20 {
-        let reply = world.server.send(&call).await?;
+        let reply = gateway.server.send(&call).await?;
         if reply.status != 200 {
             refused = Some(reply);
             break;
@@ -249,6 +249,6 @@ async fn requests_per_minute_are_limited_per_key_when_configured() -> Result<()>
     for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
         ensure!(refused.header(header).parse::<u64>().is_ok(), "{header}: {:?}", refused.header(header));
     }
-    world.server.send(&Call::get("/api/v1/models/count").key(&world.management.secret)).await?.ok()?;
+    gateway.server.send(&Call::get("/api/v1/models/count").key(&gateway.management.secret)).await?.ok()?;
     Ok(())
 }

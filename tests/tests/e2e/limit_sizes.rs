@@ -1,4 +1,4 @@
-//! Limits from one request to ten thousand requests wide, two processes and 64 callers.
+//! Limits of one to ten thousand requests, with two processes and 64 clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Instance, Key, SecondHand, Server, decisions};
 
-use crate::limits::{COST_PICO, ensure_it_adds_up, world};
+use crate::gateway::body;
+use crate::limits::{COST_PICO, ensure_audit_passes, gateway};
 use crate::stores::unavailable;
-use crate::world::body;
 
 const CALLERS: usize = 64;
-/// A caller leaves after so many refusals in a row.
-const PATIENCE: usize = 3;
-/// The time that a request may wait for the holds of others, and as much for a busy machine.
+/// The number of consecutive rejections after which a client stops.
+const MAX_REJECTIONS: usize = 3;
+/// The time that a request may wait for other holds, doubled for busy machines.
 const SLOW: Duration = Duration::from_secs(10);
 
 /// The result of a call.
@@ -26,7 +26,7 @@ struct TimedReply {
     status: u16,
 }
 
-/// The most that a request may come to, in picodollars: as a refusal says.
+/// Returns the maximum cost of a request in picodollars, from a rejection.
 async fn bound_of_request(server: &Server, instance: &Instance) -> Result<i64> {
     let key = key_with_limit(instance, 1).await?;
     let refused = server.decide(&key.secret, body("acme/alone")).await?.envelope(402)?;
@@ -42,7 +42,7 @@ async fn key_with_limit(instance: &Instance, pico: i64) -> Result<Key> {
     instance.key(&["--name", "limited", "--limit-usd", &usd]).await
 }
 
-/// Callers ask until each was refused several times, or until they are stopped.
+/// Runs clients until each was rejected several times, or until they are stopped.
 async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<TimedReply>> {
     let mut callers = JoinSet::new();
     for number in 0..CALLERS {
@@ -50,7 +50,7 @@ async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> R
         let (call, stopped) = (decisions(&key.secret, body("acme/alone")), Arc::clone(stopped));
         callers.spawn(async move {
             let (mut asked, mut refused) = (Vec::new(), 0);
-            while refused < PATIENCE && !stopped.load(Ordering::Relaxed) {
+            while refused < MAX_REJECTIONS && !stopped.load(Ordering::Relaxed) {
                 let sent = Instant::now();
                 let reply = call.send(address).await?;
                 asked.push(TimedReply { sent, done: Instant::now(), status: reply.status });
@@ -70,7 +70,7 @@ async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> R
     Ok(all)
 }
 
-/// Asks while the amounts in the database are watched: spent and allotted never exceed the limit.
+/// Runs clients while checking the database: spent and allotted never exceed the limit.
 async fn ask_watched(
     servers: &[&Server],
     instance: &Instance,
@@ -102,7 +102,7 @@ async fn ask_watched(
     Ok(asked)
 }
 
-/// Checks that no request was refused while the limit had room for it, whatever all other requests came to.
+/// Checks that no request was rejected while the limit had room for it beside all other requests.
 fn ensure_no_needless_refusal(asked: &[TimedReply], limit: i64, bound: i64) -> Result<()> {
     let mut answered: Vec<&TimedReply> = asked.iter().filter(|one| one.status != 402).collect();
     answered.sort_by_key(|one| one.done);
@@ -125,31 +125,31 @@ fn count(asked: &[TimedReply], status: u16) -> usize {
     asked.iter().filter(|one| one.status == status).count()
 }
 
-/// Uses limits of these widths up.
+/// Uses up limits of these sizes.
 #[expect(clippy::print_stderr, reason = "the figures of a run are worth reading")]
 async fn use_up(widths: &[i64]) -> Result<()> {
-    let (world, _alpha) = world(Duration::from_millis(5), "").await?;
-    let beside = world.instance.serve_beside().await?;
-    let servers = [&world.server, &beside];
-    let bound = bound_of_request(&world.server, &world.instance).await?;
+    let (gateway, _alpha) = gateway(Duration::from_millis(5), "").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let servers = [&gateway.server, &beside];
+    let bound = bound_of_request(&gateway.server, &gateway.instance).await?;
     for width in widths {
         let limit = bound * width;
         let began = Instant::now();
-        let key = key_with_limit(&world.instance, limit).await?;
-        let asked = ask_watched(&servers, &world.instance, (&key, limit), Duration::from_mins(5)).await?;
+        let key = key_with_limit(&gateway.instance, limit).await?;
+        let asked = ask_watched(&servers, &gateway.instance, (&key, limit), Duration::from_mins(5)).await?;
         let (answered, refused, away) = (count(&asked, 200), count(&asked, 402), count(&asked, 503));
         eprintln!("{width} wide: {answered} answered, {refused} times 402, {away} times 503 in {:?}", began.elapsed());
         ensure_no_needless_refusal(&asked, limit, bound)?;
-        // Each answer leaves room for the next until a bound does not fit any more.
+        // Each answer leaves room for the next until a bound does not fit.
         let all = usize::try_from((limit - bound) / COST_PICO + 1)?;
         ensure!(answered == all, "{answered} answers of {all} that fit into {width} bounds");
         for server in servers {
             server.decide(&key.secret, body("acme/alone")).await?.envelope(402)?;
         }
     }
-    ensure_it_adds_up(&world.instance).await?;
+    ensure_audit_passes(&gateway.instance).await?;
     beside.stop().await?;
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
 #[tokio::test]
@@ -160,18 +160,18 @@ async fn limits_of_one_to_ten_thousand_requests_are_used_up_and_never_exceeded()
 
 #[tokio::test]
 async fn limit_with_room_rejects_no_request() -> Result<()> {
-    let (world, _alpha) = world(Duration::from_millis(5), "").await?;
-    let beside = world.instance.serve_beside().await?;
-    let bound = bound_of_request(&world.server, &world.instance).await?;
+    let (gateway, _alpha) = gateway(Duration::from_millis(5), "").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let bound = bound_of_request(&gateway.server, &gateway.instance).await?;
     for width in [1_000, 10_000] {
-        let servers = [&world.server, &beside];
-        let key = key_with_limit(&world.instance, bound * width).await?;
-        let asked = ask_watched(&servers, &world.instance, (&key, bound * width), Duration::from_secs(2)).await?;
+        let servers = [&gateway.server, &beside];
+        let key = key_with_limit(&gateway.instance, bound * width).await?;
+        let asked = ask_watched(&servers, &gateway.instance, (&key, bound * width), Duration::from_secs(2)).await?;
         ensure!(count(&asked, 200) > 100, "{} answers are no load", count(&asked, 200));
         ensure_no_needless_refusal(&asked, bound * width, bound)?;
         ensure!(count(&asked, 402) == 0, "{} of {} were refused", count(&asked, 402), asked.len());
     }
-    ensure_it_adds_up(&world.instance).await?;
+    ensure_audit_passes(&gateway.instance).await?;
     beside.stop().await?;
-    world.server.stop().await
+    gateway.server.stop().await
 }

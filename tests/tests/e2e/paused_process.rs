@@ -1,4 +1,4 @@
-//! Requests that the allowances of a process keep out which does not answer.
+//! Requests that wait for allowances of an unresponsive process.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Instance, Key, Reply, SecondHand, Server};
 
-use crate::limits::{ensure_it_adds_up, world};
+use crate::gateway::{QUESTIONS, body};
+use crate::limits::{ensure_audit_passes, gateway};
 use crate::stores::unavailable;
-use crate::world::{QUESTIONS, body};
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const MAX_WAIT: Duration = Duration::from_secs(15);
 
-/// Repeats a request until it is not answered; returns the first other reply.
+/// Repeats a request while it succeeds; returns the first other reply.
 async fn use_up(server: &Server, key: &Key) -> Result<Reply> {
     for _ in 0..1_000 {
         let reply = server.decide(&key.secret, body("acme/alone")).await?;
@@ -24,7 +24,7 @@ async fn use_up(server: &Server, key: &Key) -> Result<Reply> {
     anyhow::bail!("the limit has no end")
 }
 
-/// Repeats a request until it has this status, and is 503 before.
+/// Repeats a request until it has this status; it must be 503 before.
 async fn until(server: &Server, key: &Key, status: u16) -> Result<Reply> {
     let since = Instant::now();
     loop {
@@ -33,7 +33,7 @@ async fn until(server: &Server, key: &Key, status: u16) -> Result<Reply> {
             return Ok(reply);
         }
         ensure!(reply.status == 503, "{}: {}", reply.status, reply.text());
-        ensure!(since.elapsed() < PATIENCE, "still {}: {}", reply.status, reply.text());
+        ensure!(since.elapsed() < MAX_WAIT, "still {}: {}", reply.status, reply.text());
         sleep(Duration::from_millis(50)).await;
     }
 }
@@ -43,27 +43,27 @@ fn usd(envelope: &Value, name: &str) -> Result<f64> {
 }
 
 #[tokio::test]
-async fn request_is_unavailable_while_a_paused_process_has_money_of_its_limit() -> Result<()> {
-    let (world, _alpha) = world(Duration::from_millis(1), "").await?;
-    let beside = world.instance.serve_beside().await?;
-    let key = world.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
+async fn request_is_unavailable_while_paused_process_has_allowance() -> Result<()> {
+    let (gateway, _alpha) = gateway(Duration::from_millis(1), "").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let key = gateway.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
     for _ in 0..4 {
-        world.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+        gateway.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
     }
-    // A process that is paused in the middle of a write keeps the database's lock, which is another case.
+    // A process that is paused during a write would keep the database's lock, which is another case.
     sleep(Duration::from_millis(500)).await;
-    world.server.signal("STOP").await?;
+    gateway.server.signal("STOP").await?;
     unavailable(&use_up(&beside, &key).await?)?;
     for _ in 0..20 {
         unavailable(&beside.decide(&key.secret, body("acme/alone")).await?)?;
     }
-    // No return makes room for this one.
+    // Too large for the returned allowances.
     let state = "It smokes. ".repeat(2_000);
     let large = format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"{state}"}}"#);
     let since = Instant::now();
     beside.decide(&key.secret, large).await?.envelope(402)?;
     ensure!(since.elapsed() < Duration::from_secs(2), "refused after {:?}", since.elapsed());
-    world.server.signal("CONT").await?;
+    gateway.server.signal("CONT").await?;
     until(&beside, &key, 200).await?;
     let refused = match use_up(&beside, &key).await? {
         reply if reply.status == 503 => until(&beside, &key, 402).await?,
@@ -73,12 +73,12 @@ async fn request_is_unavailable_while_a_paused_process_has_money_of_its_limit() 
     let bound = 0.000_000_042 * f64::from(u32::try_from(body("acme/alone").len() + 512)?);
     let left = usd(&refused, "limit_usd")? - usd(&refused, "spent_usd")?;
     ensure!(left < bound, "{left} USD were left over: {refused}");
-    ensure_it_adds_up(&world.instance).await?;
+    ensure_audit_passes(&gateway.instance).await?;
     beside.stop().await?;
-    world.server.stop().await
+    gateway.server.stop().await
 }
 
-/// The ids of the processes that have allowances, the first start first.
+/// Returns the ids of the processes with allowances, in the order of their starts.
 async fn processes(instance: &Instance) -> Result<Vec<String>> {
     let listed = instance.json(&["journal", "list"]).await?;
     let rows = listed["data"].as_array().with_context(|| format!("no data in {listed}"))?;
@@ -88,48 +88,48 @@ async fn processes(instance: &Instance) -> Result<Vec<String>> {
 async fn wait_for_number(hand: &SecondHand, sql: &str, number: i64) -> Result<()> {
     let since = Instant::now();
     while hand.number(sql).await? != number {
-        ensure!(since.elapsed() < PATIENCE, "{sql} is not {number}");
+        ensure!(since.elapsed() < MAX_WAIT, "{sql} is not {number}");
         sleep(Duration::from_millis(20)).await;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn process_whose_journal_is_gone_is_lost_and_its_journal_is_folded_when_it_turns_up() -> Result<()> {
-    let (world, _alpha) = world(Duration::from_millis(1), "[journal]\nprocess_lost_after_ms = 4000\n").await?;
-    let beside = world.instance.serve_beside().await?;
-    let key = world.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
+async fn missing_journal_is_declared_lost_and_folded_when_found() -> Result<()> {
+    let (gateway, _alpha) = gateway(Duration::from_millis(1), "[journal]\nprocess_lost_after_ms = 4000\n").await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let key = gateway.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
     for _ in 0..4 {
-        world.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+        gateway.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
     }
-    let ids = processes(&world.instance).await?;
+    let ids = processes(&gateway.instance).await?;
     let [gone, lives] = &ids[..] else { anyhow::bail!("not two processes: {ids:?}") };
-    // The journal goes before another process can recover it.
+    // The journal is removed before another process can recover it.
     sleep(Duration::from_millis(500)).await;
-    world.server.signal("STOP").await?;
-    let folder = world.instance.path().join("data/tollgate-journal").join(gone);
-    let away = world.instance.path().join("away");
+    gateway.server.signal("STOP").await?;
+    let folder = gateway.instance.path().join("data/tollgate-journal").join(gone);
+    let away = gateway.instance.path().join("away");
     std::fs::rename(&folder, &away)?;
-    world.server.kill().await?;
-    let refused = world.instance.refused(&["journal", "forget", gone]).await?;
+    gateway.server.kill().await?;
+    let refused = gateway.instance.refused(&["journal", "forget", gone]).await?;
     ensure!(refused.contains("lives"), "{refused}");
-    let refused = world.instance.refused(&["journal", "forget", lives]).await?;
+    let refused = gateway.instance.refused(&["journal", "forget", lives]).await?;
     ensure!(refused.contains("on this machine"), "{refused}");
     unavailable(&use_up(&beside, &key).await?)?;
 
-    let hand = SecondHand::open(&world.instance.database()).await?;
+    let hand = SecondHand::open(&gateway.instance.database()).await?;
     wait_for_number(&hand, "SELECT COUNT(*) FROM budget_processes WHERE state = 'lost'", 1).await?;
     ensure!(beside.output().contains("process lost with its journal"), "{}", beside.output());
     until(&beside, &key, 402).await?;
     let adjusted = hand.number("SELECT COUNT(*) FROM adjustments").await?;
     ensure!(adjusted > 0, "the allowances of the lost process are not accounted for");
-    ensure_it_adds_up(&world.instance).await?;
-    let refused = world.instance.refused(&["journal", "forget", gone]).await?;
+    ensure_audit_passes(&gateway.instance).await?;
+    let refused = gateway.instance.refused(&["journal", "forget", gone]).await?;
     ensure!(refused.contains("lost"), "{refused}");
 
     std::fs::rename(&away, &folder)?;
     wait_for_number(&hand, "SELECT COUNT(*) FROM adjustments", 0).await?;
-    ensure_it_adds_up(&world.instance).await?;
+    ensure_audit_passes(&gateway.instance).await?;
     beside.decide(&key.secret, body("acme/alone")).await?.ok()?;
     hand.close().await?;
     beside.stop().await

@@ -1,4 +1,4 @@
-//! What most tests need: a running gateway and a key of each kind.
+//! The common fixture: a running gateway and a key of each kind.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tollgate_tests::{Call, Instance, Key, Server, Upstream};
 /// A typed request that the sandbox and every provider of these tests can answer.
 pub const QUESTIONS: &str = r#"{"refund":{"type":"noul","instructions":"Does the writer want a refund?"}}"#;
 
-/// What a well-behaved provider answers to [`QUESTIONS`].
+/// The response of a working provider to [`QUESTIONS`].
 pub const ANSWER: &str = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":429,"output_tokens":31}}"#;
 
-/// A Decisions body for `model` with [`QUESTIONS`] and a state.
+/// Returns a Decisions body for `model` with [`QUESTIONS`] and a state.
 pub fn body(model: &str) -> String {
     format!(
         r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back.",
@@ -22,13 +22,13 @@ pub fn body(model: &str) -> String {
     )
 }
 
-/// A Decisions body for the sandbox with further members, such as `"user":"u"`.
+/// Returns a Decisions body for the sandbox with further members, such as `"user":"u"`.
 pub fn body_with(members: &str) -> String {
     format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"It smokes.",{members}}}"#)
 }
 
-/// Repeats a call until it has this status. Returns how long after `since` the last call was sent that outdated knowledge
-/// answered. A server on a busy machine may say 503 meanwhile: it knows that it does not know.
+/// Repeats a call until it has this status. Returns the time from `since` to the last response with outdated data. A
+/// server on a busy machine may return 503 in between, as its data may be outdated.
 pub async fn outdated_for(server: &Server, call: &Call, status: u16, since: Instant) -> Result<Duration> {
     let mut outdated = Duration::ZERO;
     loop {
@@ -45,14 +45,14 @@ pub async fn outdated_for(server: &Server, call: &Call, status: u16, since: Inst
     }
 }
 
-pub struct World {
+pub struct TestGateway {
     pub instance: Instance,
     pub server: Server,
     pub inference: Key,
     pub management: Key,
 }
 
-impl World {
+impl TestGateway {
     /// Starts a gateway with this configuration.
     pub async fn start(toml: &str) -> Result<Self> {
         let mut instance = Instance::new(toml)?;
@@ -60,7 +60,7 @@ impl World {
         Self::of(instance).await
     }
 
-    /// Starts a gateway.
+    /// Starts a gateway from an installation.
     pub async fn of(instance: Instance) -> Result<Self> {
         let server = instance.serve().await?;
         let inference = instance.inference_key().await?;
@@ -68,20 +68,20 @@ impl World {
         Ok(Self { instance, server, inference, management })
     }
 
-    /// Starts a gateway with a provider `alpha` and one `beta`; `acme/alone` is served by the first, `acme/pair` by
-    /// the first and then the second.
+    /// Starts a gateway with the providers `alpha` and `beta`; the first serves `acme/alone`, and both serve
+    /// `acme/pair` in this order.
     pub async fn with_providers(alpha: &Upstream, beta: &Upstream, attempt_timeout_ms: u64) -> Result<Self> {
         Self::start(&providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms)).await
     }
 
-    /// The same call with the inference key, expected to be answered.
+    /// Sends a Decisions request with the inference key, which must succeed.
     pub async fn decide(&self, body: impl AsRef<[u8]>) -> Result<Value> {
         self.server.decide(&self.inference.secret, body).await?.ok()
     }
 }
 
-/// As [`providers_toml`], with models of their own for each case of a test, so that no throttle remembers another case:
-/// `acme/alone-3`, `acme/pair-3`.
+/// Returns a configuration like [`providers_toml`] with separate models for each case of a test, so that throttling
+/// does not affect other cases: `acme/alone-3`, `acme/pair-3`.
 pub fn providers_toml_of_cases(alpha: &str, beta: &str, attempt_timeout_ms: u64, cases: usize) -> String {
     let models = [("alone", "alpha"), ("pair", "alpha"), ("pair", "beta")];
     let endpoints = (0..cases).flat_map(|case| models.map(|(model, provider)| (case, model, provider)));
@@ -138,7 +138,8 @@ output_usd_per_million_tokens = "0"
     )
 }
 
-/// Sends a call and leaves once the provider, which says nothing, has it; returns when the provider is left as well.
+/// Sends a call and disconnects once the silent provider has received it; returns when the provider call is cancelled
+/// as well.
 pub async fn leave_early(call: &Call, address: SocketAddr, provider: &Upstream) -> Result<()> {
     tokio::select! {
         reply = call.send(address) => bail!("an answer came: {}", reply?.text()),
