@@ -1,4 +1,4 @@
-//! The decision of a draw: which allowances a store grants.
+//! The decision of a draw: the allowances that a store grants.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::money::Usd;
 pub struct CounterLimit {
     /// The most that may be spent in a period.
     pub limit: SpendLimit,
-    /// The amount that the account had spent in all when the limit began; of credit alone.
+    /// For credit only: the total spend of the account when the credit began.
     pub base: Usd,
     /// True for the prepaid credit of a workspace.
     pub is_credit: bool,
@@ -29,7 +29,7 @@ pub struct CounterLimits {
 }
 
 impl CounterLimits {
-    /// The counters of the account that have limits at a time, each once.
+    /// Returns the counters of the account that have limits at a time, each once.
     pub fn counters(&self, at: DateTime<Utc>) -> Vec<CounterId> {
         let mut counters = Vec::with_capacity(self.limits.len());
         for CounterLimit { limit, .. } in &self.limits {
@@ -54,14 +54,14 @@ pub struct CounterBalance {
     pub own: Usd,
     /// True while a process lacks allowance of the counter: grants are exact.
     pub is_recalled: bool,
-    /// True where another process has an allowance of it and has not answered the recall: see [`has_answered`].
+    /// True if another process has an allowance of it and has not answered the recall; see [`has_answered`].
     pub is_unanswered: bool,
     /// The limits of the counter's account and period.
     pub limits: Vec<CounterLimit>,
 }
 
 impl CounterBalance {
-    /// The least that any limit leaves; `None` without a limit.
+    /// Returns the least room of any limit; `None` without a limit.
     fn room(&self) -> Option<i128> {
         let rooms = self.limits.iter().map(|limit| {
             i128::from(limit.limit.amount.pico()) + i128::from(limit.base.pico())
@@ -71,7 +71,7 @@ impl CounterBalance {
         rooms.min()
     }
 
-    /// The limits as a request sees them that has `free` of the allowance for itself.
+    /// Returns the limits for a request that may use `free` of the process's allowance.
     fn statuses(&self, counter: CounterId, free: Usd, at: DateTime<Utc>) -> impl Iterator<Item = LimitStatus> {
         let reserved = Usd::from_pico(self.allotted.pico().saturating_sub(free.pico()).max(0));
         self.limits.iter().map(move |limit| LimitStatus {
@@ -93,8 +93,8 @@ impl CounterBalance {
 /// How long the answer of a process to a recall counts; it repeats it every second.
 const ANSWER_LASTS: TimeDelta = TimeDelta::seconds(3);
 
-/// True where a process that answered all recalls up to `seen_at` has answered one that began at a time, and a moment
-/// ago. Without a recall there is no answer to it.
+/// Returns true if a process that was last seen at `seen_at` has recently answered a recall. Without a recall there is
+/// no answer.
 pub fn has_answered(recall_began_at: Option<DateTime<Utc>>, seen_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     recall_began_at.is_some_and(|began| seen_at >= began) && now - seen_at < ANSWER_LASTS
 }
@@ -106,12 +106,12 @@ pub struct DrawDecision {
     pub grants: BTreeMap<CounterId, Usd>,
     /// For each ask in order: granted, or the limit that leaves no room.
     pub answers: Vec<Result<(), LimitExceeded>>,
-    /// Counters whose allowances other processes are to return.
+    /// Counters to recall from other processes.
     pub recalls: Vec<CounterId>,
 }
 
-/// Decides a draw. Asks are served in order of arrival, each in all its counters or in none; one that is refused holds
-/// up none behind it. Then counters are filled ahead, with at most the room divided by twice the number of live
+/// Decides a draw. Asks are served in order of arrival, each in all its counters or in none; a rejected ask does not
+/// block later ones. Then counters are filled ahead, with at most the room divided by twice the number of live
 /// processes, and not while another process lacks allowance.
 ///
 /// `balances` holds every counter of the asks and of `ahead`.
@@ -165,7 +165,7 @@ fn decide_ask(
         }
         statuses.extend(own);
     }
-    // Limits are reported in the order of today's rule: the workspace's, the key's, the guardrails'.
+    // Limits are reported in a fixed order: the workspace's, the key's, the guardrails'.
     statuses.sort_by_key(|status| match status.scope {
         BudgetScope::Workspace => 0,
         BudgetScope::Key => 1,

@@ -23,7 +23,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind of that number.
+    /// Returns the kind with this number.
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::Sent, Self::Increased, Self::Charged, Self::Released, Self::Closed]
             .into_iter()
@@ -31,7 +31,7 @@ impl EntryKind {
     }
 }
 
-/// An entry of a journal as it was written.
+/// A stored entry of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     /// Its number, from 1.
@@ -49,20 +49,20 @@ pub struct UsageJournalStatus {
     pub unfolded_entries: u64,
     /// The bytes of their payloads.
     pub unfolded_bytes: u64,
-    /// The most bytes that may be unfolded.
+    /// The most unfolded bytes.
     pub max_bytes: u64,
     /// The number of the last entry; 0 before the first.
     pub last_sequence: u64,
-    /// The number up to which everything survives a loss of power.
+    /// The number of the last synced entry, up to which entries survive a power loss.
     pub synced_sequence: u64,
-    /// False while entries wait in memory because the disk takes none.
+    /// False while entries wait in memory because the disk fails.
     pub is_writable: bool,
 }
 
 /// An error of a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageJournalError {
-    /// There is no room; nothing was taken in.
+    /// The journal is full; the entry was not appended.
     #[error("the journal is full: {unfolded_bytes} bytes wait for the store, the limit is {max_bytes}")]
     Full {
         /// The bytes of unfolded entries and of reservations.
@@ -70,7 +70,7 @@ pub enum UsageJournalError {
         /// The bound.
         max_bytes: u64,
     },
-    /// The entry is larger than an entry may be; nothing was taken in.
+    /// The entry is too large; it was not appended.
     #[error("a journal entry of {bytes} bytes is larger than {max_bytes}")]
     TooLarge {
         /// The size of the payload.
@@ -78,10 +78,10 @@ pub enum UsageJournalError {
         /// The bound.
         max_bytes: usize,
     },
-    /// The journal takes no entry now; nothing was taken in.
+    /// The journal is not writable; the entry was not appended.
     #[error("the journal cannot be written")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The entry was taken in and is not on the disk; it will be written as soon as the disk takes it.
+    /// The entry was appended and is not on the disk yet; it is written once the disk works again.
     #[error("the journal entry {sequence} waits for the disk")]
     Retained {
         /// The number of the entry.
@@ -91,59 +91,59 @@ pub enum UsageJournalError {
     },
 }
 
-/// Appends to the journal of the living process and reads what is not folded.
+/// Appends to the journal of the living process and reads unfolded entries.
 ///
 /// # Contract
 /// - Entries are numbered from 1 without gaps, in the order of the calls.
 /// - An entry that was appended survives the death of the process.
-/// - `append_sent` keeps `reserve` bytes free for the entry that will end the request, so that a full disk never comes
-///   between an answer and its charge; `append_end` does not fail for want of room where it was reserved.
-/// - An append that fails with another error than [`UsageJournalError::Retained`] changes nothing. A retained entry keeps
-///   its number and is written before any later one.
-/// - `unfolded` returns the oldest synced entries behind the last folded one, in order: at most so many, and at least one
-///   where `max_bytes` is less than its size.
+/// - `append_sent` reserves `reserve` bytes for the entry that will end the request, so that a full disk never prevents
+///   the charge of an answer; `append_end` does not fail within its reserved bytes.
+/// - An append that fails with another error than [`UsageJournalError::Retained`] changes nothing. A retained entry
+///   keeps its number and is written before any later one.
+/// - `unfolded` returns the oldest synced entries after the last folded one, in order: at least one entry, even above
+///   `max_bytes`.
 /// - `remove_folded` with a number that was folded before changes nothing.
-/// - `remove_segments` leaves the newest entry, and every one that is unfolded or not below `keep_from`, readable after
-///   the process.
+/// - `remove_segments` keeps the newest entry, and every entry that is unfolded or not below `keep_from`, readable
+///   after the end of the process.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UsageJournal: Send + Sync {
-    /// The process whose journal it is.
+    /// Returns the process that owns the journal.
     fn process(&self) -> ProcessId;
 
-    /// Appends an entry and keeps `reserve` bytes of payload free.
+    /// Appends an entry and reserves `reserve` bytes of payload.
     fn append_sent(&self, kind: EntryKind, payload: &[u8], reserve: usize) -> Result<u64, UsageJournalError>;
 
-    /// Appends an entry for which `reserved` bytes of payload were kept free. They are free again.
+    /// Appends an entry and releases its `reserved` bytes of payload.
     fn append_end(&self, kind: EntryKind, payload: &[u8], reserved: usize) -> Result<u64, UsageJournalError>;
 
-    /// Resolves when an entry is as durable as an answer promises: at once where entries are synced beside requests.
+    /// Resolves when an entry is durable enough for an answer: at once if entries are synced in the background.
     async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError>;
 
-    /// Resolves when an entry survives a loss of power.
+    /// Resolves when an entry survives a power loss.
     async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError>;
 
-    /// The oldest synced entries that are not folded. May read the disk.
+    /// Returns the oldest synced entries that are not folded. May read the disk.
     fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, UsageJournalError>;
 
-    /// Forgets the entries up to a number: they are in the store.
+    /// Forgets the entries up to a number, which the store has.
     fn remove_folded(&self, up_to: u64);
 
     /// Removes old segments whose entries are folded and below `keep_from`, the number of the oldest open request.
     fn remove_segments(&self, keep_from: u64) -> Result<usize, UsageJournalError>;
 
-    /// The status of the journal.
+    /// Returns the status of the journal.
     fn status(&self) -> UsageJournalStatus;
 }
 
-/// A part of a journal that cannot be read.
+/// An unreadable part of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalGap {
     /// The reason, in a few words.
     pub reason: String,
-    /// The first missing number and the first one behind the gap; equal where no number is known to be missing.
+    /// The first missing number; equal to `end` if no number is known to be missing.
     pub first: u64,
-    /// The first number behind the gap.
+    /// The first number after the gap.
     pub end: u64,
 }
 
@@ -154,14 +154,14 @@ pub struct OrphanedEntries {
     pub entries: Vec<JournalEntry>,
     /// The parts that are missing.
     pub gaps: Vec<JournalGap>,
-    /// True where the machine was started anew since entries were written: unsynced ones may be missing.
+    /// True if the machine restarted after entries were written: unsynced entries may be missing.
     pub is_of_another_boot: bool,
 }
 
-/// The journal of a process that is dead: nobody else has it while this value lives.
+/// The journal of a dead process, owned exclusively while this value lives.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait OrphanedJournal: Send + Sync {
-    /// The process.
+    /// Returns the process.
     fn process(&self) -> ProcessId;
 
     /// Reads all kept entries.
@@ -170,10 +170,10 @@ pub trait OrphanedJournal: Send + Sync {
     /// Copies unreadable parts to the quarantine folder.
     fn quarantine(&self) -> Result<(), UsageJournalError>;
 
-    /// The journal was recovered: space that is not used is given back.
+    /// Releases unused disk space of the recovered journal.
     fn finish(&self) -> Result<(), UsageJournalError>;
 
-    /// Removes the journal where it was last written longer ago than it is to be kept; false where it stays.
+    /// Removes the journal if its last write is older than its retention. Returns false if it stays.
     fn remove_if_old(&self) -> Result<bool, UsageJournalError>;
 }
 
@@ -181,13 +181,13 @@ pub trait OrphanedJournal: Send + Sync {
 ///
 /// # Contract
 /// - A journal is found once its process is dead, and by one caller at a time.
-/// - Its entries are all that were appended and whose segments were not removed, in order; without the end that was not
-///   synced, where the machine was started anew. A part that is missing between two entries is a gap.
+/// - Its entries are all appended entries of remaining segments, in order; after a restart of the machine, unsynced
+///   entries at the end may be missing. Missing entries between two others are a gap.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait OrphanedJournals: Send + Sync {
-    /// True where the journal of a process is on this machine, whether the process lives or not. May read the disk.
+    /// Returns true if the journal of a live or dead process is on this machine. May read the disk.
     fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError>;
 
-    /// The journals that no living process has. May read the disk.
+    /// Returns the journals of dead processes. May read the disk.
     fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError>;
 }

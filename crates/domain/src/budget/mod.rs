@@ -1,8 +1,8 @@
-//! Money that may be spent: limits, the amounts that count against them, and the holds that keep them.
+//! Spend limits, the amounts that count against them, and holds.
 //!
-//! Every request that could cost something is bounded before anything is sent, the bound is held in every account
-//! that it counts in, and the real cost replaces it afterwards. So the spent and the held amount together never exceed a
-//! limit, whatever runs at the same time.
+//! The upper bound of a request's cost is held in all its accounts before anything is sent, and the real cost replaces
+//! it afterwards. The spent and the held amount together therefore never exceed a limit, also under concurrent
+//! requests.
 
 mod admission;
 pub mod allowances;

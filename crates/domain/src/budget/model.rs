@@ -1,4 +1,4 @@
-//! Who pays, where it is counted, and what may be spent.
+//! Payers, accounts and spend limits.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::ids::{ApiKeyId, DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
-/// An amount and the period after which it starts anew.
+/// A spend limit: an amount per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpendLimit {
     /// The most that may be spent in a period; positive.
     pub amount: Usd,
-    /// The period; `None` is for ever.
+    /// The period; `None` is all time.
     pub reset: Option<ResetInterval>,
 }
 
-/// What a workspace may spend in each period, each on its own; `None` is no limit.
+/// The budgets of a workspace by period, each independent; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkspaceBudgets {
     /// A UTC day.
@@ -32,7 +32,7 @@ pub struct WorkspaceBudgets {
 }
 
 impl WorkspaceBudgets {
-    /// The budgets that are set.
+    /// Returns the budgets that are set.
     pub fn limits(&self) -> impl Iterator<Item = SpendLimit> {
         let all = [
             (self.daily, Some(ResetInterval::Daily)),
@@ -44,7 +44,7 @@ impl WorkspaceBudgets {
     }
 }
 
-/// Whose limit it is.
+/// The scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BudgetScope {
     /// The workspace's credit or one of its budgets.
@@ -56,7 +56,7 @@ pub enum BudgetScope {
 }
 
 impl BudgetScope {
-    /// Its name on every surface.
+    /// Returns the name in API and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Workspace => "workspace",
@@ -66,19 +66,19 @@ impl BudgetScope {
     }
 }
 
-/// Where money is counted: in total and by day, week and month.
+/// An account, whose spend is counted in total and by day, week and month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Account {
-    /// Everything that a workspace spends.
+    /// The spend of a workspace.
     Workspace(WorkspaceId),
-    /// Everything that a key spends.
+    /// The spend of a key.
     Key(ApiKeyId),
-    /// What a key spends while it is under a guardrail.
+    /// The spend of a key under a guardrail.
     Guardrail(GuardrailId, ApiKeyId),
 }
 
 impl Account {
-    /// Whose limits it is for.
+    /// Returns the scope of its limits.
     pub fn scope(&self) -> BudgetScope {
         match self {
             Self::Workspace(_) => BudgetScope::Workspace,
@@ -88,96 +88,96 @@ impl Account {
     }
 }
 
-/// Who pays for a request.
+/// The payer of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payer {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The key.
     pub api_key: ApiKeyId,
-    /// The guardrails that the key is under, the workspace's first; each at most once.
+    /// The guardrails of the request, the workspace's first; each at most once.
     pub guardrails: Vec<GuardrailId>,
 }
 
 impl Payer {
-    /// Every account that a request of this payer counts in.
+    /// Returns all accounts that a request of this payer counts in.
     pub fn accounts(&self) -> impl Iterator<Item = Account> {
         let own = [Account::Workspace(self.workspace_id), Account::Key(self.api_key)];
         own.into_iter().chain(self.guardrails.iter().map(|id| Account::Guardrail(*id, self.api_key)))
     }
 }
 
-/// A limit as it stands.
+/// The status of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitStatus {
-    /// Whose it is.
+    /// The scope of the limit.
     pub scope: BudgetScope,
-    /// The guardrail, where it is one's budget.
+    /// The guardrail, if the limit is its budget.
     pub guardrail_id: Option<GuardrailId>,
-    /// True for the workspace's prepaid credit: `limit` is then all that was granted since the last time that the
-    /// workspace had none, and `spent` what was spent of it.
+    /// True for the workspace's prepaid credit: `limit` is then the sum of the credit since the workspace last had
+    /// none, and `spent` the spend of it.
     pub is_credit: bool,
     /// The most that may be spent in the period.
     pub limit: Usd,
-    /// The period; `None` is for ever.
+    /// The period; `None` is all time.
     pub reset: Option<ResetInterval>,
-    /// What has been spent in the period.
+    /// The amount spent in the period.
     pub spent: Usd,
-    /// What requests in flight may come to.
+    /// The amount held for running requests.
     pub reserved: Usd,
-    /// When the period ends.
+    /// The end of the period.
     pub resets_at: Option<DateTime<Utc>>,
 }
 
-/// What a request asks the ledger to keep for it.
+/// A request to hold an amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldRequest {
     /// The id of the request and of its usage record; settling it ends the hold.
     pub id: DecisionId,
-    /// Who pays.
+    /// The payer.
     pub payer: Payer,
-    /// The amount; zero is granted always.
+    /// The amount; zero is always granted.
     pub amount: Usd,
-    /// False where no limit applies to the payer: the hold then only accounts for the attempts, should the process die.
+    /// False if no limit applies to the payer: the hold then only records the attempts, in case the process dies.
     pub is_limited: bool,
     /// The HTTP request.
     pub request_id: RequestId,
     /// The model as the caller named it.
     pub requested_model: String,
-    /// The attempts that `amount` is the bound of: their tokens times their prices come to it. They are charged if the
-    /// process dies. Without any, the hold is released then.
+    /// The attempts with their upper bounds, which sum to `amount`. They are charged if the process dies; without
+    /// attempts the hold is released then.
     pub attempts: Arc<[AttemptRecord]>,
 }
 
-/// Money that is held for a request.
+/// An amount that is held for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The request's id.
     pub id: DecisionId,
-    /// By the store's clock; the charge belongs to the periods that this moment lies in, whenever it is settled.
+    /// The time by the store's clock. The charge belongs to the periods of this time, whenever it is settled.
     pub at: DateTime<Utc>,
-    /// Who pays.
+    /// The payer.
     pub payer: Payer,
-    /// How much is reserved.
+    /// The held amount.
     pub amount: Usd,
 }
 
-/// What retention did.
+/// The result of retention.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PruneReport {
-    /// Records that went.
+    /// Removed records.
     pub removed: u64,
-    /// Records that were met, are old enough to go, and stay because they cannot be read.
+    /// Old records that stay because they are unreadable.
     pub unreadable: u64,
-    /// The ids of the first of these, up to [`PruneReport::NAMED`].
+    /// The ids of the first unreadable records, up to [`PruneReport::NAMED`].
     pub named: Vec<String>,
 }
 
 impl PruneReport {
-    /// How many are named.
+    /// The most named records.
     pub const NAMED: usize = 10;
 
-    /// One more that cannot be read.
+    /// Counts an unreadable record.
     pub fn cannot_read(&mut self, id: String) {
         self.unreadable += 1;
         if self.named.len() < Self::NAMED {
@@ -186,26 +186,26 @@ impl PruneReport {
     }
 }
 
-/// A counter that is not what the ledger comes to.
+/// A counter or record that differs from the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discrepancy {
-    /// Which counter or record, such as `workspace 0199… daily 2026-11-21`.
+    /// The counter or record, such as `workspace 0199… daily 2026-11-21`.
     pub what: String,
-    /// What the ledger comes to.
+    /// The expected amount.
     pub expected: Usd,
-    /// What stands there.
+    /// The stored amount.
     pub found: Usd,
 }
 
-/// What an audit of the ledger found.
+/// The result of an audit of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerAudit {
-    /// Records whose cost was computed again from their tokens and prices.
+    /// The number of records whose cost was recomputed from tokens and prices.
     pub records: u64,
-    /// Counters that were compared.
+    /// The number of compared counters.
     pub counters: u64,
-    /// Allowances of processes that were compared with the counters.
+    /// The number of compared allowances.
     pub allowances: u64,
-    /// Everything that does not add up.
+    /// All discrepancies.
     pub discrepancies: Vec<Discrepancy>,
 }

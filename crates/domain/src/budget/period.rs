@@ -16,10 +16,10 @@ pub enum ResetInterval {
 }
 
 impl ResetInterval {
-    /// Every interval, the shortest first.
+    /// All intervals, shortest first.
     pub const ALL: [Self; 3] = [Self::Daily, Self::Weekly, Self::Monthly];
 
-    /// Its name on every surface.
+    /// Returns the name in API and configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Daily => "daily",
@@ -28,12 +28,12 @@ impl ResetInterval {
         }
     }
 
-    /// The interval of that name.
+    /// Returns the interval with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|interval| interval.as_str() == name)
     }
 
-    /// When the period that `at` lies in began.
+    /// Returns the beginning of the period that contains `at`.
     pub fn start_of(self, at: DateTime<Utc>) -> DateTime<Utc> {
         let day = at.date_naive();
         let first = match self {
@@ -41,11 +41,11 @@ impl ResetInterval {
             Self::Weekly => day.checked_sub_days(Days::new(day.weekday().num_days_from_monday().into())),
             Self::Monthly => day.with_day(1),
         };
-        // Only before the first year that a date can have is there no such day.
+        // Such a day is missing only before the first representable year.
         first.unwrap_or(day).and_time(NaiveTime::MIN).and_utc()
     }
 
-    /// When the period that `at` lies in ends and the next one begins.
+    /// Returns the end of the period that contains `at`.
     pub fn end_of(self, at: DateTime<Utc>) -> DateTime<Utc> {
         let start = self.start_of(at).date_naive();
         let next = match self {
@@ -57,13 +57,13 @@ impl ResetInterval {
     }
 }
 
-/// How long a request may be in flight: retention leaves the periods alone that were running so long ago.
+/// The longest time of a running request: retention keeps the periods that were current within this time.
 const LONGEST_REQUEST: TimeDelta = TimeDelta::hours(1);
 
-/// Records that were charged before this moment may be removed by retention, where they are to be kept for `older_than`.
+/// Returns the time before which charged records may be removed, if they are kept for `older_than`.
 ///
-/// Records of a day, week or month that runs stay, because limits are kept by them; and so do those of one that was
-/// running an hour ago, because a request of that time may still increase its hold.
+/// Records of the current day, week and month stay, because limits count them. So do records of periods that were
+/// current an hour ago, because a request of that time may still increase its hold.
 pub fn prunable_before(now: DateTime<Utc>, older_than: Duration) -> DateTime<Utc> {
     let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
     let needed = now.checked_sub_signed(LONGEST_REQUEST).unwrap_or(now);

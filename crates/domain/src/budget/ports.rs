@@ -1,4 +1,4 @@
-//! Holds and charges.
+//! The port of holds and charges.
 
 use async_trait::async_trait;
 
@@ -8,31 +8,31 @@ use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::usage::{AttemptRecord, OutboxMessage, UsageRecord};
 
-/// A record to be charged, and the messages to its destinations.
+/// A usage record to charge, and its messages to destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageCharge {
-    /// The record. The hold of its id ends with it.
+    /// The record. Its charge ends the hold of its id.
     pub record: UsageRecord,
-    /// The messages, put into the outbox with the record.
+    /// The messages, added to the outbox with the record.
     pub messages: Vec<OutboxMessage>,
 }
 
-/// Holds the money of requests and charges them.
+/// Holds amounts for requests, and charges them.
 ///
 /// # Contract
 /// - Over all processes, the spent and the held amount together do not exceed a limit. Money counts in every account of
-///   [`super::Payer::accounts`], in total and in the day, week and month of the hold. A payer whose key or workspace never
-///   existed is [`StoreError::Corrupt`].
-/// - When `reserve` returns a hold, a process that dies leaves enough behind for the request to be accounted for.
-/// - When `settle` returns, the charge survives the death of the process. Its record may reach the store a moment later.
-///   A charge that `settle` could not write is written later by the ledger itself: the caller gets the error and does
-///   not try again. An id is charged once, however often it is settled. A record of the outcome `abandoned` is replaced
-///   by the real one, and its cost with it. A key or workspace that was deleted in between is charged all the same.
+///   [`super::Payer::accounts`], in total and in the day, week and month of the hold. A payer whose key or workspace
+///   never existed is [`StoreError::Corrupt`].
+/// - When `reserve` returns a hold, the request can be charged even if the process dies.
+/// - When `settle` returns, the charge survives the death of the process. Its record may reach the store later. A
+///   charge that `settle` could not write is written later by the ledger itself: the caller gets the error and does not
+///   retry. An id is charged once, however often it is settled. The real record replaces a record of the outcome
+///   `abandoned` and its cost. A deleted key or workspace is still charged.
 /// - A negative amount is [`StoreError::Corrupt`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Holds the money of a request, or returns the limit that leaves no room. An id that has a hold returns that hold.
+    /// Holds the amount of a request, or returns the exceeded limit. An id with a hold returns that hold.
     async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError>;
 
     /// Increases a hold by the bound of `attempts`. `Ok(Err(_))` leaves the hold as it was; an id without a hold is
@@ -47,6 +47,6 @@ pub trait Ledger: Send + Sync {
     /// Charges a record.
     async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError>;
 
-    /// Releases a hold, because nothing was sent. An id without a hold changes nothing.
+    /// Releases the hold of a request that was not sent. An id without a hold changes nothing.
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError>;
 }

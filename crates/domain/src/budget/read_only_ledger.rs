@@ -1,4 +1,4 @@
-//! The ledger of a process whose store is opened for reading only.
+//! The ledger of a process with a read-only store.
 
 use async_trait::async_trait;
 
@@ -8,7 +8,7 @@ use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
-/// Rejects every hold, so that nothing is sent that could not be charged.
+/// Rejects every hold, so that no request is sent that could not be charged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOnlyLedger;
 

@@ -1,4 +1,4 @@
-//! The store of allowances: slices of limits that processes draw, and the charges that they fold back.
+//! The store of allowances: processes draw parts of limits, and fold charges back.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ pub struct DrawAsk {
     pub at: DateTime<Utc>,
     /// The amount of the whole hold.
     pub amount: Usd,
-    /// The counters that lack allowance, and how much each. The process has the rest of `amount` free in each of them.
+    /// The missing amounts by counter. The process has the rest of `amount` free in each counter.
     pub lacking: Vec<(CounterId, Usd)>,
 }
 
-/// A counter that is to be filled ahead of need.
+/// A counter to fill ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrawAhead {
     /// The counter.
     pub counter: CounterId,
-    /// The most that is to be granted.
+    /// The most to grant.
     pub amount: Usd,
 }
 
@@ -39,22 +39,22 @@ pub struct DrawRequest {
     /// The process.
     pub process: ProcessId,
     /// The number of this call among the draws and returns of the process, from 1. A draw that grants nothing does not
-    /// use its number: the next call carries it again.
+    /// use its number: the next call has the same number.
     pub number: u64,
     /// The requests that wait, in order of arrival.
     pub asks: Vec<DrawAsk>,
-    /// The counters that are filled ahead with what the asks leave.
+    /// The counters to fill ahead with the rest.
     pub ahead: Vec<DrawAhead>,
 }
 
 /// The answer to a draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawReply {
-    /// The number of the newest change of limits that the grants were decided by.
+    /// The number of the newest change of limits that the decision includes.
     pub feed: u64,
     /// The granted amounts, each counter once.
     pub grants: Vec<(CounterId, Usd)>,
-    /// For each ask in order: granted, or the limit that leaves no room.
+    /// The answer to each ask, in order: granted, or the exceeded limit.
     pub answers: Vec<Result<(), LimitExceeded>>,
 }
 
@@ -67,26 +67,26 @@ pub struct ReturnRequest {
     pub number: u64,
     /// The returned amounts, each counter once.
     pub amounts: Vec<(CounterId, Usd)>,
-    /// The time of the signals that the process answers: what was recalled until then and was free is returned by this
-    /// call or an earlier one. `None` where it answers none.
+    /// The time of the answered signals: free amounts that were recalled until then are returned by this call or an
+    /// earlier one. `None` if it answers none.
     pub answered: Option<DateTime<Utc>>,
 }
 
-/// A charge of the journal that is folded.
+/// A charge of the journal to fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldEntry {
     /// The record and its messages.
     pub charge: UsageCharge,
-    /// The part of the cost that allowances of the process bear, each counter once.
+    /// The parts of the cost that allowances of the process bear, each counter once.
     pub allowances: Vec<(CounterId, Usd)>,
 }
 
-/// Charges of a journal that are folded in one transaction.
+/// Charges of a journal to fold in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldRequest {
     /// The process whose journal it is.
     pub process: ProcessId,
-    /// The number of the last entry that was folded before.
+    /// The number of the last entry of the previous fold.
     pub after: u64,
     /// The number of the last entry of this batch.
     pub up_to: u64,
@@ -97,16 +97,16 @@ pub struct FoldRequest {
 /// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
-    /// It may draw, return and fold.
+    /// The process may draw, return and fold.
     Live,
-    /// It has ended, or was recovered. Its journal may be folded again after the store lost something.
+    /// The process has ended, or was recovered. Its journal may be folded again after a restore of the store.
     Ended,
-    /// It was given up with its disk.
+    /// The process was lost with its disk.
     Lost,
 }
 
 impl ProcessState {
-    /// Its name in stores and on surfaces.
+    /// Returns the name in store and API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -115,7 +115,7 @@ impl ProcessState {
         }
     }
 
-    /// The state of that name.
+    /// Returns the state with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Live, Self::Ended, Self::Lost].into_iter().find(|state| state.as_str() == name)
     }
@@ -137,16 +137,16 @@ pub struct ProcessStatus {
 pub struct LiveProcess {
     /// The process.
     pub process: ProcessId,
-    /// When it was registered or last answered, by the clock of the store.
+    /// The time of its registration or last answer, by the clock of the store.
     pub seen_at: DateTime<Utc>,
-    /// How long that is ago, by the same clock.
+    /// The time since `seen_at`, by the same clock.
     pub silent_for: Duration,
 }
 
-/// What becomes of the allowances of a process that ended.
+/// The treatment of the allowances of an ended process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemainingAllowances {
-    /// They return to the room of their limits: nothing of the journal can be missing.
+    /// They return to their limits: the journal is complete.
     Return,
     /// They count as spent: charges may be missing from the journal.
     Adjust,
@@ -163,26 +163,26 @@ pub struct BudgetSignals {
     pub recalled: Vec<Recall>,
 }
 
-/// A counter whose free allowances processes are to return.
+/// A counter whose free allowances are recalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recall {
     /// The counter.
     pub counter: CounterId,
-    /// When it was first recalled, by the clock of the store; later ones within five seconds go on with it.
+    /// The time of the first recall, by the clock of the store; a recall within five seconds continues it.
     pub began_at: DateTime<Utc>,
 }
 
 /// An error of the store of allowances.
 #[derive(Debug, thiserror::Error)]
 pub enum BudgetStoreError {
-    /// The store failed. The call may have taken effect all the same; the caller repeats it with the same number.
+    /// The store failed. The call may have taken effect; the caller repeats it with the same number.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The process is not live in the store.
     #[error("the store has the process as {}", .0.map_or("unknown", ProcessState::as_str))]
     NotLive(Option<ProcessState>),
     /// The number of the call is neither the next nor the last: the store is older than the process, or the caller is
-    /// at fault.
+    /// wrong.
     #[error("the store expects the number {expected} of the process, not {found}")]
     Number {
         /// The number that the store expects.
@@ -192,7 +192,7 @@ pub enum BudgetStoreError {
     },
 }
 
-/// Grants slices of limits to processes and takes in their charges.
+/// Grants parts of limits to processes, and folds their charges.
 ///
 /// # Contract
 /// - Every method is one transaction with every other, over all processes. A call that fails changes nothing.
@@ -205,16 +205,16 @@ pub enum BudgetStoreError {
 ///   `spent + allotted` never exceeds a limit by a grant. Its commit survives a loss of power. A payer whose key or
 ///   workspace never existed is [`StoreError::Corrupt`].
 /// - `fold` inserts each record with a new id, adds its cost to `spent` in every account of [`Payer::accounts`], in
-///   total and in the day, week and month of `charged_at`, and its messages to the outbox; a record that replaces one of
-///   the outcome `abandoned` replaces its cost as well; any other known id adds nothing. Then it takes the allowances of
-///   every entry from the process and sets `folded_sequence`.
+///   total and in the day, week and month of `charged_at`, and its messages to the outbox; a record that replaces one
+///   of the outcome `abandoned` replaces its cost as well; any other known id adds nothing. Then it takes the
+///   allowances of every entry from the process and sets `folded_sequence`.
 /// - `fold` of a process that is not live is allowed. It takes no allowances but adjustments: where the allowances of
 ///   the process became adjustments, the part that an entry bears is no longer counted twice.
 /// - `end` leaves the process [`ProcessState::Ended`] with [`RemainingAllowances::Return`] and [`ProcessState::Lost`]
-///   with [`RemainingAllowances::Adjust`]. A lost process that is ended with [`RemainingAllowances::Return`], because its
-///   whole journal was folded after all, gives up its adjustments.
-/// - A refusal of `draw` is uncertain where another process has an allowance of a counter that keeps the request out and
-///   has not answered its recall, by [`super::has_answered`].
+///   with [`RemainingAllowances::Adjust`]. A lost process that is ended with [`RemainingAllowances::Return`], because
+///   its whole journal was folded after all, gives up its adjustments.
+/// - A rejection of `draw` is uncertain if another process has an allowance of an exceeded counter and has not answered
+///   its recall, by [`super::has_answered`].
 /// - A record that was charged before the credit of its workspace began raises the base of the credit by its cost.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -222,7 +222,7 @@ pub trait BudgetStore: Send + Sync {
     /// Registers a process as live. A known process stays as it is.
     async fn register(&self, process: ProcessId) -> Result<(), StoreError>;
 
-    /// The row of a process; `None` where it was never registered.
+    /// Returns the row of a process; `None` if it was never registered.
     async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError>;
 
     /// Draws allowances.
@@ -237,12 +237,12 @@ pub trait BudgetStore: Send + Sync {
     /// Ends a process and its allowances. Ending one that is neither live nor lost changes nothing.
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError>;
 
-    /// The processes that are live, in the order of their ids.
+    /// Returns the live processes, in the order of their ids.
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError>;
 
-    /// The limits of a payer, account by account, and the number of the newest change that they include.
+    /// Returns the limits of a payer by account, and the number of the newest change that they include.
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError>;
 
-    /// The changes that a process polls for. Reads only.
+    /// Returns the changes that a process polls for. Reads only.
     async fn signals(&self) -> Result<BudgetSignals, StoreError>;
 }

@@ -12,17 +12,17 @@ use crate::money::Usd;
 pub enum CounterPeriod {
     /// All time.
     Lifetime,
-    /// The calendar period in UTC that begins at a time.
+    /// The UTC calendar period that begins at a time.
     Calendar(ResetInterval, DateTime<Utc>),
 }
 
 impl CounterPeriod {
-    /// The period of an interval that a time lies in; without an interval, all time.
+    /// Returns the period of an interval that contains a time; without an interval, all time.
     pub fn containing(interval: Option<ResetInterval>, at: DateTime<Utc>) -> Self {
         interval.map_or(Self::Lifetime, |interval| Self::Calendar(interval, interval.start_of(at)))
     }
 
-    /// True once the period has ended.
+    /// Returns true once the period has ended.
     pub fn is_over(self, now: DateTime<Utc>) -> bool {
         match self {
             Self::Lifetime => false,
@@ -43,19 +43,19 @@ pub struct CounterId {
 /// The allowance of one counter, in picodollars. Sums of amounts do not overflow 128 bits.
 #[derive(Debug, Default)]
 pub(super) struct CounterState {
-    /// Drawn, and neither returned nor folded.
+    /// The drawn amount that is neither returned nor folded.
     pub(super) amount: i128,
-    /// In open holds.
+    /// The amount in open holds.
     pub(super) held: i128,
-    /// Charged in the journal and not folded.
+    /// The amount that is charged in the journal and not folded.
     pub(super) charged: i128,
-    /// Of the free part: freed by journal entries that are not synced.
+    /// The part of the free amount that unsynced journal entries freed.
     pub(super) unsynced: i128,
     /// The amount that was drawn before a limit was lowered, and is neither charged nor returned.
     pub(super) return_due: i128,
-    /// Monotonic. Until then other processes need what is free here.
+    /// The monotonic time until which other processes need the free amount.
     pub(super) recalled_until: Option<Duration>,
-    /// Monotonic.
+    /// The monotonic time of the last use.
     pub(super) last_used: Duration,
     spending: SpendingRate,
 }
@@ -65,18 +65,18 @@ impl CounterState {
         self.amount - self.held - self.charged
     }
 
-    /// The part of the free amount that goes back after a change of a limit. What is still held goes back as it is
-    /// freed.
+    /// Returns the part of the free amount that is due for return after a change of a limit. Held amounts follow when
+    /// they are freed.
     pub(super) fn free_to_return(&self) -> i128 {
         (self.return_due - self.held).max(0)
     }
 
-    /// The free amount that a hold may take.
+    /// Returns the free amount that a hold may take.
     pub(super) fn available(&self) -> i128 {
         (self.free() - self.free_to_return()).max(0)
     }
 
-    /// The free amount that may be returned: freed by synced entries, so that a loss of power cannot undo it.
+    /// Returns the free amount that may be returned: only synced entries freed it, so a power loss cannot undo that.
     pub(super) fn returnable(&self) -> i128 {
         (self.free() - self.unsynced).max(0)
     }
@@ -91,18 +91,18 @@ impl CounterState {
         self.spending.add(now, amount);
     }
 
-    /// The amount to have at hand: the last second's holds, and eight of the largest.
+    /// Returns the target amount: the holds of the last second, at least eight of the largest hold.
     pub(super) fn wish(&self, now: Duration) -> i128 {
         self.spending.last_second(now).max(8 * self.spending.largest(now))
     }
 
-    /// True where nothing is left to remember.
+    /// Returns true if the counter has no state.
     pub(super) fn is_empty(&self) -> bool {
         self.amount == 0 && self.held == 0 && self.charged == 0
     }
 }
 
-/// The holds of the running second and of the one before it that had any.
+/// The holds of the current second, and of the last earlier second with holds.
 #[derive(Debug, Default)]
 struct SpendingRate {
     second: u64,
@@ -121,7 +121,7 @@ impl SpendingRate {
         let second = now.as_secs();
         if second != self.second {
             let is_next = second == self.second + 1;
-            // After a pause the size of a hold is still the best guess, its rate is not.
+            // After a pause the size of holds is still a good estimate, their rate is not.
             let largest = self.current.largest;
             self.previous = if is_next { self.current } else { SecondOfHolds { sum: 0, largest } };
             self.current = SecondOfHolds::default();
@@ -147,13 +147,13 @@ impl SpendingRate {
     }
 }
 
-/// Picodollars as an amount; what does not fit is cut to the range.
+/// Converts picodollars to an amount, clamped to its range.
 pub(super) fn usd(pico: i128) -> Usd {
     let end = if pico < 0 { i64::MIN } else { i64::MAX };
     Usd::from_pico(i64::try_from(pico).unwrap_or(end))
 }
 
-/// An amount in picodollars; a negative one counts as nothing.
+/// Converts an amount to picodollars; negative amounts count as zero.
 pub(super) fn pico(amount: Usd) -> i128 {
     i128::from(amount.pico()).max(0)
 }

@@ -49,7 +49,7 @@ fn free(allowances: &WorkspaceAllowances, counter: CounterId) -> i64 {
 }
 
 #[test]
-fn hold_takes_from_all_counters_or_from_none() {
+fn hold_takes_from_all_counters_or_none() {
     let (a, b, c) = (lifetime(1), today(1), lifetime(2));
     let mut allowances = granted(&[(a, 100), (b, 50)]);
     allowances.hold(&id(1), NOW, &[(a, pico(30)), (b, pico(30))]).unwrap();
@@ -60,7 +60,7 @@ fn hold_takes_from_all_counters_or_from_none() {
 }
 
 #[test]
-fn hold_sums_what_one_counter_is_asked_twice() {
+fn hold_sums_repeated_counters() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
     assert!(allowances.hold(&id(1), NOW, &[(a, pico(60)), (a, pico(60))]).is_err());
@@ -69,7 +69,7 @@ fn hold_sums_what_one_counter_is_asked_twice() {
 }
 
 #[test]
-fn hold_rejects_an_id_that_is_open() {
+fn hold_rejects_open_id() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
     allowances.hold(&id(1), NOW, &[(a, pico(10))]).unwrap();
@@ -122,7 +122,7 @@ fn charge_above_its_hold_takes_free_allowance_and_reports_the_rest() {
 }
 
 #[test]
-fn cancel_frees_a_hold_that_no_journal_has() {
+fn cancel_frees_hold_without_journal_entry() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
     allowances.hold(&id(1), NOW, &[(a, pico(60))]).unwrap();
@@ -142,7 +142,7 @@ fn finish_charge_is_rejected_before_the_charge_began_and_keeps_the_hold() {
 }
 
 #[test]
-fn money_freed_by_an_entry_returns_only_after_its_sync() {
+fn freed_amount_returns_only_after_sync() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
     for (number, sequence) in [(1, 12), (2, 11)] {
@@ -160,7 +160,7 @@ fn money_freed_by_an_entry_returns_only_after_its_sync() {
 }
 
 #[test]
-fn recalled_money_goes_back_as_it_becomes_free_and_late_grants_do_too() {
+fn recalled_amounts_and_late_grants_return_when_free() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
     allowances.hold(&id(1), NOW, &[(a, pico(60))]).unwrap();
@@ -182,7 +182,7 @@ fn recalled_money_goes_back_as_it_becomes_free_and_late_grants_do_too() {
 }
 
 #[test]
-fn idle_money_and_money_of_a_past_period_go_back() {
+fn idle_amounts_and_amounts_of_past_periods_return() {
     let (a, day) = (lifetime(1), today(1));
     let mut allowances = granted(&[(a, 100), (day, 100)]);
     let idle = AllowanceSettings::default().idle_return;
@@ -193,7 +193,7 @@ fn idle_money_and_money_of_a_past_period_go_back() {
 }
 
 #[test]
-fn changed_limits_return_what_is_free_once_and_stale_grants() {
+fn changed_limits_return_free_amounts_once_and_stale_grants() {
     let (a, other) = (lifetime(1), lifetime(2));
     let mut allowances = granted(&[(a, 100), (other, 100)]);
     allowances.hold(&id(1), NOW, &[(a, pico(60))]).unwrap();
@@ -210,7 +210,7 @@ fn changed_limits_return_what_is_free_once_and_stale_grants() {
 }
 
 #[test]
-fn a_stale_grant_is_known_after_its_counter_was_forgotten() {
+fn stale_grant_is_detected_after_its_counter_was_forgotten() {
     let a = lifetime(1);
     let mut allowances = granted(&[]);
     allowances.limits_changed(account(1), 5);
@@ -236,7 +236,7 @@ fn wishes_name_counters_with_less_than_half_of_their_wish() {
     assert_eq!(busy.wishes(NOW, at()), [Wish { counter: a, amount: pico(90_000), free: pico(10_000) }], "by rate");
 }
 
-/// What happens to one of two counters, each under a limit of 1,000.
+/// An event on one of two counters, each with a limit of 1,000.
 #[derive(Debug, Clone)]
 enum Step {
     Draw(u8, i64),
@@ -276,7 +276,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct NaiveLedger {
     spent: [i64; 2],
     allotted: [i64; 2],
-    /// Charges: what is spent, and what of it is taken from the allowance.
+    /// Charges: the cost of each counter, and the part from its allowance.
     journal: Vec<[(i64, i64); 2]>,
     synced: usize,
     folded: usize,
@@ -370,8 +370,8 @@ proptest! {
                         ledger.allotted[at] -= amount.pico();
                     }
                 }
-                // What is not synced is gone, its charges are taken for open again: the store still has allotted what
-                // they may come to.
+                // Unsynced charges are lost and their requests open again: the store still has their upper
+                // bounds allotted.
                 Step::PowerLoss => {
                     for at in 0..2 {
                         let lost: i64 = ledger.journal[ledger.synced..].iter().map(|charge| charge[at].1).sum();

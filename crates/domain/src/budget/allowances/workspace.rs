@@ -15,36 +15,36 @@ use crate::money::Usd;
 /// The settings of allowances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowanceSettings {
-    /// A counter that was not used for so long returns what is free.
+    /// The idle time after which a counter returns its free amount.
     pub idle_return: Duration,
 }
 
 impl Default for AllowanceSettings {
-    /// Ten seconds.
+    /// Returns an idle time of ten seconds.
     fn default() -> Self {
         Self { idle_return: Duration::from_secs(10) }
     }
 }
 
-/// A hold was not made; nothing is held.
+/// An error of a hold; nothing is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HoldError {
-    /// Counters lack money.
+    /// Counters lack allowance.
     #[error("{} counters lack allowance", .0.lacking.len())]
     Short(Shortfall),
-    /// A hold of this id is open, or for an increase: none is, or it is being charged.
+    /// The id has a hold; or for an increase, it has none or is being charged.
     #[error("the hold {0} is not in the state for this")]
     State(DecisionId),
 }
 
-/// The counters that lack money, and how much each.
+/// The missing amounts by counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortfall {
     /// Each counter once, in the order of the request.
     pub lacking: Vec<(CounterId, Usd)>,
 }
 
-/// A charge was not begun or not finished.
+/// An error of beginning or finishing a charge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the hold {0} is not in the state for this")]
 pub struct ChargeError(pub DecisionId);
@@ -56,12 +56,12 @@ pub struct CounterCharge {
     pub counter: CounterId,
     /// The cost.
     pub cost: Usd,
-    /// The part of it that this process has an allowance for. The rest was billed beyond every bound and is added to
-    /// what the counter has spent alone.
+    /// The part of the cost that the allowance bears. The rest was billed above the upper bound and only raises the
+    /// spent amount of the counter.
     pub from_allowance: Usd,
 }
 
-/// A counter that is to be filled.
+/// A counter to fill ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wish {
     /// The counter.
@@ -81,16 +81,16 @@ pub struct CounterStatus {
     pub held: Usd,
     /// Charged in the journal and not folded.
     pub charged: Usd,
-    /// Neither held nor charged.
+    /// The amount that is neither held nor charged.
     pub free: Usd,
-    /// The free amount that a hold may take: without the part that goes back after a change of a limit.
+    /// The free amount that a hold may take, without amounts that are due for return.
     pub available: Usd,
 }
 
 #[derive(Debug)]
 struct HoldState {
     amounts: Vec<(CounterId, i128)>,
-    /// From the beginning of its charge: what is taken of each amount.
+    /// The amounts that the charge takes; `None` before it begins.
     taken: Option<Vec<i128>>,
 }
 
@@ -101,20 +101,20 @@ pub struct WorkspaceAllowances {
     counters: HashMap<CounterId, CounterState>,
     holds: HashMap<DecisionId, HoldState>,
     releases: UnsyncedReleases,
-    /// The newest change of each account's limits that was handled, by its number in the change feed.
+    /// The newest handled change of each account's limits, by its number in the change feed.
     changes: HashMap<Account, u64>,
 }
 
 impl WorkspaceAllowances {
-    /// Without any allowance.
+    /// Creates a workspace without allowances.
     pub fn new(settings: AllowanceSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    /// Takes a request's ceiling out of the allowances of all its counters, or out of none.
+    /// Holds the upper bound of a request in all its counters, or in none.
     ///
     /// # Errors
-    /// [`HoldError::Short`] names every counter that lacks money; [`HoldError::State`] where the id has a hold.
+    /// [`HoldError::Short`] names every counter that lacks allowance; [`HoldError::State`] if the id has a hold.
     pub fn hold(&mut self, id: &DecisionId, now: Duration, amounts: &[(CounterId, Usd)]) -> Result<(), HoldError> {
         if self.holds.contains_key(id) {
             return Err(HoldError::State(id.clone()));
@@ -125,10 +125,10 @@ impl WorkspaceAllowances {
         Ok(())
     }
 
-    /// Adds to an open hold, in all counters or in none.
+    /// Increases an open hold in all counters, or in none.
     ///
     /// # Errors
-    /// As [`Self::hold`]; [`HoldError::State`] where no hold is open.
+    /// As [`Self::hold`]; [`HoldError::State`] if no hold is open.
     pub fn increase(&mut self, id: &DecisionId, now: Duration, amounts: &[(CounterId, Usd)]) -> Result<(), HoldError> {
         if self.holds.get(id).is_none_or(|hold| hold.taken.is_some()) {
             return Err(HoldError::State(id.clone()));
@@ -146,10 +146,10 @@ impl WorkspaceAllowances {
         Ok(())
     }
 
-    /// Ends a hold for which nothing was written to the journal.
+    /// Ends a hold that is not in the journal.
     ///
     /// # Errors
-    /// No such hold, or it is being charged.
+    /// The hold does not exist, or is being charged.
     pub fn cancel(&mut self, id: &DecisionId) -> Result<(), ChargeError> {
         if self.holds.get(id).is_none_or(|hold| hold.taken.is_some()) {
             return Err(ChargeError(id.clone()));
@@ -162,12 +162,12 @@ impl WorkspaceAllowances {
         Ok(())
     }
 
-    /// Begins a charge: says how much of each cost the allowances bear, and keeps it until [`Self::finish_charge`]. A
-    /// cost above its hold takes what is free. A counter without a cost costs nothing; one outside of the hold bears
-    /// its cost beyond the allowances. A release is a charge without costs.
+    /// Begins a charge: returns the part of each cost that the allowances bear, and keeps it until
+    /// [`Self::finish_charge`]. A cost above its hold takes free amounts. The cost of a counter outside of the hold is
+    /// not borne by allowances. A release is a charge without costs.
     ///
     /// # Errors
-    /// No such hold, or it is being charged already.
+    /// The hold does not exist, or is being charged already.
     pub fn begin_charge(
         &mut self,
         id: &DecisionId,
@@ -201,10 +201,10 @@ impl WorkspaceAllowances {
         Ok(charges)
     }
 
-    /// Ends a charge whose entry is in the journal: what was held and not charged is free again.
+    /// Ends a charge whose entry is in the journal, and frees the rest of its hold.
     ///
     /// # Errors
-    /// No charge of this id was begun.
+    /// The charge was not begun.
     pub fn finish_charge(&mut self, id: &DecisionId, sequence: u64) -> Result<(), ChargeError> {
         if self.holds.get(id).is_none_or(|hold| hold.taken.is_none()) {
             return Err(ChargeError(id.clone()));
@@ -224,14 +224,14 @@ impl WorkspaceAllowances {
         Ok(())
     }
 
-    /// Journal entries up to a number are on the disk: what they freed may be returned.
+    /// Records that journal entries up to a number are synced: the amounts that they freed may be returned.
     pub fn synced(&mut self, up_to: u64) {
         for (counter, amount) in self.releases.take_synced(up_to) {
             self.counters.entry(counter).or_default().unsynced -= amount;
         }
     }
 
-    /// Charges are in the store, which took these amounts from the allowances.
+    /// Removes the amounts of charges that the store has folded.
     pub fn folded(&mut self, charges: impl IntoIterator<Item = (CounterId, Usd)>) {
         for (counter, amount) in charges {
             let state = self.counters.entry(counter).or_default();
@@ -240,8 +240,8 @@ impl WorkspaceAllowances {
         }
     }
 
-    /// The store granted an amount, by limits as they were at a number of the change feed. A grant older than a change
-    /// that was handled goes back.
+    /// Adds a grant that the store decided by the limits at a number of the change feed. A grant older than a handled
+    /// change is returned.
     pub fn granted(&mut self, counter: CounterId, amount: Usd, now: Duration, feed: u64) {
         let is_stale = self.changes.get(&counter.account).is_some_and(|changed| feed < *changed);
         let state = self.state(counter);
@@ -252,7 +252,7 @@ impl WorkspaceAllowances {
         }
     }
 
-    /// A limit of an account was lowered or removed by a change of the feed: what is free now goes back.
+    /// Records that a change of the feed lowered or removed a limit of an account: free amounts are returned.
     pub fn limits_changed(&mut self, account: Account, feed: u64) {
         let changed = self.changes.entry(account).or_default();
         *changed = feed.max(*changed);
@@ -261,20 +261,20 @@ impl WorkspaceAllowances {
         }
     }
 
-    /// The numbers of the feed begin anew: no grant is older than a change.
+    /// Forgets all changes, because the numbers of the feed restarted.
     pub fn forget_changes(&mut self) {
         self.changes.clear();
     }
 
-    /// Another process lacks what is free here: until a time it goes back as soon as it is free.
+    /// Records a recall by another process: until a time, free amounts are returned at once.
     pub fn recalled(&mut self, counter: CounterId, until: Duration) {
-        // Without an allowance, too: a grant may be on its way.
+        // Also without an allowance: a grant may be on its way.
         let state = self.state(counter);
         state.recalled_until = state.recalled_until.max(Some(until));
     }
 
-    /// Removes and returns the amounts for the store: recalled, idle, of a period that is over or of a limit that changed. It
-    /// has left the allowances when this returns, so that nothing can spend it while the return is on its way.
+    /// Removes and returns the amounts to return to the store: recalled, idle, of a past period or of a changed limit.
+    /// They leave the allowances first, so that no request can spend them while the return is on its way.
     pub fn take_returnable(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<(CounterId, Usd)> {
         let idle = self.settings.idle_return;
         let mut returned = Vec::new();
@@ -294,7 +294,7 @@ impl WorkspaceAllowances {
         returned
     }
 
-    /// The counters to be filled ahead of need: less than half of the wish is free, and nobody recalls it.
+    /// Returns the counters to fill ahead: less than half of their target is free, and no process recalls them.
     pub fn wishes(&self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
         let wishes = self.counters.iter().filter_map(|(counter, state)| {
             let wish = state.wish(now);
@@ -321,17 +321,17 @@ impl WorkspaceAllowances {
         })
     }
 
-    /// True where amounts go back after a change of a limit.
+    /// Returns true if amounts are due for return after a change of a limit.
     pub fn has_returns_due(&self) -> bool {
         self.counters.values().any(|state| state.return_due > 0)
     }
 
-    /// All counters with an allowance.
+    /// Returns all counters with an allowance.
     pub fn counters(&self) -> impl Iterator<Item = (CounterId, CounterStatus)> {
         self.counters.keys().map(|counter| (*counter, self.status(*counter)))
     }
 
-    /// The number of open holds.
+    /// Returns the number of open holds.
     pub fn open_holds(&self) -> usize {
         self.holds.len()
     }
@@ -358,7 +358,7 @@ impl WorkspaceAllowances {
     }
 }
 
-/// Each counter once.
+/// Sums the amounts of each counter.
 fn sum_by_counter(amounts: &[(CounterId, Usd)]) -> Vec<(CounterId, i128)> {
     let mut sums: Vec<(CounterId, i128)> = Vec::with_capacity(amounts.len());
     for (counter, amount) in amounts {

@@ -1,7 +1,7 @@
 //! The payloads of journal entries: a compact binary encoding with a version.
 //!
-//! Numbers are variable-length integers, strings and byte arrays follow their length, an option follows one byte. Every
-//! payload begins with the version; a reader of this version rejects all others.
+//! Numbers are variable-length integers; strings and byte arrays follow their length, and an option follows one byte.
+//! Every payload begins with the version; a reader rejects other versions.
 
 mod fields;
 mod reader;
@@ -23,10 +23,10 @@ use crate::usage::{AttemptRecord, UsageRecord};
 /// The version of the encoding.
 const VERSION: u8 = 3;
 
-/// A payload that cannot be read.
+/// An undecodable payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
-    /// The version of the encoding is of another release.
+    /// The version of the encoding is unknown.
     #[error("the entry has the version {0} of the encoding, not {VERSION}")]
     Version(u8),
     /// No entry has this kind.
@@ -54,7 +54,7 @@ pub struct SentEntry {
     pub amount: Usd,
     /// The counters that it is held in.
     pub counters: Vec<CounterId>,
-    /// The attempts at the most that they may come to.
+    /// The attempts with their upper bounds.
     pub attempts: Arc<[AttemptRecord]>,
 }
 
@@ -156,8 +156,8 @@ pub fn encode_closed() -> Vec<u8> {
     Writer::new(VERSION).finish()
 }
 
-/// The bytes to keep free for the charge of a request with so many attempts, counters and guardrails, without its trace,
-/// its findings and what its destinations are sent. With no attempts, the bytes of a charge that has only its sum left.
+/// Returns the bytes to reserve for the charge of a request with these numbers of attempts, counters and guardrails,
+/// without trace, findings and messages. Without attempts, the bytes of a charge that is reduced to its sum.
 pub fn charge_bytes(attempts: usize, counters: usize, guardrails: usize) -> usize {
     const FRAME: usize = 2048;
     const ATTEMPT: usize = 512;

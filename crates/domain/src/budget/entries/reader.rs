@@ -1,4 +1,4 @@
-//! Reads the primitives of the encoding. Every function returns `None` where the bytes end early or are no such value.
+//! Reads the primitives of the encoding. Every function returns `None` if the bytes end early or are invalid.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     fn len(&mut self) -> Option<usize> {
-        // Every item takes a byte at least, so that a length beyond the rest is false.
+        // Every item takes at least a byte, so a length above the rest is invalid.
         usize::try_from(self.number()?).ok().filter(|len| *len <= self.0.len())
     }
 

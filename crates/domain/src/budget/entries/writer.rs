@@ -29,7 +29,7 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that another byte follows.
+    /// Writes seven bits per byte, the lowest first; the highest bit marks that another byte follows.
     pub(super) fn number(&mut self, mut number: u64) {
         loop {
             let [low, ..] = number.to_le_bytes();
@@ -42,7 +42,7 @@ impl Writer {
         }
     }
 
-    /// Negative numbers alternate with the others, so that small ones are short.
+    /// Writes a signed number in zigzag encoding, so that small negative numbers are short.
     pub(super) fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
@@ -64,12 +64,12 @@ impl Writer {
         self.raw(uuid.as_bytes());
     }
 
-    /// Microseconds since 1970.
+    /// Writes a time in microseconds since 1970.
     pub(super) fn time(&mut self, time: DateTime<Utc>) {
         self.signed(time.timestamp_micros());
     }
 
-    /// Microseconds.
+    /// Writes a duration in microseconds.
     pub(super) fn duration(&mut self, duration: Duration) {
         self.number(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }

@@ -25,7 +25,7 @@ pub(super) struct Ask {
     /// The amount to take in each of the counters.
     pub(super) amount: Usd,
     pub(super) counters: Vec<CounterId>,
-    /// True where it adds to an open hold.
+    /// True if it increases an open hold.
     pub(super) is_increase: bool,
     state: Mutex<AskState>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Ask {
 enum AskState {
     Waiting,
     Answered(Answer),
-    /// The caller is gone, or has its answer.
+    /// The caller has left, or has its answer.
     Over,
 }
 
@@ -57,8 +57,8 @@ impl Ask {
         matches!(*lock(&self.state), AskState::Waiting)
     }
 
-    /// Answers a request that still waits; false where the caller is gone. `take` holds the money under the lock, so
-    /// that a caller that leaves at the same time either gets the answer or nothing is held for it.
+    /// Answers a waiting request. Returns false if its caller has left. `take` holds the amount under the lock: a
+    /// caller that leaves at the same time either gets the answer, or no amount is held.
     pub(super) fn answer(&self, take: impl FnOnce() -> Option<Answer>) -> bool {
         let mut state = lock(&self.state);
         if !matches!(*state, AskState::Waiting) {
@@ -73,7 +73,7 @@ impl Ask {
         }
     }
 
-    /// The answer, once.
+    /// Returns the answer, once.
     pub(super) fn take_answer(&self) -> Option<Answer> {
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, AskState::Over) {
@@ -86,7 +86,7 @@ impl Ask {
         }
     }
 
-    /// The caller leaves. True where it had been granted the money and nobody will use it.
+    /// Records that the caller left. Returns true if an amount was already held for it.
     pub(super) fn leave(&self) -> bool {
         let state = std::mem::replace(&mut *lock(&self.state), AskState::Over);
         matches!(state, AskState::Answered(Ok(Ok(()))))
@@ -102,7 +102,7 @@ impl AskQueue {
         lock(&self.0).push_back(ask);
     }
 
-    /// Those that still wait. They stay in the queue: the request that serves them may leave.
+    /// Returns the waiting requests. They stay in the queue, because the request that serves them may leave.
     pub(super) fn waiting(&self) -> Vec<Arc<Ask>> {
         let mut all = lock(&self.0);
         all.retain(|ask| ask.is_waiting());

@@ -1,4 +1,4 @@
-//! The requests that were sent and have not ended.
+//! The open requests of a process.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -9,18 +9,18 @@ use crate::budget::allowances::CounterId;
 use crate::ids::DecisionId;
 use crate::money::Usd;
 
-/// Locks that requests are spread over.
+/// The number of locks over which requests are spread.
 const SHARDS: usize = 16;
 
-/// A request whose end is not in the journal.
+/// A sent request whose end is not in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenCall {
     pub(super) hold: Hold,
-    /// The counters that it holds in.
+    /// The counters of its hold.
     pub(super) counters: Vec<CounterId>,
     /// The number of its first journal entry.
     pub(super) sequence: u64,
-    /// The bytes of payload that the journal keeps free for its end.
+    /// The payload bytes that the journal reserves for its end.
     pub(super) reserved_bytes: usize,
 }
 
@@ -54,7 +54,7 @@ impl OpenCalls {
         }
     }
 
-    /// The number of the oldest entry of an open request.
+    /// Returns the number of the oldest entry of an open request.
     pub(super) fn oldest_sequence(&self) -> Option<u64> {
         let oldest = |shard: &Mutex<HashMap<_, OpenCall>>| lock(shard).values().map(|call| call.sequence).min();
         self.shards.iter().filter_map(oldest).min()
@@ -64,7 +64,7 @@ impl OpenCalls {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
-    /// By the last digit, which is random in every id that the process makes.
+    /// Returns the shard by the last digit, which is random in ids of the process.
     fn shard(&self, id: &DecisionId) -> MutexGuard<'_, HashMap<DecisionId, OpenCall>> {
         let last = id.as_str().bytes().last().unwrap_or_default();
         lock(&self.shards[usize::from(last) % SHARDS])

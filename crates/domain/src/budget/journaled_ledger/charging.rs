@@ -57,7 +57,7 @@ impl JournaledLedger {
         appended.map_err(journal_failed)
     }
 
-    /// Writes the end of a request without a charge.
+    /// Appends the end of a request without a charge.
     pub(super) fn append_release(&self, workspace: WorkspaceId, id: &DecisionId, sent: u64, reserved_bytes: usize) {
         let money = self.state.workspaces.get(workspace);
         let mut money = lock(&money);
@@ -74,8 +74,7 @@ impl JournaledLedger {
         money.allowances.finish_charge(id, sequence).ok();
     }
 
-    /// Returns true where more than half of the bytes wait that may be unfolded: room is left for charges then, and
-    /// traces go without.
+    /// Returns true if the journal is more than half full: the rest is for charges, and traces are left out.
     fn is_journal_above_half(&self) -> bool {
         let status = self.journal.status();
         status.unfolded_bytes > status.max_bytes / 2
@@ -89,7 +88,7 @@ impl JournaledLedger {
         }
     }
 
-    /// The number of records that went without their trace: the journal was filling up, or the record was too large.
+    /// Returns the number of records without their trace: the journal was filling up, or the record was too large.
     pub fn omitted_traces(&self) -> u64 {
         self.state.omitted_traces.count()
     }

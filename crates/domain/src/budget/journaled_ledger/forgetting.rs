@@ -1,4 +1,4 @@
-//! Processes whose journals never come back.
+//! Processes whose journals are lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::ids::ProcessId;
 use crate::system::Clock;
 use crate::usage::UnknownUsage;
 
-/// The longest time for which a silent process is watched before it counts as lost: two heartbeats.
+/// The longest time that a silent process is watched before it counts as lost: two heartbeats.
 const LONGEST_WATCH: Duration = Duration::from_mins(1);
-/// Between two looks that are further apart the store may have been away, and nothing is known of the processes.
+/// The longest time between two checks. After a longer gap the store may have been unavailable, so the watch restarts.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 
-/// When a process counts as lost.
+/// The settings of lost processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForgetSettings {
     /// The silence after which a process without a journal on this machine is lost.
@@ -29,35 +29,35 @@ pub struct ForgetSettings {
     pub unknown: UnknownUsage,
 }
 
-/// A process was not forgotten.
+/// An error of forgetting a process.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
-    /// The store does not know it.
+    /// The store does not know the process.
     #[error("there is no process {0}")]
     Unknown(ProcessId),
-    /// It has no allowances any more.
+    /// The process has no allowances any more.
     #[error("process {0} is not live: it is {state}", state = .1.as_str())]
     NotLive(ProcessId, ProcessState),
-    /// Its journal is on this machine: it runs, or its journal is recovered.
+    /// The journal of the process is on this machine: the process runs, or its journal is recovered.
     #[error("the journal of process {0} is on this machine: stop the process; its journal is then recovered by itself")]
     HasJournal(ProcessId),
-    /// It was seen a moment ago.
+    /// The process was seen recently.
     #[error("process {process} lives: the database saw it {} s ago; stop it, then try again {} s later",
         silent_for.as_secs(), needed.as_secs())]
     Lives {
         /// The process.
         process: ProcessId,
-        /// The time since then.
+        /// The time since it was seen.
         silent_for: Duration,
         /// The silence after which it can be forgotten.
         needed: Duration,
     },
-    /// The store or the journals' folder failed.
+    /// The store or the folder of the journals failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Ends the allowances of processes whose journals are gone with their disks.
+/// Ends the allowances of processes whose journals are lost with their disks.
 pub struct ForgetProcesses {
     store: Arc<dyn BudgetStore>,
     journals: Arc<dyn OrphanedJournals>,
@@ -66,7 +66,7 @@ pub struct ForgetProcesses {
     watched: Mutex<Watched>,
 }
 
-/// The processes that were seen live, and since when nothing was heard from them here.
+/// The watched processes, and the beginning of their silence.
 #[derive(Debug, Default)]
 struct Watched {
     processes: HashMap<ProcessId, (DateTime<Utc>, Duration)>,
@@ -84,15 +84,15 @@ impl ForgetProcesses {
         Self { store, journals, clock, settings, watched: Mutex::default() }
     }
 
-    /// The processes that are live in the store, and whether their journals are on this machine.
+    /// Returns the processes that are live in the store, and whether their journals are on this machine.
     pub async fn list(&self) -> Result<Vec<(LiveProcess, bool)>, StoreError> {
         let live = self.store.live_processes().await?;
         live.into_iter().map(|found| Ok((found, self.has_journal(found.process)?))).collect()
     }
 
-    /// Forgets the processes that were silent for [`ForgetSettings::lost_after`] by the store's clock, and for up to a
-    /// minute of that while this process watched: after an outage of the store every process has been silent. Returns
-    /// them.
+    /// Forgets and returns the processes that were silent for [`ForgetSettings::lost_after`] by the store's clock. Up
+    /// to a minute of that must have been watched by this process, because after an outage of the store all processes
+    /// were silent.
     pub async fn execute(&self) -> Result<Vec<ProcessId>, StoreError> {
         let live = self.store.live_processes().await?;
         let silent = self.watch(&live);
@@ -110,7 +110,7 @@ impl ForgetProcesses {
     /// Forgets one process that was silent for two heartbeats.
     ///
     /// # Errors
-    /// It is not live, it still runs, or its journal is on this machine.
+    /// The process is not live, still runs, or has its journal on this machine.
     pub async fn forget(&self, process: ProcessId) -> Result<(), ForgetError> {
         let Some(status) = self.store.process(process).await? else { return Err(ForgetError::Unknown(process)) };
         if status.state != ProcessState::Live {
@@ -128,7 +128,7 @@ impl ForgetProcesses {
         Ok(self.end(process, silent_for).await?)
     }
 
-    /// Returns the processes from which nothing was heard while they were watched.
+    /// Returns the processes that were silent while they were watched.
     fn watch(&self, live: &[LiveProcess]) -> Vec<ProcessId> {
         let now = self.clock.monotonic();
         let needed = self.longest_watch();

@@ -1,7 +1,7 @@
 //! The ledger of a process: holds in memory, charges in its journal, both backed by allowances from the store.
 //!
 //! A request waits for the store only for a draw while a counter is cold or nearly empty. Draws, returns and folds go
-//! through one [`Keeper`], one after the other; whoever needs a draw locks it and serves all requests that wait.
+//! through one [`Keeper`], one after the other; a request that needs a draw locks it and serves all waiting requests.
 
 mod asks;
 mod calls;
@@ -10,8 +10,8 @@ mod forgetting;
 mod keeper;
 mod omission;
 mod omitted_traces;
+mod recent_rejections;
 mod recovery;
-mod refusals;
 mod state;
 mod sync;
 mod workspaces;
@@ -43,11 +43,11 @@ use crate::money::Usd;
 use crate::system::{Clock, Timer};
 use crate::usage::{AttemptRecord, PendingRecords};
 
-/// The time between two rounds of the work beside requests.
+/// The time between two rounds of background work.
 const TICK: Duration = Duration::from_millis(50);
-/// The pause between two rounds while more is to be folded, for requests that wait for a draw.
-const TURN: Duration = Duration::from_millis(1);
-/// The time between two log lines of one outage of the store.
+/// The pause between two rounds while entries are left to fold, for requests that wait for a draw.
+const FOLD_PAUSE: Duration = Duration::from_millis(1);
+/// The time between two log lines during an outage of the store.
 const LOG_EVERY: Duration = Duration::from_mins(1);
 
 /// Holds and charges money for the requests of one process.
@@ -61,8 +61,8 @@ pub struct JournaledLedger {
 }
 
 impl JournaledLedger {
-    /// Without any allowance. The process is registered in the store with the first call that needs the store.
-    /// `limits` reads the amounts in the store.
+    /// Creates a ledger without allowances. Its first call to the store registers the process. `limits` reads the
+    /// amounts in the store.
     pub fn new(
         store: Arc<dyn BudgetStore>,
         journal: Arc<dyn UsageJournal>,
@@ -75,7 +75,7 @@ impl JournaledLedger {
         Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), limits }
     }
 
-    /// Takes money out of the allowances of a request, or returns false where they lack some.
+    /// Holds the amount of a request from allowances. Returns false if they are too small.
     fn take(
         &self,
         workspace: WorkspaceId,
@@ -90,11 +90,11 @@ impl JournaledLedger {
         }
     }
 
-    /// Waits for a draw of what a request lacks.
+    /// Waits for a draw of the missing amounts of a request.
     async fn draw(&self, ask: Arc<Ask>) -> Answer {
         let free = self.keeper.try_lock();
         if free.is_none() && self.state.is_store_away() {
-            // The keeper waits for a store that failed before: requests do not queue up behind it.
+            // The keeper waits for a store that failed before, so requests do not queue for it.
             return Err(StoreError::unavailable("the store of limits does not answer"));
         }
         let waiting = LeavesQueue { ask: &ask, state: &self.state };
@@ -112,8 +112,7 @@ impl JournaledLedger {
         answer.unwrap_or_else(|| Err(StoreError::unavailable("the draw was interrupted")))
     }
 
-    /// The limits of a payer, at most half a second older than a change of them. While the store cannot be read, as
-    /// they were read last.
+    /// Returns the limits of a payer, at most half a second old; during an outage of the store, as they were read last.
     async fn limits(&self, payer: &Payer) -> Result<Arc<[CounterLimits]>, StoreError> {
         let now = self.clock.monotonic();
         if let Some(limits) = self.state.workspaces.limits(payer, now) {
@@ -129,51 +128,51 @@ impl JournaledLedger {
         }
     }
 
-    /// The part of the allowance of a counter that no request holds.
+    /// Returns the part of the allowance of a counter that no request holds.
     pub fn free(&self, workspace: WorkspaceId, counter: CounterId) -> Usd {
         lock(&self.state.workspaces.get(workspace)).allowances.status(counter).free
     }
 
-    /// Folds everything that was charged until now.
+    /// Folds all charges until now.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.keeper.lock().await.flush().await
     }
 
-    /// True where charges may be in the journal that are not in the store.
+    /// Returns true if the journal may have charges that the store lacks.
     pub fn has_unfolded(&self) -> bool {
         self.journal.status().unfolded_entries > 0
     }
 
-    /// One round of the work beside requests: folds, returns, draws ahead.
+    /// Does one round of background work: folds, returns, draws ahead.
     pub async fn tick(&self) -> Result<(), StoreError> {
         self.work().await.map(drop)
     }
 
-    /// One round; true where more is to be folded.
+    /// Does one round. Returns true if entries are left to fold.
     async fn work(&self) -> Result<bool, StoreError> {
         let worked = self.keeper.lock().await.tick().await;
         self.state.set_store_away(worked.is_err());
         worked
     }
 
-    /// The status of the journal.
+    /// Returns the status of the journal.
     pub fn journal_status(&self) -> UsageJournalStatus {
         self.journal.status()
     }
 
-    /// The number of requests that were sent and have not ended.
+    /// Returns the number of open requests.
     pub fn open_calls(&self) -> usize {
         self.state.calls.count()
     }
 
-    /// Works beside requests until `stopped`, then ends the process in the store: at the latest after `patience`. What
-    /// could not be folded by then is folded by the next process of this machine.
+    /// Does background work until `stopped`, then ends the process in the store within `patience`. The next process of
+    /// this machine folds entries that are left.
     pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, patience: Duration) {
         let mut stopped = pin!(stopped);
         let mut outage = None;
         loop {
             let worked = self.work().await;
-            let pause = if matches!(worked, Ok(true)) { TURN } else { TICK };
+            let pause = if matches!(worked, Ok(true)) { FOLD_PAUSE } else { TICK };
             outage = self.log_outage(worked.err(), outage);
             match select(&mut stopped, timer.sleep(pause)).await {
                 Either::Left(_) => break,
@@ -192,7 +191,7 @@ impl JournaledLedger {
         }
     }
 
-    /// Logs a store that is away once a minute. Takes and returns the time of the last such line.
+    /// Logs an outage of the store once a minute. Takes and returns the time of the last log line.
     fn log_outage(&self, error: Option<StoreError>, logged: Option<Duration>) -> Option<Duration> {
         let Some(error) = error else {
             if logged.is_some() {
@@ -216,7 +215,7 @@ impl JournaledLedger {
         keeper.flush().await?;
         let open = self.state.calls.count();
         if open > 0 {
-            // Their charges may still come. What never ends is ended by the next process of this machine.
+            // Their charges may still come. The next process of this machine ends the others.
             return Err(StoreError::unavailable(format!("{open} requests have not ended")));
         }
         let closed = self.journal.append_end(EntryKind::Closed, &encode_closed(), 0).map_err(journal_failed)?;
@@ -245,7 +244,7 @@ impl Ledger for JournaledLedger {
             }
             let ask = Ask::new(id.clone(), payer.clone(), at, (amount, counters.clone()), false);
             if let Err(exceeded) = self.draw(ask).await? {
-                self.state.keep_refusal(&payer, exceeded, self.clock.monotonic());
+                self.state.keep_rejection(&payer, exceeded, self.clock.monotonic());
                 return Ok(Err(exceeded));
             }
         }
@@ -310,7 +309,8 @@ impl Ledger for JournaledLedger {
 
 #[async_trait]
 impl LimitStatusReader for JournaledLedger {
-    /// The amounts of the store with the charges of this process. What this process has free counts as room.
+    /// Returns the amounts of the store with the charges of this process. Free allowances of this process count as
+    /// room.
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.flush().await?;
         let at = self.clock.now();
@@ -344,14 +344,14 @@ struct LeavesQueue<'a> {
 
 impl Drop for LeavesQueue<'_> {
     fn drop(&mut self) {
-        // What was added to an open hold ends with it.
+        // An increase ends with its hold.
         if self.ask.leave() && !self.ask.is_increase {
             self.state.cancel(self.ask.payer.workspace_id, &self.ask.id);
         }
     }
 }
 
-/// The same amount in each counter.
+/// Returns the same amount for each counter.
 fn amounts(counters: &[CounterId], amount: Usd) -> Vec<(CounterId, Usd)> {
     counters.iter().map(|counter| (*counter, amount)).collect()
 }

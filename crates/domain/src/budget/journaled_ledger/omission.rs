@@ -1,4 +1,4 @@
-//! The details that charges go without when the journal has no room for them.
+//! The details that charges leave out when the journal has no room.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use crate::money::Price;
 use crate::pricing::TokenPrices;
 use crate::usage::{AttemptRecord, UsageRecord, UsageShare};
 
-/// The longest name in a record that has only its sum left, in bytes.
+/// The longest name in a record that is reduced to its sum, in bytes.
 const MAX_NAME_BYTES: usize = 256;
-/// The digits of a picodollar behind the point of a dollar.
+/// The decimals of a picodollar in USD.
 const PICO_DIGITS: u32 = 12;
 
-/// A detail of a charge that may be left out, so that the end of a hold is recorded in any case. None of them changes
-/// the cost, nor that it follows from the tokens and prices of the attempts.
+/// A detail of a charge that may be left out, so that the end of a hold is always recorded. No omission changes the
+/// cost, nor that it follows from the tokens and prices of the attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Omission {
     /// The caller's trace, and the messages to destinations.
     Trace,
-    /// What guardrails found.
+    /// The findings of guardrails.
     Findings,
-    /// The attempts one by one: those at the same prices become one.
+    /// The separate attempts: those at the same prices become one.
     Attempts,
-    /// Everything but the sum, and what it is counted by. This fits into the bytes that are reserved for the end of
-    /// every request, see [`crate::budget::entries::charge_bytes`].
+    /// Everything but the sum and its accounts. The rest fits into the reserved bytes of every request; see
+    /// [`crate::budget::entries::charge_bytes`].
     Everything,
 }
 
 impl Omission {
-    /// All of them, in the order in which they are left out.
+    /// All omissions, in order of their application.
     pub(super) const ALL: [Self; 4] = [Self::Trace, Self::Findings, Self::Attempts, Self::Everything];
 
-    /// Its name in the log.
+    /// Returns the name in the log.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace and messages",
@@ -41,7 +41,7 @@ impl Omission {
         }
     }
 
-    /// Leaves the detail out; false where the charge has nothing of the kind.
+    /// Leaves the detail out. Returns false if the charge does not have it.
     pub(super) fn apply(self, charge: &mut UsageCharge) -> bool {
         let UsageCharge { record, messages } = charge;
         match self {
@@ -64,8 +64,8 @@ impl Omission {
     }
 }
 
-/// Joins attempts at the same prices, whose tokens are counted alike. The sum of tokens times prices stays, and with it
-/// the cost, which is rounded up once for all of them.
+/// Joins attempts at the same prices and token source. The sum of tokens times prices stays, and with it the cost,
+/// which is rounded up once.
 fn merge_attempts(attempts: &[AttemptRecord]) -> Vec<AttemptRecord> {
     let mut merged: Vec<AttemptRecord> = Vec::new();
     for attempt in attempts {
@@ -79,7 +79,7 @@ fn merge_attempts(attempts: &[AttemptRecord]) -> Vec<AttemptRecord> {
     merged
 }
 
-/// Adds an attempt to another one; `None` where the tokens leave their range.
+/// Adds an attempt to another one. Returns `None` if the tokens are out of range.
 fn join(into: &mut AttemptRecord, attempt: &AttemptRecord) -> Option<()> {
     let input_tokens = into.input_tokens.checked_add(attempt.input_tokens)?;
     let output_tokens = into.output_tokens.checked_add(attempt.output_tokens)?;
@@ -91,7 +91,7 @@ fn join(into: &mut AttemptRecord, attempt: &AttemptRecord) -> Option<()> {
     Some(())
 }
 
-/// Keeps of a record its ids, times and counts, and one attempt of one token that costs the whole.
+/// Reduces a record to ids, times and counts, and one attempt of one token at the full cost.
 fn keep_sum(record: &mut UsageRecord) {
     (record.session_id, record.user) = (None, None);
     cut(&mut record.requested_model);

@@ -1,4 +1,4 @@
-//! Records that go without their trace.
+//! The count of records without their trace.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::LOG_EVERY;
 use super::calls::lock;
 use super::sync::{AtomicU64, Mutex};
 
-/// Counts the records that went without their trace.
+/// Counts records without their trace.
 #[derive(Debug)]
 pub(super) struct OmittedTraces {
     count: AtomicU64,
@@ -26,7 +26,7 @@ impl OmittedTraces {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Counts one. Returns true where it is to be logged: once a minute.
+    /// Counts a record. Returns true once a minute, to log it.
     pub(super) fn add(&self, now: Duration) -> bool {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut logged_at = lock(&self.logged_at);

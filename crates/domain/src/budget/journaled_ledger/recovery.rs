@@ -26,43 +26,42 @@ pub struct RecoveryReport {
     pub journals: u64,
     /// Charges that were folded.
     pub folded: u64,
-    /// Requests without an end that were charged by their bounds.
+    /// Open requests that were charged by their upper bounds.
     pub abandoned: u64,
-    /// Requests without an end that were charged nothing.
+    /// Open requests that were not charged.
     pub released: u64,
-    /// Parts of journals that are missing or unreadable.
+    /// Missing or unreadable parts of journals.
     pub gaps: u64,
 }
 
-/// Folds the journals of dead processes, charges the requests that they left without an end, and ends their allowances.
+/// Folds the journals of dead processes, charges their open requests, and ends their allowances.
 pub struct RecoverJournals {
     store: Arc<dyn BudgetStore>,
     journals: Arc<dyn OrphanedJournals>,
     unknown: UnknownUsage,
-    /// Journals that need no second look.
+    /// Processes whose journals are recovered.
     done: Mutex<HashSet<ProcessId>>,
 }
 
 /// The parts of a journal that recovery needs.
 struct Found {
-    /// Charges behind the last folded entry, with their numbers.
+    /// Charges after the last folded entry, with their numbers.
     charges: Vec<(u64, FoldEntry)>,
-    /// Requests without an end.
+    /// Open requests.
     open: Vec<SentEntry>,
     last: u64,
-    /// True where charges may be missing.
+    /// True if charges may be missing.
     is_incomplete: bool,
     gaps: u64,
 }
 
 impl RecoverJournals {
-    /// Wires the ports. `unknown` says what requests without an end are charged.
+    /// Wires the ports. `unknown` decides the charge of open requests.
     pub fn new(store: Arc<dyn BudgetStore>, journals: Arc<dyn OrphanedJournals>, unknown: UnknownUsage) -> Self {
         Self { store, journals, unknown, done: Mutex::default() }
     }
 
-    /// Recovers every journal that no living process has. A journal that cannot be recovered now is logged and left for
-    /// the next call.
+    /// Recovers the journals of all dead processes. A journal that fails is logged and left for the next call.
     pub async fn execute(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         for journal in self.journals.find().map_err(journal_failed)? {
@@ -93,7 +92,7 @@ impl RecoverJournals {
         let is_ended = match status.state {
             ProcessState::Live => false,
             ProcessState::Ended => true,
-            // A journal that turns up whole gives the adjustments back.
+            // A complete journal that reappears releases the adjustments.
             ProcessState::Lost => is_adjusted,
         };
         if is_ended && found.last <= status.folded_sequence {
@@ -124,7 +123,8 @@ impl RecoverJournals {
         Ok(report)
     }
 
-    /// A process that the store does not know was registered after the backup that the store was restored from.
+    /// Returns the status of a process. An unknown process was registered after the backup that the store was restored
+    /// from.
     async fn status(&self, process: ProcessId) -> Result<ProcessStatus, StoreError> {
         if let Some(status) = self.store.process(process).await? {
             return Ok(status);
@@ -133,7 +133,7 @@ impl RecoverJournals {
         Ok(ProcessStatus { state: ProcessState::Live, number: 0, folded_sequence: 0 })
     }
 
-    /// The charges of requests without an end, and the number of those that are charged nothing.
+    /// Returns the charges of open requests, and the number of requests without a charge.
     fn abandon(&self, open: Vec<SentEntry>) -> (Vec<FoldEntry>, u64) {
         let count = open.len();
         let charged: Vec<FoldEntry> = match self.unknown {
@@ -231,7 +231,7 @@ fn read(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, U
             }
         }
     }
-    // The newest entries may have been lost with the power.
+    // The newest entries may be lost after a power loss.
     found.is_incomplete |= read.is_of_another_boot && !is_closed;
     found.open = open.into_values().collect();
     found.open.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
@@ -240,8 +240,8 @@ fn read(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, U
 }
 
 impl Found {
-    /// A recovery numbers the charges of requests without an end behind the last entry. Where it was interrupted, the
-    /// first of them are folded; where the store has folded more than these, the journal is a copy older than the store.
+    /// Skips charges of open requests that an interrupted recovery has folded: they are numbered after the last entry.
+    /// If the store has folded more, the journal is a copy older than the store.
     fn skip_abandoned(&mut self, process: ProcessId, folded_behind: u64) {
         match usize::try_from(folded_behind) {
             Ok(folded) if folded <= self.open.len() => drop(self.open.drain(..folded)),
@@ -253,7 +253,7 @@ impl Found {
     }
 }
 
-/// The charge of a request without an end: all that its attempts may come to.
+/// Returns the charge of an open request: the upper bound of its attempts.
 fn abandoned(sent: SentEntry) -> Option<FoldEntry> {
     let hold = Hold { id: sent.id.clone(), at: sent.at, payer: sent.payer.clone(), amount: sent.amount };
     let request = HoldRequest {

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::asks::{Ask, AskQueue};
 use super::calls::{OpenCalls, lock};
 use super::omitted_traces::OmittedTraces;
-use super::refusals::Refusals;
+use super::recent_rejections::RecentRejections;
 use super::sync::AtomicBool;
 use super::workspaces::{LedgerSettings, Workspaces};
 use crate::budget::allowances::{CounterId, HoldError};
@@ -23,8 +23,8 @@ pub(super) struct SharedState {
     pub(super) calls: OpenCalls,
     pub(super) asks: AskQueue,
     pub(super) omitted_traces: OmittedTraces,
-    refusals: Refusals,
-    /// True from a failed call to the store to the next one that succeeds.
+    rejections: RecentRejections,
+    /// True from a failed call to the store until the next successful one.
     is_store_away: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl SharedState {
             calls: OpenCalls::new(),
             asks: AskQueue::default(),
             omitted_traces: OmittedTraces::default(),
-            refusals: Refusals::default(),
+            rejections: RecentRejections::default(),
             is_store_away: AtomicBool::new(false),
         }
     }
@@ -48,7 +48,7 @@ impl SharedState {
         self.is_store_away.store(is_away, Ordering::Relaxed);
     }
 
-    /// Takes the money of a new request, or more for an open one, out of the allowances.
+    /// Holds the amount of a new request, or increases an open hold, from the allowances.
     pub(super) fn take(
         &self,
         workspace: WorkspaceId,
@@ -62,22 +62,22 @@ impl SharedState {
         if is_increase { money.allowances.increase(id, now, amounts) } else { money.allowances.hold(id, now, amounts) }
     }
 
-    /// Takes the money of a request that waits.
+    /// Holds the amount of a waiting request.
     pub(super) fn take_for(&self, ask: &Ask, now: Duration) -> Result<(), HoldError> {
         self.take(ask.payer.workspace_id, &ask.id, now, &ask.amounts(), ask.is_increase)
     }
 
-    /// The refusal of a request that is known without the store.
+    /// Returns a rejection that is known without the store.
     pub(super) fn refused(&self, payer: &Payer, wanted: Usd, now: (Duration, DateTime<Utc>)) -> Option<LimitExceeded> {
-        self.refusals.find(payer, wanted, self.workspaces.feed(), now)
+        self.rejections.find(payer, wanted, self.workspaces.feed(), now)
     }
 
-    /// Keeps an exact refusal for the requests of the next moment.
-    pub(super) fn keep_refusal(&self, payer: &Payer, by: LimitExceeded, now: Duration) {
-        self.refusals.keep(payer, by, self.workspaces.feed(), now);
+    /// Keeps an exact rejection for the next requests.
+    pub(super) fn keep_rejection(&self, payer: &Payer, by: LimitExceeded, now: Duration) {
+        self.rejections.keep(payer, by, self.workspaces.feed(), now);
     }
 
-    /// Ends a hold of which the journal says nothing.
+    /// Ends a hold that is not in the journal.
     pub(super) fn cancel(&self, workspace: WorkspaceId, id: &DecisionId) {
         lock(&self.workspaces.get(workspace)).allowances.cancel(id).ok();
     }

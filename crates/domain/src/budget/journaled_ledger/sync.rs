@@ -1,4 +1,4 @@
-//! Locks and atomic numbers. Built with `--cfg shuttle` they are those of a model checker, which tries orders of threads.
+//! Locks and atomic numbers. With `--cfg shuttle` they are those of a model checker, which tries thread interleavings.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicU64};

@@ -1,4 +1,4 @@
-//! The allowances of every workspace, and the limits that the process knows.
+//! The allowances of all workspaces, and the cached limits of payers.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -12,10 +12,10 @@ use crate::budget::{Account, CounterLimit, CounterLimits, Payer};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::money::Usd;
 
-/// Payers of one workspace whose limits are kept; beyond it all are read anew.
+/// The most payers of a workspace with cached limits; above it all are read again.
 const MAX_PAYERS: usize = 100_000;
 
-/// The limits of a payer as they were at a change of the feed.
+/// The limits of a payer at a number of the feed.
 #[derive(Debug, Clone)]
 struct KnownLimits {
     limits: Arc<[CounterLimits]>,
@@ -25,37 +25,37 @@ struct KnownLimits {
 
 type PayerKey = (ApiKeyId, Vec<GuardrailId>);
 
-/// The money of one workspace.
+/// The allowances and cached limits of one workspace.
 #[derive(Debug, Default)]
 pub(super) struct WorkspaceMoney {
     pub(super) allowances: WorkspaceAllowances,
     limits: HashMap<PayerKey, KnownLimits>,
 }
 
-/// The money of all workspaces.
+/// The allowances and cached limits of all workspaces.
 #[derive(Debug)]
 pub(super) struct Workspaces {
     all: RwLock<HashMap<WorkspaceId, Arc<Mutex<WorkspaceMoney>>>>,
     settings: LedgerSettings,
-    /// The newest change of the feed that the process knows of.
+    /// The newest known change of the feed.
     feed: AtomicU64,
-    /// True where the last number that was followed was lower than that.
+    /// True if the last followed number was lower.
     was_behind: AtomicBool,
 }
 
 /// The settings of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerSettings {
-    /// Those of its allowances.
+    /// The settings of allowances.
     pub allowances: AllowanceSettings,
-    /// For how long known limits are used after any change of the feed.
+    /// How long cached limits are used after a change of the feed.
     pub limits_recheck: Duration,
-    /// The longest time between two calls by which the store sees that the process lives.
+    /// The longest time between two calls that show the store that the process lives.
     pub heartbeat: Duration,
 }
 
 impl Default for LedgerSettings {
-    /// Limits are read again after half of the second in which a change of them is in force.
+    /// Returns settings that read limits again after half of the second within which a change must apply.
     fn default() -> Self {
         Self {
             allowances: AllowanceSettings::default(),
@@ -87,7 +87,7 @@ impl Workspaces {
         all.iter().map(|(id, money)| (*id, Arc::clone(money))).collect()
     }
 
-    /// The limits of a payer, where they are known and new enough.
+    /// Returns the cached limits of a payer, if they are new enough.
     pub(super) fn limits(&self, payer: &Payer, now: Duration) -> Option<Arc<[CounterLimits]>> {
         let money = self.get(payer.workspace_id);
         let money = lock(&money);
@@ -97,14 +97,14 @@ impl Workspaces {
         is_new.then(|| Arc::clone(&known.limits))
     }
 
-    /// The limits of a payer as they were when they were last read.
+    /// Returns the last read limits of a payer.
     pub(super) fn last_limits(&self, payer: &Payer) -> Option<Arc<[CounterLimits]>> {
         let money = self.get(payer.workspace_id);
         let money = lock(&money);
         money.limits.get(&key(payer)).map(|known| Arc::clone(&known.limits))
     }
 
-    /// Keeps limits that were read. What is free of a limit that was lowered or removed goes back.
+    /// Caches limits. Free amounts of a lowered or removed limit are due for return.
     pub(super) fn keep_limits(
         &self,
         payer: &Payer,
@@ -130,16 +130,16 @@ impl Workspaces {
         limits
     }
 
-    /// The newest change of the feed that the process knows of.
+    /// Returns the newest known change of the feed.
     pub(super) fn feed(&self) -> u64 {
         self.feed.load(Ordering::Acquire)
     }
 
-    /// The feed is at a number, as one caller after the other reads it. One that fell is that of a store that was restored from a backup: nothing that was read
-    /// before says how limits are now.
+    /// Follows the number of the feed. A lower number means that the store was restored from a backup: all cached
+    /// limits are then invalid.
     pub(super) fn follow(&self, feed: u64) {
         let is_behind = feed < self.feed.fetch_max(feed, Ordering::AcqRel);
-        // Once may be a request that read a newer number at the same time.
+        // A single lower number may be due to a concurrent request that read a newer one.
         if !is_behind || !self.was_behind.swap(true, Ordering::AcqRel) {
             self.was_behind.store(is_behind, Ordering::Release);
             return;
@@ -156,12 +156,12 @@ impl Workspaces {
         }
     }
 
-    /// The feed has reached a number.
+    /// Raises the number of the feed.
     pub(super) fn changed(&self, feed: u64) {
         self.feed.fetch_max(feed, Ordering::AcqRel);
     }
 
-    /// A process lacks allowance of a counter. Returns true where this one has some.
+    /// Records a recall of a counter. Returns true if this process has an allowance of it.
     pub(super) fn recalled(&self, counter: CounterId, until: Duration) -> bool {
         let recall = |money: &Mutex<WorkspaceMoney>| {
             let mut money = lock(money);
@@ -173,14 +173,14 @@ impl Workspaces {
         };
         match counter.account {
             Account::Workspace(id) => recall(&self.get(id)),
-            // The workspace of a key is not in the name of its counter.
+            // The counter of a key does not name its workspace.
             Account::Key(_) | Account::Guardrail(..) => {
                 self.all().iter().fold(false, |any, (_, money)| recall(money) || any)
             }
         }
     }
 
-    /// The settings of the ledger.
+    /// Returns the settings of the ledger.
     pub(super) fn settings(&self) -> LedgerSettings {
         self.settings
     }
@@ -190,7 +190,7 @@ fn key(payer: &Payer) -> PayerKey {
     (payer.api_key, payer.guardrails.clone())
 }
 
-/// True where any limit is gone or leaves less than before.
+/// Returns true if any limit is removed or lower than before.
 fn is_lower(before: &[CounterLimit], after: &[CounterLimit]) -> bool {
     before.iter().any(|old| {
         let same = |new: &&CounterLimit| new.limit.reset == old.limit.reset && new.is_credit == old.is_credit;

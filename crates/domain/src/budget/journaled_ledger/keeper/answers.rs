@@ -1,4 +1,4 @@
-//! Answers to recalls, by which the store knows that nothing is left free here.
+//! Answers to recalls, which tell the store that this process has no free amount left.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use crate::budget::Recall;
 /// The time between two answers while allowances of this process are recalled.
 const ANSWER_EVERY: Duration = Duration::from_secs(1);
 
-/// The answers of a process so far. Times without a date are monotonic.
+/// The last answers of a process. Durations are monotonic times.
 #[derive(Debug, Default)]
 pub(super) struct RecallAnswers {
-    /// The time of the signals that were answered last, by the clock of the store.
+    /// The time of the last answered signals, by the clock of the store.
     answered: Option<DateTime<Utc>>,
     sent_at: Duration,
 }
 
 impl RecallAnswers {
-    /// The store has just seen the process.
+    /// Records that the store has just seen the process.
     pub(super) fn registered(&mut self, now: Duration) {
         self.sent_at = now;
     }
 
-    /// True where the store is to be told: of a new recall of `own` allowances at once, of an older one every second,
-    /// and without any recall by the heartbeat.
+    /// Returns true if an answer is due: at once for a new recall of `own` allowances, every second for an older one,
+    /// and without a recall by the heartbeat.
     pub(super) fn is_due(&self, own: &[Recall], now: Duration, heartbeat: Duration) -> bool {
         let silent_for = now.saturating_sub(self.sent_at);
         let is_new = |recall: &Recall| self.answered.is_none_or(|answered| recall.began_at > answered);
         own.iter().any(is_new) || (!own.is_empty() && silent_for >= ANSWER_EVERY) || silent_for >= heartbeat
     }
 
-    /// Signals of that time were answered.
+    /// Records that signals of a time were answered.
     pub(super) fn sent(&mut self, at: DateTime<Utc>, now: Duration) {
         self.answered = Some(at);
         self.sent_at = now;

@@ -12,12 +12,12 @@ use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
-/// Draws of one service of the queue: one more after charges were folded, and some where other requests took what was
-/// granted in between.
+/// The most draws for one service of the queue: one more after charges were folded, and some if other requests took the
+/// granted amounts.
 const MAX_ROUNDS: usize = 6;
 
 impl Keeper {
-    /// Serves all requests that wait: from memory, else by a draw for all of them.
+    /// Serves all waiting requests: from memory, else by one draw.
     pub(in crate::budget::journaled_ledger) async fn serve_asks(&mut self) {
         let mut asks = Vec::new();
         let mut is_flushed = false;
@@ -59,7 +59,7 @@ impl Keeper {
         Self::fail(&asks, &crowded);
     }
 
-    /// Answers a request that can be served from memory, or that a limit refuses; false where it waits on.
+    /// Answers a request that can be served from memory, or that a limit rejects. Returns false if it keeps waiting.
     fn try_answer(&self, ask: &Ask, refused: Option<LimitExceeded>) -> bool {
         let now = self.clock.monotonic();
         ask.answer(|| match self.state.take_for(ask, now) {
@@ -79,11 +79,11 @@ impl Keeper {
         }
     }
 
-    /// Draws what requests lack and, behind them, what their workspaces wish for.
+    /// Draws the missing amounts of requests, then amounts to fill ahead.
     async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
         self.register().await?;
         self.resolve_pending().await?;
-        // Under constant waiting the idle branch never runs, so recalls are answered here as well.
+        // Under constant load the idle branch never runs, so recalls are answered here as well.
         if self.clock.monotonic() >= self.progress.next_signals {
             self.follow_signals(false).await?;
         }
@@ -105,7 +105,7 @@ impl Keeper {
         lock(&self.state.workspaces.get(workspace)).allowances.has_returns_due()
     }
 
-    /// What each request lacks beside those before it.
+    /// Returns the missing amounts of each request after the requests before it.
     fn lacking(&self, asks: &[Arc<Ask>], owners: &mut HashMap<CounterId, WorkspaceId>) -> Vec<DrawAsk> {
         let mut free: HashMap<CounterId, i64> = HashMap::new();
         let mut lacking = |ask: &Ask| {
@@ -126,7 +126,7 @@ impl Keeper {
         asks.iter().map(|ask| lacking(ask)).collect()
     }
 
-    /// Draws for counters that are used and nearly empty, so that requests need not wait.
+    /// Draws for counters that are used and nearly empty, so that requests do not wait.
     pub(super) async fn draw_ahead(&mut self) -> Result<(), StoreError> {
         let (now, at) = (self.clock.monotonic(), self.clock.now());
         let mut owners = HashMap::new();
@@ -147,13 +147,13 @@ impl Keeper {
         self.send_draw(request, owners).await.map(drop)
     }
 
-    /// Sends a draw. Where the answer does not arrive, the same draw is sent again before any other.
+    /// Sends a draw. If its answer does not arrive, the same draw is repeated before any other.
     pub(super) async fn send_draw(
         &mut self,
         request: DrawRequest,
         owners: HashMap<CounterId, WorkspaceId>,
     ) -> Result<DrawReply, StoreError> {
-        // Kept before it is sent: the caller of this draw may leave at any time.
+        // Stored before it is sent, because the caller may leave at any time.
         self.progress.pending = Some(PendingCall::Draw { request: request.clone(), owners: owners.clone() });
         let reply = self.store.draw(&request).await.map_err(store_failed)?;
         self.progress.pending = None;

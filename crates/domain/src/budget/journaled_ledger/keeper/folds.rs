@@ -10,7 +10,7 @@ use crate::error::StoreError;
 pub(in crate::budget::journaled_ledger) const MAX_ENTRIES: usize = 1024;
 /// The most bytes of journal entries of one transaction.
 const MAX_BYTES: usize = 1 << 20;
-/// Attempts to fold one entry that the store takes for corrupt. A table that is missing for a moment reads like that.
+/// The attempts to fold an entry that the store rejects as corrupt. A table that is briefly missing looks the same.
 const CORRUPT_TRIES: u32 = 256;
 
 /// Charges that are folded in one transaction, with the numbers of their entries.
@@ -21,7 +21,7 @@ pub(super) struct FoldBatch {
 }
 
 impl Keeper {
-    /// Folds the oldest entries; false where nothing waits. A batch whose answer did not arrive is repeated as it was.
+    /// Folds the oldest entries. Returns false if there are none. A batch without an answer is repeated unchanged.
     pub(super) async fn fold_next(&mut self) -> Result<bool, StoreError> {
         if self.progress.pending_fold.is_none() {
             self.progress.pending_fold = self.next_batch()?;
@@ -47,7 +47,7 @@ impl Keeper {
             },
             sequences: Vec::new(),
         };
-        // Only charges are folded. The others are for recovery.
+        // Only charges are folded. Other entries serve recovery.
         for entry in waiting.iter().filter(|entry| entry.kind == EntryKind::Charged as u8) {
             match Entry::decode(entry.kind, &entry.payload) {
                 Ok(Entry::Charged(charged)) => {
@@ -76,14 +76,14 @@ impl Keeper {
         self.journal.remove_folded(request.up_to);
     }
 
-    /// The store takes some entry of the batch for corrupt: the next attempt folds fewer of them, until the one is found.
+    /// Halves the batch after the store rejected it as corrupt, until the corrupt entry is found.
     fn narrow_fold(&mut self, reason: String) -> Result<(), StoreError> {
         let Some(batch) = &mut self.progress.pending_fold else { return Ok(()) };
         let count = batch.sequences.len();
         if count > 1 {
             batch.request.entries.truncate(count / 2);
             batch.sequences.truncate(count / 2);
-            // The entries behind these are read again.
+            // Later entries are read again.
             batch.request.up_to = batch.sequences.last().copied().unwrap_or(batch.request.up_to);
             return Ok(());
         }
@@ -101,7 +101,7 @@ impl Keeper {
                 reason,
                 "charge not folded: the stored data do not go with it; charge it by hand"
             );
-            // The allowance stays with the process until it ends, so that the limit holds.
+            // The process keeps the allowance until it ends, so that the limit holds.
         }
         batch.sequences.clear();
         Ok(())

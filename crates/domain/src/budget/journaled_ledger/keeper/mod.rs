@@ -1,4 +1,4 @@
-//! The one part of a process that writes to the store of allowances: draws, returns and folds, one after the other.
+//! The only writer of a process to the store of allowances: it draws, returns and folds, one call at a time.
 
 mod answers;
 mod draws;
@@ -19,19 +19,18 @@ use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::system::Clock;
 
-/// For how long a counter stays recalled, by the rule of the store.
+/// How long a counter stays recalled, by the rule of the store.
 const RECALL: Duration = Duration::from_secs(5);
 /// The time between two reads of signals while requests wait for draws.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
-/// The longest time of one turn of folding, beside the batch that it ends with.
+/// The longest time of folding before requests are served, without its last batch.
 const FOLD_FOR: Duration = Duration::from_millis(50);
-/// The time between two looks at all counters, for returns and draws ahead.
+/// The time between two scans of all counters, for returns and draws ahead.
 const SCAN_EVERY: Duration = Duration::from_millis(200);
-/// The time between two looks for segments to remove.
+/// The time between two removals of old segments.
 const SEGMENTS_EVERY: Duration = Duration::from_secs(1);
 
-/// A draw or return whose answer did not arrive. It is repeated with its number before anything else is drawn or
-/// returned.
+/// A draw or return without an answer. It is repeated with its number before any other draw or return.
 #[derive(Debug)]
 enum PendingCall {
     Draw { request: DrawRequest, owners: HashMap<CounterId, WorkspaceId> },
@@ -47,16 +46,16 @@ pub(super) struct Keeper {
     progress: Progress,
 }
 
-/// The calls to the store so far.
+/// The progress of calls to the store.
 #[derive(Debug, Default)]
 struct Progress {
     /// The number of the last draw or return that took effect.
     number: u64,
-    /// The number of the last folded entry.
+    /// Returns the number of the last folded entry.
     folded: u64,
     pending: Option<PendingCall>,
     pending_fold: Option<FoldBatch>,
-    /// Failed attempts to fold one entry that the store takes for corrupt.
+    /// Failed attempts to fold an entry that the store rejects as corrupt.
     corrupt_folds: u32,
     next_signals: Duration,
     next_scan: Duration,
@@ -85,8 +84,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// One round of the work beside requests. Returns true where more is to be folded: requests that wait for a draw
-    /// come first.
+    /// Does one round of background work. Returns true if entries are left to fold: requests that wait for a draw have
+    /// priority.
     pub(super) async fn tick(&mut self) -> Result<bool, StoreError> {
         self.register().await?;
         let has_more = self.fold_for(FOLD_FOR).await?;
@@ -107,7 +106,7 @@ impl Keeper {
         Ok(has_more)
     }
 
-    /// Folds until nothing is left, or the time is over. Returns true where it is over.
+    /// Folds all entries, or until the time is over. Returns true if it is over.
     async fn fold_for(&mut self, time: Duration) -> Result<bool, StoreError> {
         let until = self.clock.monotonic().saturating_add(time);
         while self.fold_next().await? {
@@ -118,8 +117,8 @@ impl Keeper {
         Ok(false)
     }
 
-    /// Learns of changed limits and of recalls, and answers these. Returns what is due where there is any recall, or
-    /// for a scan; the result is true then.
+    /// Reads signals: follows changed limits, and answers recalls. Returns allowances if there is any recall or
+    /// `is_scan`; the result is true then.
     async fn follow_signals(&mut self, is_scan: bool) -> Result<bool, StoreError> {
         let signals = self.store.signals().await?;
         self.state.workspaces.follow(signals.feed);
@@ -138,7 +137,7 @@ impl Keeper {
         Ok(is_due)
     }
 
-    /// Folds everything that is in the journal now.
+    /// Folds all entries that are in the journal now.
     pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
         self.register().await?;
         let last = self.journal.status().last_sequence;
@@ -154,12 +153,12 @@ impl Keeper {
         Ok(())
     }
 
-    /// The number of the last folded entry.
+    /// Returns the number of the last folded entry.
     pub(super) fn folded(&self) -> u64 {
         self.progress.folded
     }
 
-    /// Repeats the call whose answer did not arrive.
+    /// Repeats the call without an answer.
     async fn resolve_pending(&mut self) -> Result<(), StoreError> {
         match self.progress.pending.take() {
             None => Ok(()),
@@ -184,8 +183,8 @@ pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
     StoreError::unavailable(error)
 }
 
-/// An error of the store as requests see it. A process that is not live in the store, or not with these numbers, can
-/// spend nothing that it has not drawn.
+/// Converts an error of the store for requests. A process that the store does not know as live, or not with these
+/// numbers, can only spend amounts that it has drawn.
 fn store_failed(error: BudgetStoreError) -> StoreError {
     match error {
         BudgetStoreError::Store(error) => error,

@@ -8,8 +8,8 @@ use crate::budget::ReturnRequest;
 use crate::error::StoreError;
 
 impl Keeper {
-    /// Returns allowances that are recalled, idle, of a period that is over, or of a limit that was lowered. They leave
-    /// memory before the store is asked. `answered` is the time of the signals that this answers.
+    /// Returns allowances that are recalled, idle, of a past period, or of a lowered limit. They leave memory before
+    /// the call to the store. `answered` is the time of the answered signals.
     pub(super) async fn return_allowances(&mut self, answered: Option<DateTime<Utc>>) -> Result<(), StoreError> {
         self.resolve_pending().await?;
         let synced = self.journal.status().synced_sequence;

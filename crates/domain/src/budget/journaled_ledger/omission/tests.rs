@@ -1,4 +1,4 @@
-//! Charges that are shortened.
+//! Shortened charges.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str
     }
 }
 
-/// A charge of these attempts whose names are as long as that, with a counter of every kind in every account.
+/// Returns a charge of these attempts with long names, and a counter of every kind in every account.
 fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Vec<(CounterId, Usd)>) {
     let at = DateTime::from_timestamp(1_784_116_800, 999_999_000).unwrap();
     let key = ApiKeyId::from_uuid(Uuid::from_bytes([0xff; 16]));
@@ -113,7 +113,7 @@ fn merge_joins_attempts_at_the_same_prices_alone() {
 }
 
 #[test]
-fn apply_reports_false_when_the_charge_has_nothing_of_the_kind() {
+fn apply_returns_false_when_charge_lacks_the_detail() {
     let (full, _) = charge(vec![attempt(1, 1, UsageSource::UpperBound, "a"); 2], 1, "x");
     let mut charge = full;
     for omission in [Omission::Trace, Omission::Findings, Omission::Attempts] {
@@ -136,9 +136,9 @@ fn keep_sum_leaves_records_without_attempts_to_their_own_tokens() {
 }
 
 proptest! {
-    /// The largest record there can be ends its hold, and costs what it did.
+    /// The largest possible record ends its hold at the same cost.
     #[test]
-    fn any_charge_fits_into_its_reservation_and_costs_the_same(
+    fn reduced_charge_fits_into_its_reservation_at_same_cost(
         attempts in proptest::collection::vec((any::<u32>(), 0_i128..1 << 40, any::<bool>()), 0..40),
         of in 1_u32..9,
         name in prop_oneof![Just(String::new()), Just("é".repeat(2_000)), "\\PC{0,400}"],

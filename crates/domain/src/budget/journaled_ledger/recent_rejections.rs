@@ -1,4 +1,4 @@
-//! Refusals that need no second look at the store.
+//! Recent rejections that need no call to the store.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::budget::{LimitExceeded, Payer};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::money::Usd;
 
-/// For how long a refusal is repeated from memory. A caller that goes on asking at its limit costs the store one exact
-/// answer in that time, and holds up nobody else who waits for a draw.
-const REPEATED_FOR: Duration = Duration::from_millis(50);
-/// Payers that are kept; beyond it all are forgotten.
+/// How long a rejection is repeated from memory. A caller that retries at its limit costs the store one exact answer in
+/// that time, and delays no other request.
+const REJECTION_REUSE: Duration = Duration::from_millis(50);
+/// The most kept payers; above it all are forgotten.
 const MAX_PAYERS: usize = 10_000;
 
 type PayerKey = (WorkspaceId, ApiKeyId, Vec<GuardrailId>);
 
 #[derive(Debug)]
-struct Refusal {
+struct RecentRejection {
     by: LimitExceeded,
-    /// The change of the feed that the limits were read at.
+    /// The number of the feed at which the limits were read.
     feed: u64,
     until: Duration,
 }
 
-/// Exact refusals of the last moments, by payer.
+/// Recent exact rejections, by payer.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<HashMap<PayerKey, Refusal>>);
+pub(super) struct RecentRejections(Mutex<HashMap<PayerKey, RecentRejection>>);
 
-impl Refusals {
-    /// Keeps a refusal with nothing in flight: what is spent grows within a period, so it stays exact.
+impl RecentRejections {
+    /// Keeps a rejection without holds: the spent amount only grows within a period, so the rejection stays exact.
     pub(super) fn keep(&self, payer: &Payer, by: LimitExceeded, feed: u64, now: Duration) {
         if by.reserved > Usd::ZERO {
             return;
@@ -41,10 +41,10 @@ impl Refusals {
         if known.len() >= MAX_PAYERS {
             known.clear();
         }
-        known.insert(key(payer), Refusal { by, feed, until: now.saturating_add(REPEATED_FOR) });
+        known.insert(key(payer), RecentRejection { by, feed, until: now.saturating_add(REJECTION_REUSE) });
     }
 
-    /// The refusal of a request, where what was spent a moment ago leaves no room for it.
+    /// Returns the rejection of a request if the recently spent amount leaves no room for it.
     pub(super) fn find(
         &self,
         payer: &Payer,
@@ -53,7 +53,7 @@ impl Refusals {
         (now, at): (Duration, DateTime<Utc>),
     ) -> Option<LimitExceeded> {
         let known = lock(&self.0);
-        let Refusal { by, feed: read_at, until } = known.get(&key(payer))?;
+        let RecentRejection { by, feed: read_at, until } = known.get(&key(payer))?;
         let by = LimitExceeded { wanted, ..*by };
         let is_of_now = feed == *read_at && now < *until && by.resets_at.is_none_or(|end| at < end);
         let exceeds = by.spent.checked_add(wanted).is_none_or(|sum| sum > by.limit);
