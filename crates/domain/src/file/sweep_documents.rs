@@ -34,7 +34,7 @@ pub struct SweepDocuments {
 }
 
 /// The number of objects per page of a listing.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 impl SweepDocuments {
     /// Wires the ports; `grace` is the age from which on pending documents and unknown objects are removed.
@@ -78,7 +78,7 @@ impl SweepDocuments {
         let mut removed = 0;
         let mut after: Option<BlobKey> = None;
         loop {
-            let page = self.blobs.list(BlobKey::DOCUMENTS, after.as_ref(), PAGE).await?;
+            let page = self.blobs.list(BlobKey::DOCUMENTS, after.as_ref(), PAGE_SIZE).await?;
             let Some(last) = page.last() else { return Ok(removed) };
             after = Some(last.key.clone());
             let old: Vec<(&BlobMeta, DocumentId)> = page

@@ -1,6 +1,6 @@
 //! Creates guardrails.
 
-use super::record::audited;
+use super::record::audit_draft;
 use super::{
     Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailPorts, GuardrailRules, InvalidGuardrail,
     PlacedGuardrail,
@@ -39,7 +39,7 @@ impl CreateGuardrail {
         let guardrail = draft.apply(blank, &ports.names)?;
         let workspace_default = draft.workspace_default() == Some(true);
         let placed = PlacedGuardrail { guardrail, workspace_default };
-        let audit = audited(actor, "guardrail.create", None, Some(&placed));
+        let audit = audit_draft(actor, "guardrail.create", None, Some(&placed));
         let added = if workspace_default {
             ports.guardrails.insert_default(&placed.guardrail, &audit).await?
         } else {

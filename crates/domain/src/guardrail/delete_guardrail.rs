@@ -1,6 +1,6 @@
 //! Deletes guardrails.
 
-use super::record::audited;
+use super::record::audit_draft;
 use super::{GuardrailError, GuardrailPorts};
 use crate::audit::Actor;
 
@@ -22,7 +22,7 @@ impl DeleteGuardrail {
     pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
         let guardrail = self.ports.find(id).await?;
         let before = self.ports.place(guardrail).await?;
-        let audit = audited(actor, "guardrail.delete", Some(&before), None);
+        let audit = audit_draft(actor, "guardrail.delete", Some(&before), None);
         let deleted = self.ports.guardrails.delete(before.guardrail.id, &audit).await?;
         if deleted { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
     }

@@ -5,7 +5,7 @@ use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
 /// Returns the audit entry of a change from one state to another; `None` means that the guardrail does not exist.
-pub(super) fn audited(
+pub(super) fn audit_draft(
     actor: &Actor,
     action: &'static str,
     before: Option<&PlacedGuardrail>,

@@ -1,6 +1,6 @@
 //! Restores versions of guardrails.
 
-use super::update_guardrail::change_to;
+use super::update_guardrail::change_with_retries;
 use super::{GetGuardrailVersion, Guardrail, GuardrailError, GuardrailPorts, PlacedGuardrail};
 use crate::audit::Actor;
 
@@ -25,6 +25,6 @@ impl RestoreGuardrailVersion {
     pub async fn execute(&self, actor: &Actor, id: &str, version: u32) -> Result<PlacedGuardrail, GuardrailError> {
         let Guardrail { name, budget, rules, .. } = self.version.execute(id, version).await?.guardrail;
         let back = |now: Guardrail| Ok(Guardrail { name: name.clone(), budget, rules: rules.clone(), ..now });
-        change_to(&self.ports, actor, "guardrail.restore", id, None, back).await
+        change_with_retries(&self.ports, actor, "guardrail.restore", id, None, back).await
     }
 }

@@ -1,11 +1,11 @@
 //! Changes guardrails.
 
-use super::record::audited;
+use super::record::audit_draft;
 use super::{Guardrail, GuardrailDraft, GuardrailError, GuardrailPorts, PlacedGuardrail};
 use crate::audit::Actor;
 
 /// The number of attempts at a change while others change the same record.
-const TRIES: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// Changes a guardrail.
 pub struct UpdateGuardrail {
@@ -32,12 +32,12 @@ impl UpdateGuardrail {
     ) -> Result<PlacedGuardrail, GuardrailError> {
         draft.require_changes()?;
         let change = |before: Guardrail| draft.apply(before, &self.ports.names).map_err(GuardrailError::from);
-        change_to(&self.ports, actor, "guardrail.update", id, draft.workspace_default(), change).await
+        change_with_retries(&self.ports, actor, "guardrail.update", id, draft.workspace_default(), change).await
     }
 }
 
 /// Replaces a guardrail with the result of `change`. It repeats the change on the newest record if it lost a race.
-pub(super) async fn change_to(
+pub(super) async fn change_with_retries(
     ports: &GuardrailPorts,
     actor: &Actor,
     action: &'static str,
@@ -45,7 +45,7 @@ pub(super) async fn change_to(
     default: Option<bool>,
     change: impl Fn(Guardrail) -> Result<Guardrail, GuardrailError>,
 ) -> Result<PlacedGuardrail, GuardrailError> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let before = ports.find(id).await?;
         let before = ports.place(before).await?;
         let changed = change(before.guardrail.clone())?;
@@ -59,7 +59,7 @@ pub(super) async fn change_to(
             ..changed
         };
         let after = PlacedGuardrail { guardrail, workspace_default };
-        let audit = audited(actor, action, Some(&before), Some(&after));
+        let audit = audit_draft(actor, action, Some(&before), Some(&after));
         let done = match default {
             Some(default) => ports.guardrails.update_default(&after.guardrail, default, &audit).await?,
             None => ports.guardrails.update(&after.guardrail, &audit).await?,

@@ -44,15 +44,15 @@ pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonT
         return checker.is_at_end().then_some(());
     }
     loop {
-        let (start, is_escaped) = checker.name()?;
+        let (start, is_escaped) = checker.skip_name()?;
         let name = match text.get(start..checker.at)? {
             quoted if is_escaped => Cow::Owned(serde_json::from_str(quoted).ok()?),
             quoted => Cow::Borrowed(quoted.get(1..quoted.len() - 1)?),
         };
-        checker.colon()?;
+        checker.skip_colon()?;
         checker.skip_space();
         let start = checker.at;
-        checker.value()?;
+        checker.skip_value()?;
         member(name, JsonText(text.get(start..checker.at)?));
         match checker.next_token()? {
             b',' => {}
@@ -66,7 +66,7 @@ pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonT
 pub(super) fn is_json(text: &str) -> bool {
     let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
     text.bytes().next().is_some_and(|first| !is_space(first))
-        && checker.value().is_some()
+        && checker.skip_value().is_some()
         && checker.at == checker.bytes.len()
 }
 
@@ -106,7 +106,7 @@ impl Checker<'_> {
     }
 
     /// Skips a value.
-    fn value(&mut self) -> Option<()> {
+    fn skip_value(&mut self) -> Option<()> {
         // One bit per open array or object: 1 for an object.
         let (mut objects, mut depth) = (0_u128, 0);
         loop {
@@ -121,17 +121,17 @@ impl Checker<'_> {
                     } else {
                         (objects, depth) = (objects << 1 | u128::from(is_object), depth + 1);
                         if is_object {
-                            self.name()?;
-                            self.colon()?;
+                            self.skip_name()?;
+                            self.skip_colon()?;
                         }
                         continue;
                     }
                 }
-                b'"' => drop(self.string()?),
-                b't' => self.word(b"true")?,
-                b'f' => self.word(b"false")?,
-                b'n' => self.word(b"null")?,
-                _ => self.number()?,
+                b'"' => drop(self.skip_string()?),
+                b't' => self.skip_word(b"true")?,
+                b'f' => self.skip_word(b"false")?,
+                b'n' => self.skip_word(b"null")?,
+                _ => self.skip_number()?,
             }
             // The end of a value may also be the end of the arrays and objects around it.
             loop {
@@ -141,8 +141,8 @@ impl Checker<'_> {
                 match (self.next_token()?, objects & 1 == 1) {
                     (b',', false) => break,
                     (b',', true) => {
-                        self.name()?;
-                        self.colon()?;
+                        self.skip_name()?;
+                        self.skip_colon()?;
                         break;
                     }
                     (b'}', true) | (b']', false) => (objects, depth) = (objects >> 1, depth - 1),
@@ -153,23 +153,23 @@ impl Checker<'_> {
     }
 
     /// Skips a member's name. Returns its start, at the quote, and whether it has escapes.
-    fn name(&mut self) -> Option<(usize, bool)> {
+    fn skip_name(&mut self) -> Option<(usize, bool)> {
         if self.peek_token()? != b'"' {
             return None;
         }
-        Some((self.at, self.string()?))
+        Some((self.at, self.skip_string()?))
     }
 
-    fn colon(&mut self) -> Option<()> {
+    fn skip_colon(&mut self) -> Option<()> {
         (self.next_token()? == b':').then_some(())
     }
 
     /// Skips a string and returns whether it has escapes.
-    fn string(&mut self) -> Option<bool> {
+    fn skip_string(&mut self) -> Option<bool> {
         let mut is_escaped = false;
         self.at += 1;
         loop {
-            self.at = special(self.bytes, self.at);
+            self.at = find_special(self.bytes, self.at);
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -177,14 +177,14 @@ impl Checker<'_> {
                 }
                 b'\\' => {
                     is_escaped = true;
-                    self.escape()?;
+                    self.skip_escape()?;
                 }
                 _ => return None,
             }
         }
     }
 
-    fn escape(&mut self) -> Option<()> {
+    fn skip_escape(&mut self) -> Option<()> {
         match self.bytes.get(self.at + 1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
             b'u' => {
@@ -199,37 +199,37 @@ impl Checker<'_> {
         Some(())
     }
 
-    fn word(&mut self, word: &[u8]) -> Option<()> {
+    fn skip_word(&mut self, word: &[u8]) -> Option<()> {
         let found = self.bytes.get(self.at..)?.starts_with(word);
         self.at += word.len();
         found.then_some(())
     }
 
-    fn number(&mut self) -> Option<()> {
+    fn skip_number(&mut self) -> Option<()> {
         if self.peek()? == b'-' {
             self.at += 1;
         }
         if self.peek()? == b'0' {
             self.at += 1;
         } else {
-            self.digits()?;
+            self.skip_digits()?;
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
-            self.digits()?;
+            self.skip_digits()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.digits()?;
+            self.skip_digits()?;
         }
         Some(())
     }
 
     /// Skips at least one digit.
-    fn digits(&mut self) -> Option<()> {
+    fn skip_digits(&mut self) -> Option<()> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
@@ -240,7 +240,7 @@ impl Checker<'_> {
 
 /// Returns the position of the next quote, backslash or control character from `at` on, or the end of the text. Most of
 /// a request body is strings, so this reads eight bytes at a time.
-fn special(bytes: &[u8], mut at: usize) -> usize {
+fn find_special(bytes: &[u8], mut at: usize) -> usize {
     const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);

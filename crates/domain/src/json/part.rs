@@ -71,8 +71,8 @@ impl<'a> JsonPart<'a> {
         let text = self.text();
         let mut scanner = Scanner::inside(text);
         let mut members = Vec::new();
-        while let Some(name) = scanner.name() {
-            members.push(Member { name: name_of(text, name)?, value: self.part(scanner.value()?) });
+        while let Some(name) = scanner.next_name() {
+            members.push(Member { name: name_of(text, name)?, value: self.part(scanner.next_value()?) });
         }
         Some(members)
     }
@@ -84,7 +84,7 @@ impl<'a> JsonPart<'a> {
         }
         let mut scanner = Scanner::inside(self.text());
         let mut elements = Vec::new();
-        while let Some(element) = scanner.value() {
+        while let Some(element) = scanner.next_value() {
             elements.push(self.part(element));
         }
         Some(elements)
@@ -104,11 +104,11 @@ fn name_of(text: &str, WrittenName { content, is_escaped }: WrittenName) -> Opti
 }
 
 /// Up to this number of members, comparing all names is faster than a set.
-const FEW: usize = 16;
+const MAX_PAIRWISE: usize = 16;
 
 /// Returns the index of the first member whose name an earlier member has.
 pub(crate) fn first_duplicate(members: &[Member<'_>]) -> Option<usize> {
-    if members.len() > FEW {
+    if members.len() > MAX_PAIRWISE {
         let mut names = HashSet::with_capacity(members.len());
         return members.iter().position(|member| !names.insert(&*member.name));
     }

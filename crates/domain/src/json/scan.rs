@@ -23,7 +23,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Returns the name of the next member; `None` behind the last one.
-    pub(super) fn name(&mut self) -> Option<WrittenName> {
+    pub(super) fn next_name(&mut self) -> Option<WrittenName> {
         if self.next_byte()? != b'"' {
             return None;
         }
@@ -34,7 +34,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Returns the range of the next value: an element, or the value of the last name. `None` behind the last one.
-    pub(super) fn value(&mut self) -> Option<Range<usize>> {
+    pub(super) fn next_value(&mut self) -> Option<Range<usize>> {
         let first = self.next_byte()?;
         let start = self.at;
         let end = match first {
@@ -148,11 +148,11 @@ mod tests {
         #[test]
         fn scan_never_panics(text in prop_oneof![".{0,60}", r#"[\[{]["\\\[\]{},: a1]{0,60}"#]) {
             let mut values = Scanner::inside(&text);
-            while let Some(value) = values.value() {
+            while let Some(value) = values.next_value() {
                 prop_assert!(value.start < value.end && value.end <= text.len());
             }
             let mut names = Scanner::inside(&text);
-            while names.name().is_some() && names.value().is_some() {}
+            while names.next_name().is_some() && names.next_value().is_some() {}
         }
     }
 }

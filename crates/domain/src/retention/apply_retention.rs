@@ -17,7 +17,7 @@ use crate::observability::Outbox;
 use crate::system::TimeSource;
 
 /// The highest number of rows per step, which bounds the time that other writers wait.
-const STEP: u64 = 500;
+const STEP_ROWS: u64 = 500;
 /// The pause between two steps, in which other writers get the database lock.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -101,7 +101,7 @@ impl ApplyRetention {
                 // Each step counts all unreadable rows again, so that the last step has the total.
                 Ok(step) => {
                     let removed = report.removed.saturating_add(step.removed);
-                    let is_last = step.removed < STEP;
+                    let is_last = step.removed < STEP_ROWS;
                     report = PruneReport { removed, ..step };
                     if is_last {
                         return Progress { report, error: None };
@@ -115,13 +115,13 @@ impl ApplyRetention {
 
     async fn step(&self, rows: RetainedRows, kept: Duration) -> Result<PruneReport, StoreError> {
         let removed = match rows {
-            RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP).await,
-            RetainedRows::AuditEntries => match self.before(kept) {
-                Some(before) => self.ports.audit.prune(before, STEP).await?,
+            RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP_ROWS).await,
+            RetainedRows::AuditEntries => match self.cutoff(kept) {
+                Some(before) => self.ports.audit.prune(before, STEP_ROWS).await?,
                 None => 0,
             },
-            RetainedRows::DeadLetters => match self.before(kept) {
-                Some(before) => self.ports.outbox.prune(before, STEP).await?,
+            RetainedRows::DeadLetters => match self.cutoff(kept) {
+                Some(before) => self.ports.outbox.prune(before, STEP_ROWS).await?,
                 None => 0,
             },
         };
@@ -129,7 +129,7 @@ impl ApplyRetention {
     }
 
     /// Returns the time before which rows are old; `None` if no row can be that old.
-    fn before(&self, kept: Duration) -> Option<DateTime<Utc>> {
+    fn cutoff(&self, kept: Duration) -> Option<DateTime<Utc>> {
         TimeDelta::from_std(kept).ok().and_then(|kept| self.ports.time.now().checked_sub_signed(kept))
     }
 }

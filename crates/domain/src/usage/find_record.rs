@@ -11,11 +11,11 @@ use crate::ids::DecisionId;
 use crate::system::{Clock, Timer};
 
 /// The age from which on a record is stored, whichever running process charged it.
-const RECENT: TimeDelta = TimeDelta::seconds(2);
+const RECENT_AGE: TimeDelta = TimeDelta::seconds(2);
 /// The time within which another process stores a charge.
-const WAIT: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 /// The interval of the polls.
-const STEP: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Finds records, including those whose charge is not stored yet.
 pub struct FindRecord {
@@ -50,10 +50,10 @@ impl FindRecord {
         let began = self.clock.monotonic();
         loop {
             let found = self.usage.find(id).await?;
-            if found.is_some() || self.clock.monotonic().saturating_sub(began) >= WAIT {
+            if found.is_some() || self.clock.monotonic().saturating_sub(began) >= MAX_WAIT {
                 return Ok(found);
             }
-            self.timer.sleep(STEP).await;
+            self.timer.sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -63,7 +63,7 @@ fn is_recent(id: &DecisionId, now: DateTime<Utc>) -> bool {
     let digits = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| digits.get(..12));
     let millis = digits.and_then(|digits| i64::from_str_radix(digits, 16).ok());
     let made = millis.and_then(DateTime::from_timestamp_millis);
-    made.is_some_and(|made| (now - made).abs() < RECENT)
+    made.is_some_and(|made| (now - made).abs() < RECENT_AGE)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl GuardrailDraft {
             if READ_ONLY.contains(&name.as_str()) {
                 continue;
             }
-            if !draft.take(name, value)? {
+            if !draft.parse_member(name, value)? {
                 let known = MEMBERS.into_iter().chain(DataPolicyRules::FLAGS);
                 return Err(InvalidGuardrail::new("", unknown_member(name, known)));
             }
@@ -67,23 +67,23 @@ impl GuardrailDraft {
     }
 
     /// Parses one member; returns false if the member is unknown.
-    fn take(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
+    fn parse_member(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
         match name {
-            "workspace_id" => self.workspace_id = value_of(value, workspace_id)?,
-            "workspace_default" => self.workspace_default = value_of(value, |value| boolean(name, value))?,
-            "name" => self.name = Some(string(name, value)?),
-            "description" => self.description = change(value, description)?,
-            "allowed_models" => self.allowed_models = change(value, |value| names(name, value))?,
-            "ignored_models" => self.ignored_models = change(value, |value| names(name, value))?,
-            "allowed_providers" => self.allowed_providers = change(value, |value| names(name, value))?,
-            "ignored_providers" => self.ignored_providers = change(value, |value| names(name, value))?,
-            "limit_usd" => self.limit_usd = change(value, amount)?,
-            "reset_interval" => self.reset_interval = change(value, interval)?,
-            "content_filters" => self.content_filters = change(value, |value| filters(name, value))?,
+            "workspace_id" => self.workspace_id = parse_nullable(value, parse_workspace_id)?,
+            "workspace_default" => self.workspace_default = parse_nullable(value, |value| parse_boolean(name, value))?,
+            "name" => self.name = Some(parse_string(name, value)?),
+            "description" => self.description = parse_edit(value, parse_description)?,
+            "allowed_models" => self.allowed_models = parse_edit(value, |value| parse_names(name, value))?,
+            "ignored_models" => self.ignored_models = parse_edit(value, |value| parse_names(name, value))?,
+            "allowed_providers" => self.allowed_providers = parse_edit(value, |value| parse_names(name, value))?,
+            "ignored_providers" => self.ignored_providers = parse_edit(value, |value| parse_names(name, value))?,
+            "limit_usd" => self.limit_usd = parse_edit(value, parse_amount)?,
+            "reset_interval" => self.reset_interval = parse_edit(value, parse_interval)?,
+            "content_filters" => self.content_filters = parse_edit(value, |value| parse_filters(name, value))?,
             "content_filter_builtins" => {
-                self.content_filter_builtins = change(value, |value| builtins(name, value))?;
+                self.content_filter_builtins = parse_edit(value, |value| parse_builtins(name, value))?;
             }
-            "allowed_data_regions" => regions(value)?,
+            "allowed_data_regions" => check_regions(value)?,
             "allow_safety_retention_google" | "allow_safety_retention_other" => require_value(
                 name,
                 value,
@@ -97,9 +97,9 @@ impl GuardrailDraft {
                 "endpoints do not tell whether prompts may be published; forbid training with enable_free_model_training, or give null or true",
             )?,
             // The service has no provider keys of callers, so there is no spend to include or to leave out.
-            "include_byok_in_budgets" => drop(value_of(value, |value| boolean(name, value))?),
+            "include_byok_in_budgets" => drop(parse_nullable(value, |value| parse_boolean(name, value))?),
             _ => match DataPolicyRules::FLAGS.into_iter().find(|flag| *flag == name) {
-                Some(flag) => self.data_policy.push((flag, value_of(value, |value| boolean(name, value))?)),
+                Some(flag) => self.data_policy.push((flag, parse_nullable(value, |value| parse_boolean(name, value))?)),
                 None => return Ok(false),
             },
         }
@@ -107,25 +107,25 @@ impl GuardrailDraft {
     }
 }
 
-fn value_of<T>(
+fn parse_nullable<T>(
     value: &Json,
     read: impl FnOnce(&Json) -> Result<T, InvalidGuardrail>,
 ) -> Result<Option<T>, InvalidGuardrail> {
     if value.kind() == JsonKind::Null { Ok(None) } else { read(value).map(Some) }
 }
 
-fn change<T>(
+fn parse_edit<T>(
     value: &Json,
     read: impl FnOnce(&Json) -> Result<T, InvalidGuardrail>,
 ) -> Result<Edit<T>, InvalidGuardrail> {
-    Ok(value_of(value, read)?.map_or(Edit::Clear, Edit::Set))
+    Ok(parse_nullable(value, read)?.map_or(Edit::Clear, Edit::Set))
 }
 
 fn type_error(path: &str, wanted: &str, value: &Json) -> InvalidGuardrail {
     InvalidGuardrail::new(path, format!("must be {wanted}, not {}", value.kind().with_article()))
 }
 
-fn boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
+fn parse_boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
     match value.text() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -133,7 +133,7 @@ fn boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
     }
 }
 
-fn string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
+fn parse_string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
     match value.kind() {
         // A quoted string without text has half of a surrogate pair in it.
         JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "holds half a character")),
@@ -141,7 +141,7 @@ fn string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
     }
 }
 
-fn elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
+fn parse_elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
     let elements = value.elements().ok_or_else(|| type_error(path, "an array", value))?;
     if elements.len() > MAX_ELEMENTS {
         let fault = format!("must have at most {MAX_ELEMENTS} elements, not {}", elements.len());
@@ -150,13 +150,13 @@ fn elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
     Ok(elements)
 }
 
-fn workspace_id(value: &Json) -> Result<crate::ids::WorkspaceId, InvalidGuardrail> {
-    let text = string("workspace_id", value)?;
+fn parse_workspace_id(value: &Json) -> Result<crate::ids::WorkspaceId, InvalidGuardrail> {
+    let text = parse_string("workspace_id", value)?;
     text.parse().map_err(|_| InvalidGuardrail::new("workspace_id", "must be a UUID"))
 }
 
-fn description(value: &Json) -> Result<String, InvalidGuardrail> {
-    let text = string("description", value)?;
+fn parse_description(value: &Json) -> Result<String, InvalidGuardrail> {
+    let text = parse_string("description", value)?;
     if text.chars().count() > MAX_DESCRIPTION_CHARS {
         let fault = format!("must have at most {MAX_DESCRIPTION_CHARS} characters");
         return Err(InvalidGuardrail::new("description", fault));
@@ -164,20 +164,20 @@ fn description(value: &Json) -> Result<String, InvalidGuardrail> {
     Ok(text)
 }
 
-fn names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
-    let elements = elements(path, value)?;
+fn parse_names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
+    let elements = parse_elements(path, value)?;
     if elements.is_empty() {
         return Err(InvalidGuardrail::new(path, "must have at least one element; null takes the rule away"));
     }
     let name = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
-        let name = string(&path, element)?;
+        let name = parse_string(&path, element)?;
         if name.is_empty() { Err(InvalidGuardrail::new(path, "must not be empty")) } else { Ok(name) }
     };
     elements.iter().enumerate().map(name).collect()
 }
 
-fn amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
+fn parse_amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
     if value.kind() != JsonKind::Number {
         return Err(type_error("limit_usd", "a number", value));
     }
@@ -189,61 +189,62 @@ fn amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
     })
 }
 
-fn interval(value: &Json) -> Result<ResetInterval, InvalidGuardrail> {
-    let name = string("reset_interval", value)?;
+fn parse_interval(value: &Json) -> Result<ResetInterval, InvalidGuardrail> {
+    let name = parse_string("reset_interval", value)?;
     ResetInterval::from_name(&name)
         .ok_or_else(|| InvalidGuardrail::new("reset_interval", "must be daily, weekly, monthly or null"))
 }
 
-fn action(path: &str, members: &Members) -> Result<FilterAction, InvalidGuardrail> {
+fn parse_action(path: &str, members: &Members) -> Result<FilterAction, InvalidGuardrail> {
     let at = format!("{path}.action");
-    let value = member(path, members, "action")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
-    let name = string(&at, &value)?;
+    let value = find_member(path, members, "action")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let name = parse_string(&at, &value)?;
     FilterAction::from_name(&name).ok_or_else(|| InvalidGuardrail::new(&at, "must be block, redact or flag"))
 }
 
-fn filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, InvalidGuardrail> {
+fn parse_filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, InvalidGuardrail> {
     let filter = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
         let members = known_members(&path, element, &["pattern", "action", "label"])?;
         let at = format!("{path}.pattern");
-        let pattern = member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
-        let label = member(&path, &members, "label")?.map(|label| label_of(&format!("{path}.label"), &label));
+        let pattern =
+            find_member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+        let label = find_member(&path, &members, "label")?.map(|label| parse_label(&format!("{path}.label"), &label));
         Ok(ContentFilter {
-            pattern: string(&at, &pattern)?,
-            action: action(&path, &members)?,
+            pattern: parse_string(&at, &pattern)?,
+            action: parse_action(&path, &members)?,
             label: label.transpose()?,
         })
     };
-    elements(path, value)?.iter().enumerate().map(filter).collect()
+    parse_elements(path, value)?.iter().enumerate().map(filter).collect()
 }
 
-fn label_of(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
-    let label = string(path, value)?;
+fn parse_label(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
+    let label = parse_string(path, value)?;
     let fits = (1..=MAX_LABEL_CHARS).contains(&label.chars().count()) && !label.chars().any(char::is_control);
     let fault = || format!("must have 1 to {MAX_LABEL_CHARS} characters and no control characters");
     if fits { Ok(label) } else { Err(InvalidGuardrail::new(path, fault())) }
 }
 
-fn builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, InvalidGuardrail> {
+fn parse_builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, InvalidGuardrail> {
     let mut found: Vec<BuiltinContentFilter> = Vec::new();
-    for (index, element) in elements(path, value)?.iter().enumerate() {
+    for (index, element) in parse_elements(path, value)?.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let members = known_members(&path, element, &["slug", "action", "label", "scan_scope"])?;
-        let slug = slug(&path, &members)?;
-        scan_scope(&path, &members)?;
+        let slug = parse_slug(&path, &members)?;
+        check_scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
             return Err(InvalidGuardrail::new(format!("{path}.slug"), "stands in the list already"));
         }
-        found.push(BuiltinContentFilter { slug, action: action(&path, &members)? });
+        found.push(BuiltinContentFilter { slug, action: parse_action(&path, &members)? });
     }
     Ok(found)
 }
 
-fn slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail> {
+fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail> {
     let at = format!("{path}.slug");
-    let value = member(path, members, "slug")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
-    let name = string(&at, &value)?;
+    let value = find_member(path, members, "slug")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let name = parse_string(&at, &value)?;
     if let Some(known) = BuiltinFilter::from_name(&name) {
         return Ok(known);
     }
@@ -256,10 +257,10 @@ fn slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail
 }
 
 /// Accepts both scopes: scanning everything enforces either of them.
-fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
+fn check_scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
-    let Some(value) = member(path, members, "scan_scope")? else { return Ok(()) };
-    match string(&at, &value)?.as_str() {
+    let Some(value) = find_member(path, members, "scan_scope")? else { return Ok(()) };
+    match parse_string(&at, &value)?.as_str() {
         "user_only" | "all_messages" => Ok(()),
         _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
     }
@@ -275,7 +276,7 @@ fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, In
 }
 
 /// Returns a member of an object; `None` if it is absent or null, an error if it is duplicated.
-fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
+fn find_member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
     let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
     let first = found.next();
     if found.next().is_some() {
@@ -286,15 +287,15 @@ fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, Inv
 
 /// Accepts only `harmless`, the value that enforces nothing, for a rule that cannot be enforced.
 fn require_value(path: &str, value: &Json, harmless: bool, why: &str) -> Result<(), InvalidGuardrail> {
-    match value_of(value, |value| boolean(path, value))? {
+    match parse_nullable(value, |value| parse_boolean(path, value))? {
         Some(other) if other != harmless => Err(InvalidGuardrail::new(path, format!("cannot be kept: {why}"))),
         _ => Ok(()),
     }
 }
 
-fn regions(value: &Json) -> Result<(), InvalidGuardrail> {
+fn check_regions(value: &Json) -> Result<(), InvalidGuardrail> {
     let path = "allowed_data_regions";
-    let Some(regions) = value_of(value, |value| names(path, value))? else { return Ok(()) };
+    let Some(regions) = parse_nullable(value, |value| parse_names(path, value))? else { return Ok(()) };
     let every = ["global", "europe", "us"];
     if let Some(index) = regions.iter().position(|region| !every.contains(&region.as_str())) {
         return Err(InvalidGuardrail::new(format!("{path}[{index}]"), "must be global, europe or us"));

@@ -18,7 +18,7 @@ pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
 
 /// The number of times that redacted text is scanned again. A pattern may match next to the placeholder of its own
 /// match and needs another scan then; a pattern that still matches after the last one blocks the request.
-const MAX_TURNS: usize = 4;
+const MAX_RESCANS: usize = 4;
 
 /// A provider input that may be sent.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl CompiledFilters {
     pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<FilteredInput, Blocked> {
         // This flag is never cancelled. If it were, the request would be blocked.
         let applied = self.apply_until(provider_input, &CancelFlag::default());
-        applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::nowhere(), &[])))
+        applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::whole_text(), &[])))
     }
 
     /// Applies the filters like [`Self::apply`], until it is cancelled. The flag is checked at every name and value,
@@ -112,7 +112,7 @@ impl CompiledFilters {
         let path =
             found.and_then(|(text, found)| paths::paths_of_nodes(text, root, &[found.medium?], &found.keys).pop());
         let path = path.unwrap_or_else(|| root.to_owned());
-        if let Some(filter) = self.severest().and_then(|place| self.filters.get(place)) {
+        if let Some(filter) = self.most_severe_filter().and_then(|place| self.filters.get(place)) {
             let label = UNREADABLE_ATTACHMENT.to_owned();
             return Err(Blocked { guardrail_id: filter.guardrail_id, label, path });
         }
@@ -139,11 +139,11 @@ impl CompiledFilters {
     ) -> Result<String, Blocked> {
         let first = redactions.first().map(|first| (first.filter, first.node));
         let refused = || {
-            let (filter, node) = first.unwrap_or((0, Node::nowhere()));
+            let (filter, node) = first.unwrap_or((0, Node::whole_text()));
             self.blocked(filter, text, &document.root, node, &found.keys)
         };
         let mut clean = rewrite::rewrite(self, text, redactions).map_err(|_| refused())?;
-        for _ in 0..MAX_TURNS {
+        for _ in 0..MAX_RESCANS {
             let again = Scan::run(search, &clean, form, true);
             if let Some((filter, node)) = again.block {
                 return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
@@ -174,16 +174,16 @@ impl CompiledFilters {
                     new.questions = questions;
                 }),
                 Place::AssetEntry(index) => {
-                    change(&mut new.attachments, index, |asset| attachment::with_entry(asset, text))
+                    change_asset(&mut new.attachments, index, |asset| attachment::with_entry(asset, text))
                 }
                 Place::AssetPart(index) | Place::AssetInline(index) => {
-                    change(&mut new.attachments, index, |asset| attachment::with_content(asset, text))
+                    change_asset(&mut new.attachments, index, |asset| attachment::with_content(asset, text))
                 }
                 Place::AssetName(_) | Place::AssetType(_) | Place::Media => None,
             };
             if put.is_none() {
                 // Only scanned text may be sent.
-                return Err(self.blocked(*filter, "", &document.root, Node::nowhere(), &[]));
+                return Err(self.blocked(*filter, "", &document.root, Node::whole_text(), &[]));
             }
         }
         Ok((Arc::new(new), aliases))
@@ -216,7 +216,7 @@ fn parse_redacted_questions(before: &Questions, text: &str) -> Option<Questions>
     Some(read)
 }
 
-fn change(attachments: &mut Attachments, index: usize, by: impl Fn(&Asset) -> Option<Asset>) -> Option<()> {
+fn change_asset(attachments: &mut Attachments, index: usize, by: impl Fn(&Asset) -> Option<Asset>) -> Option<()> {
     let Attachments::Assets(assets) = attachments else { return None };
     let asset = assets.get_mut(index)?;
     *asset = by(asset)?;

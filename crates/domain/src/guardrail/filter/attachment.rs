@@ -116,7 +116,7 @@ pub(super) fn without_content(asset: &Asset) -> String {
     if !members.iter().any(|(name, _)| INLINE_CONTENT.contains(&name.as_str())) {
         return asset.entry.text().to_owned();
     }
-    put(&members, "\"\"").text().to_owned()
+    replace_content(&members, "\"\"").text().to_owned()
 }
 
 /// Returns the asset with another entry and its present inline content.
@@ -125,7 +125,7 @@ pub(super) fn with_entry(asset: &Asset, entry: &str) -> Option<Asset> {
     let before = asset.entry.members()?;
     let kept = before.iter().find(|(name, _)| INLINE_CONTENT.contains(&name.as_str()));
     let entry = match kept {
-        Some((_, content)) => put(&entry.members()?, content.text()),
+        Some((_, content)) => replace_content(&entry.members()?, content.text()),
         None => entry,
     };
     Some(Asset { entry, ..asset.clone() })
@@ -136,12 +136,12 @@ pub(super) fn with_content(asset: &Asset, content: &str) -> Option<Asset> {
     if has_part(asset) {
         return Some(Asset { data: content.as_bytes().into(), ..asset.clone() });
     }
-    let entry = put(&asset.entry.members()?, Json::string(&STANDARD.encode(content)).text());
+    let entry = replace_content(&asset.entry.members()?, Json::string(&STANDARD.encode(content)).text());
     Some(Asset { entry, ..asset.clone() })
 }
 
 /// Returns the entry with its inline content replaced.
-fn put(members: &[(String, Json)], content: &str) -> Json {
+fn replace_content(members: &[(String, Json)], content: &str) -> Json {
     let replaced = members.iter().map(|(name, json)| {
         (name.as_str(), if INLINE_CONTENT.contains(&name.as_str()) { content } else { json.text() })
     });

@@ -19,7 +19,7 @@ const MAX_PATTERNS: usize = 64;
 /// The highest number of characters of a label.
 const MAX_LABEL_CHARS: usize = 100;
 /// The highest size in bytes of all compiled patterns of one guardrail.
-const MAX_COMPILED: usize = 8 << 20;
+const MAX_COMPILED_BYTES: usize = 8 << 20;
 
 /// The compiled filters of all guardrails that apply together.
 #[derive(Debug, Clone)]
@@ -111,8 +111,8 @@ impl CompiledFilters {
             self.push(id, filter.action, label::sanitize_label(filter.label.as_deref()), true);
         }
         let texts = filters.iter().map(|filter| pattern::without_boundaries(&filter.pattern));
-        let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED).build().map_err(|_| {
-            let most = MAX_COMPILED >> 20;
+        let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED_BYTES).build().map_err(|_| {
+            let most = MAX_COMPILED_BYTES >> 20;
             invalid(
                 PATH.to_owned(),
                 format!("take more than {most} MiB when compiled together; use fewer or simpler ones"),
@@ -160,7 +160,7 @@ impl CompiledFilters {
     }
 
     /// Returns the first filter that blocks, or else the first that redacts.
-    pub(super) fn severest(&self) -> Option<usize> {
+    pub(super) fn most_severe_filter(&self) -> Option<usize> {
         let places = |action| self.filters.iter().position(|filter| filter.action == action);
         places(FilterAction::Block).or_else(|| places(FilterAction::Redact))
     }

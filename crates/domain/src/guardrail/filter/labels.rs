@@ -14,7 +14,7 @@ use crate::usage::RequestLabels;
 const IDS: [&str; 2] = ["trace_id", "parent_span_id"];
 
 /// The number of times that a redacted text is scanned again.
-const MAX_TURNS: usize = 4;
+const MAX_RESCANS: usize = 4;
 
 impl CompiledFilters {
     /// Returns the same filters with blocking replaced by redaction.
@@ -62,8 +62,8 @@ impl Search<'_> {
     /// Returns the text with every match replaced; `None` if redaction does not terminate or is cancelled.
     fn redacted(&self, text: &str, form: Form<'_>) -> Option<String> {
         let mut clean = text.to_owned();
-        for turn in 0..=MAX_TURNS {
-            let found = Scan::run(*self, &clean, form, turn > 0);
+        for scans in 0..=MAX_RESCANS {
+            let found = Scan::run(*self, &clean, form, scans > 0);
             if self.is_cancelled() {
                 return None;
             }

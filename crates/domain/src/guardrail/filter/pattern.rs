@@ -9,7 +9,7 @@ use crate::system::CancelFlag;
 /// The highest number of characters of a pattern.
 pub(super) const MAX_CHARS: usize = 10_000;
 /// The highest size in bytes of one compiled pattern.
-const MAX_COMPILED: usize = 1 << 20;
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 /// The number of matches per text that are searched without a bound. To find the end of a match the engine may read far
 /// beyond it. Done for every match, that takes quadratic time.
 const MAX_FULL_SEARCHES: usize = 64;
@@ -35,9 +35,9 @@ impl Pattern {
         if chars > MAX_CHARS {
             return Err(format!("must have at most {MAX_CHARS} characters, not {chars}"));
         }
-        let regex = RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build().map_err(|fault| match fault {
+        let regex = RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|fault| match fault {
             regex::Error::CompiledTooBig(_) => {
-                format!("takes more than {} KiB when compiled; use smaller repetitions", MAX_COMPILED >> 10)
+                format!("takes more than {} KiB when compiled; use smaller repetitions", MAX_COMPILED_BYTES >> 10)
             }
             fault => describe_error(pattern, &fault),
         })?;

@@ -13,7 +13,7 @@ use super::tokens::{Token, Tokens, content};
 pub(super) struct TooLarge;
 
 /// The number of bytes that a text may grow beyond twice its size.
-const GROWTH: usize = 1 << 20;
+const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// Returns the text with each match replaced by its placeholder.
 ///
@@ -45,8 +45,8 @@ pub(super) fn rewrite(
         rest = after;
         out.push_str(&text[copied..node.start]);
         copied = node.end;
-        write(filters, text, node, here, &mut names, &mut out);
-        if out.len() > 2 * text.len() + GROWTH {
+        write_node(filters, text, node, here, &mut names, &mut out);
+        if out.len() > 2 * text.len() + MAX_GROWTH_BYTES {
             return Err(TooLarge);
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn rewrite(
     Ok(out)
 }
 
-fn write(
+fn write_node(
     filters: &CompiledFilters,
     text: &str,
     node: Node,
@@ -118,7 +118,7 @@ impl Names {
                     Token::Close => drop(open.pop()),
                     Token::Key if !redacted.contains(&span.start) => {
                         if let Some(names) = open.last().and_then(|object| taken.get_mut(object)) {
-                            names.insert(read(&text[content(span)]));
+                            names.insert(decode_name(&text[content(span)]));
                         }
                     }
                     _ => {}
@@ -131,7 +131,7 @@ impl Names {
     /// Appends a number if the name is in use.
     fn make_distinct(&mut self, object: usize, name: &mut String) {
         let Some(taken) = self.taken.get_mut(&object) else { return };
-        let plain = read(name);
+        let plain = decode_name(name);
         if taken.insert(plain.clone()) {
             return;
         }
@@ -146,6 +146,6 @@ impl Names {
 }
 
 /// Decodes a name.
-fn read(raw: &str) -> String {
+fn decode_name(raw: &str) -> String {
     Views::of_json(raw, 0).plain.text.into_owned()
 }

@@ -13,7 +13,7 @@ use crate::usage::FilterAction;
 
 /// The number of bytes at the beginning and end of a long string that take part in joining. Split text lies at the ends
 /// of strings.
-const EDGE: usize = 4096;
+const EDGE_BYTES: usize = 4096;
 
 /// One of several neighbouring strings.
 #[derive(Debug)]
@@ -41,11 +41,11 @@ impl<'t> Run<'t> {
         if content.is_empty() {
             return;
         }
-        if content.len() <= 2 * EDGE {
+        if content.len() <= 2 * EDGE_BYTES {
             self.pieces.push(piece);
             return;
         }
-        let (head, tail) = ends(&text[content.clone()], EDGE, true);
+        let (head, tail) = ends(&text[content.clone()], EDGE_BYTES, true);
         let part =
             |range: Range<usize>| Piece { node: piece.node, views: Views::of_json(&text[range.clone()], range.start) };
         self.pieces.push(part(content.start..content.start + head));

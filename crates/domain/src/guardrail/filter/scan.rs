@@ -39,7 +39,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Returns a node for a whole text, without a position.
-    pub(super) fn nowhere() -> Self {
+    pub(super) fn whole_text() -> Self {
         Self { kind: NodeKind::Text, start: 0, end: 0, object: 0 }
     }
 
@@ -161,7 +161,7 @@ struct Frame<'t> {
     /// format.
     name: Cow<'t, str>,
     hint: NameHint,
-    is_ours: bool,
+    is_keyword: bool,
     /// True if the next member is the `text` or `content` of a part.
     is_column: bool,
     /// The hint from the names above this array or object.
@@ -182,7 +182,7 @@ impl Frame<'_> {
             count: 0,
             name: Cow::Borrowed(""),
             hint: if is_object { NameHint::default() } else { inherited },
-            is_ours: false,
+            is_keyword: false,
             is_column: false,
             inherited,
             run: Run::default(),
@@ -198,7 +198,7 @@ pub(super) struct Scan<'f, 't> {
     text: &'t str,
     form: Form<'f>,
     /// True if placeholders of earlier redactions are exempt.
-    is_again: bool,
+    is_rescan: bool,
     media: Media,
     wants_hints: bool,
     found: Found,
@@ -215,7 +215,7 @@ impl<'f, 't> Scan<'f, 't> {
             Form::Questions(_) => Media::InPlainJson,
             Form::Text => Media::Ignored,
         };
-        let mut scan = Self { filters, text, form, is_again: again, media, wants_hints, found, hits: Vec::new() };
+        let mut scan = Self { filters, text, form, is_rescan: again, media, wants_hints, found, hits: Vec::new() };
         if let Form::Text = form {
             let node = Node { kind: NodeKind::Text, start: 0, end: text.len(), object: 0 };
             scan.scan_node(node, &Views::of_text(text), Hint::None, None);
@@ -250,8 +250,8 @@ impl<'f, 't> Scan<'f, 't> {
                         self.close(frame);
                     }
                 }
-                Token::Key => self.key(&mut frames, span),
-                Token::String => self.string(&mut frames, span),
+                Token::Key => self.scan_key(&mut frames, span),
+                Token::String => self.scan_string(&mut frames, span),
                 Token::Number => {
                     let hint = frames.last().map(|frame| frame.hint).unwrap_or_default().for_number(span.len());
                     let node = Node { kind: NodeKind::Number, start: span.start, end: span.end, object: 0 };
@@ -264,29 +264,29 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     fn close(&mut self, mut frame: Frame<'t>) {
-        frame.run.flush(self.filters, self.text, &mut self.found, self.is_again);
-        frame.columns.flush(self.filters, self.text, &mut self.found, self.is_again);
+        frame.run.flush(self.filters, self.text, &mut self.found, self.is_rescan);
+        frame.columns.flush(self.filters, self.text, &mut self.found, self.is_rescan);
         // A redaction numbers names from 2 up to the number of members.
         for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
             self.add_matches(name.node, &[(name.filter, name.span)]);
         }
     }
 
-    fn key(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
+    fn scan_key(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
         let depth = frames.len();
         let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
-        let is_ours = self.is_ours(frames, &views.plain.text);
+        let is_keyword = self.is_keyword(frames, &views.plain.text);
         let is_criteria = depth > 1 && frames[depth - 2].name == "criteria";
         let Some(frame) = frames.last_mut() else { return };
         frame.count += 1;
         frame.name = views.plain.text.clone();
-        frame.is_ours = is_ours && frame.name == "type";
+        frame.is_keyword = is_keyword && frame.name == "type";
         frame.is_column = false;
         frame.hint = NameHint::default();
         if self.media.is_unknown_member(depth, &frame.name) {
             self.found.medium_at(Node { kind: NodeKind::String, start: frame.start, end: frame.start, object: 0 });
         }
-        if is_ours {
+        if is_keyword {
             return;
         }
         frame.is_column = matches!(&*views.normalized_or_plain().text, "text" | "content");
@@ -301,7 +301,7 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     /// Returns true if a name is a keyword of the question format.
-    fn is_ours(&self, frames: &[Frame<'t>], name: &str) -> bool {
+    fn is_keyword(&self, frames: &[Frame<'t>], name: &str) -> bool {
         let Form::Questions(questions) = self.form else { return false };
         match frames {
             [_, _] => matches!(name, "type" | "instructions" | "criteria"),
@@ -315,16 +315,16 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    fn string(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
-        let (hint, is_ours) = frames.last().map_or((Hint::None, false), |frame| (frame.hint.hint, frame.is_ours));
-        if is_ours {
+    fn scan_string(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
+        let (hint, is_keyword) = frames.last().map_or((Hint::None, false), |frame| (frame.hint.hint, frame.is_keyword));
+        if is_keyword {
             return;
         }
         let node = Node { kind: NodeKind::String, start: span.start, end: span.end, object: 0 };
         let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
         self.find_medium(frames, node, &views.plain.text);
         self.scan_node(node, &views, hint, None);
-        let (filters, text, again) = (self.filters, self.text, self.is_again);
+        let (filters, text, again) = (self.filters, self.text, self.is_rescan);
         match frames {
             [.., above, frame] => {
                 if !above.is_object && frame.is_object && frame.is_column {
@@ -391,10 +391,10 @@ impl<'f, 't> Scan<'f, 't> {
     /// Records the matches in a node, except those in placeholders of earlier redactions.
     fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>, mut frame: Option<&mut Frame<'t>>) {
         merge_overlaps(hits);
-        let (filters, text, is_again) = (self.filters, self.text, self.is_again);
+        let (filters, text, is_rescan) = (self.filters, self.text, self.is_rescan);
         let end = if node.kind == NodeKind::Key { Some(node.content().end) } else { None };
         hits.retain(|(filter, span)| {
-            let is_exempt = is_again || filters.action(*filter) == Some(FilterAction::Redact);
+            let is_exempt = is_rescan || filters.action(*filter) == Some(FilterAction::Redact);
             match filters.placeholder_at(text, span, end).filter(|_| is_exempt) {
                 None => true,
                 Some(Placeholder::Whole) => false,

@@ -117,7 +117,7 @@ impl<'t> Views<'t> {
     /// Creates the views of a JSON string's content, which begins at `base` in its source.
     pub(super) fn of_json(content: &'t str, base: usize) -> Self {
         let has_escapes = any(content.as_bytes(), |byte| byte == b'\\');
-        Self::of(if has_escapes { unescaped(content, base) } else { View::whole(content, base) })
+        Self::of(if has_escapes { decode_escapes(content, base) } else { View::whole(content, base) })
     }
 
     /// Creates the views of a text that is not JSON.
@@ -136,7 +136,7 @@ impl<'t> Views<'t> {
         }
         let mut inner: Option<View<'t>> = None;
         for _ in 0..MAX_NESTING {
-            match read_escapes(inner.as_ref().unwrap_or(&plain)) {
+            match decode_nested_escapes(inner.as_ref().unwrap_or(&plain)) {
                 Some(read) => inner = Some(read),
                 None => break,
             }
@@ -159,7 +159,7 @@ impl<'t> Views<'t> {
 }
 
 /// Decodes the escapes in the content of a JSON string.
-fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
+fn decode_escapes<'t>(content: &str, base: usize) -> View<'t> {
     let mut view = View::empty(base);
     let mut at = 0;
     while let Some(offset) = content.as_bytes()[at..].iter().position(|byte| *byte == b'\\') {
@@ -167,7 +167,7 @@ fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
             view.push_same(&content[at..at + offset], base + at);
             at += offset;
         }
-        let (read, length) = one(content, at, true);
+        let (read, length) = next_char(content, at, true);
         view.push_replacement(read.encode_utf8(&mut [0; 4]), base + at..base + at + length);
         at += length;
     }
@@ -179,7 +179,7 @@ fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
 
 /// Decodes the four-digit escapes in the text of a view, for any number of backslashes: nested JSON doubles them.
 /// Returns `None` if there are none.
-fn read_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
+fn decode_nested_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
     let text = &*view.text;
     let mut read: Option<View<'t>> = None;
     let (mut copied, mut at) = (0, 0);
@@ -265,7 +265,7 @@ fn may_normalize(byte: u8) -> bool {
 }
 
 /// Returns the character at a position and its length in bytes.
-fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
+fn next_char(content: &str, at: usize, escapes: bool) -> (char, usize) {
     let rest = &content[at..];
     let first = rest.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
     if first != '\\' || !escapes {
@@ -279,7 +279,7 @@ fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
         b'r' => simple('\r'),
         b'b' => simple('\u{8}'),
         b'f' => simple('\u{c}'),
-        b'u' => unicode(rest),
+        b'u' => decode_unicode_escape(rest),
         b'"' | b'\\' | b'/' => simple(char::from(escape)),
         // Valid JSON has no other escape.
         _ => (first, 1),
@@ -287,7 +287,7 @@ fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
 }
 
 /// Decodes an escape of four hexadecimal digits, or a surrogate pair of two.
-fn unicode(rest: &str) -> (char, usize) {
+fn decode_unicode_escape(rest: &str) -> (char, usize) {
     let unit = |at: usize| rest.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let high = unit(2).unwrap_or(0xfffd);
     if (0xd800..0xdc00).contains(&high)
@@ -316,7 +316,7 @@ pub(super) fn ends(content: &str, most: usize, escapes: bool) -> (usize, usize) 
             tail = at;
             break;
         }
-        at += one(content, at, true).1;
+        at += next_char(content, at, true).1;
     }
     (head, tail)
 }

@@ -128,8 +128,8 @@ async fn update_retries_on_newest_record_and_gives_up() {
     assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));
 
     let mut hopeless = MockGuardrailRepository::new();
-    hopeless.expect_find().times(TRIES).returning(|_| Ok(Some(guardrail(1))));
-    hopeless.expect_update().times(TRIES).returning(|_, _| Ok(false));
+    hopeless.expect_find().times(MAX_ATTEMPTS).returning(|_| Ok(Some(guardrail(1))));
+    hopeless.expect_update().times(MAX_ATTEMPTS).returning(|_, _| Ok(false));
     let error = with(hopeless, &store).execute(&actor(), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 

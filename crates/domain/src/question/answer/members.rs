@@ -36,12 +36,12 @@ impl<'q> Outcomes<'q> {
     fn is_named(self, place: usize, name: &str) -> bool {
         match self {
             Self::Options(options) => options[place].name == name,
-            Self::Levels(_) => level(name) == Some(place),
+            Self::Levels(_) => parse_level(name) == Some(place),
         }
     }
 
     /// Maps option names to indexes. It is empty for levels, whose names are their indexes.
-    fn index(self) -> HashMap<&'q str, usize> {
+    fn index_by_name(self) -> HashMap<&'q str, usize> {
         match self {
             Self::Options(options) => {
                 options.iter().enumerate().map(|(place, option)| (option.name.as_str(), place)).collect()
@@ -51,16 +51,16 @@ impl<'q> Outcomes<'q> {
     }
 
     /// Returns the index of the outcome with this name.
-    fn place(self, index: &HashMap<&'q str, usize>, name: &str) -> Option<usize> {
+    fn index_of(self, index: &HashMap<&'q str, usize>, name: &str) -> Option<usize> {
         match self {
             Self::Options(_) => index.get(name).copied(),
-            Self::Levels(count) => level(name).filter(|level| *level < count),
+            Self::Levels(count) => parse_level(name).filter(|level| *level < count),
         }
     }
 }
 
 /// Parses the name of a level: a decimal number without leading zeros.
-fn level(name: &str) -> Option<usize> {
+fn parse_level(name: &str) -> Option<usize> {
     let is_written_so = name == "0" || (!name.starts_with(['0', '+']));
     is_written_so.then(|| name.parse().ok()).flatten()
 }
@@ -122,7 +122,7 @@ impl<'a> Members<'a> {
             let place = if outcomes.is_named(place, name) {
                 place
             } else {
-                let found = outcomes.place(index.get_or_insert_with(|| outcomes.index()), name);
+                let found = outcomes.index_of(index.get_or_insert_with(|| outcomes.index_by_name()), name);
                 found.ok_or("an answer's distribution is not over what was asked")?
             };
             probabilities[place] =
@@ -161,7 +161,7 @@ impl<'a> Members<'a> {
         Ok(score)
     }
 
-    pub(super) fn rectangle(&self) -> Result<(), &'static str> {
+    pub(super) fn check_box(&self) -> Result<(), &'static str> {
         let rectangle = self.get("box").ok_or("a box answer has no box")?;
         let sides = Members::read(rectangle).map_err(|_| "a box answer has no box")?;
         let inside =

@@ -206,7 +206,7 @@ fn check_answer(
             AnswerValue::Score { score, probabilities, confidence: native }
         }
         QuestionKind::Box => {
-            read.rectangle()?;
+            read.check_box()?;
             AnswerValue::Box
         }
     };

@@ -77,7 +77,7 @@ fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockUsagePruner>
     let count = answers.len();
     let answers = Mutex::new(answers.into_iter());
     pruner.expect_prune().times(count).returning(move |kept, limit| {
-        assert_eq!((kept, limit), (DAY, STEP));
+        assert_eq!((kept, limit), (DAY, STEP_ROWS));
         answers.lock().unwrap_or_else(PoisonError::into_inner).next().unwrap()
     });
     Arc::new(pruner)
@@ -94,13 +94,13 @@ async fn execute_keeps_every_kind_without_a_policy() {
 
 #[tokio::test]
 async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
-    let fixture = Fixture::with_audit_entries(2 * STEP + 3).await;
+    let fixture = Fixture::with_audit_entries(2 * STEP_ROWS + 3).await;
     let (store, timer) = (fixture.store.clone(), fixture.timer.clone());
     let mut audit = MockAuditLog::new();
     let steps = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&steps);
     audit.expect_prune().times(3).returning(move |before, limit| {
-        assert_eq!(limit, STEP);
+        assert_eq!(limit, STEP_ROWS);
         let step = counted.fetch_add(1, Ordering::SeqCst);
         assert_eq!(timer.slept(), vec![PAUSE; step], "one pause between two steps");
         AuditLog::prune(&store, before, limit).now_or_never().expect("the fake never waits")
@@ -108,16 +108,16 @@ async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
     let ports = ApplyRetentionPorts { audit: Arc::new(audit), ..fixture.ports() };
     fixture.append_audit_entry().await;
     let report = ApplyRetention::new(ports, AUDIT).execute(pending()).await;
-    assert_eq!(report, RetentionReport { audit_entries: 2 * STEP + 3, ..RetentionReport::default() });
+    assert_eq!(report, RetentionReport { audit_entries: 2 * STEP_ROWS + 3, ..RetentionReport::default() });
     assert_eq!((fixture.audit_entries().await, steps.load(Ordering::SeqCst)), (1, 3));
     let verified = VerifyAuditLog::new(Arc::new(fixture.store)).execute(None).await.unwrap();
-    assert_eq!((verified.oldest, verified.violation), (Some(2 * STEP + 4), None));
+    assert_eq!((verified.oldest, verified.violation), (Some(2 * STEP_ROWS + 4), None));
 }
 
 /// Another writer waits for at most one step.
 #[tokio::test]
 async fn execute_lets_other_writers_run_between_two_steps() {
-    let fixture = Fixture::with_audit_entries(4 * STEP).await;
+    let fixture = Fixture::with_audit_entries(4 * STEP_ROWS).await;
     let retention = fixture.retention(AUDIT);
     let other = async {
         let mut left = Vec::new();
@@ -139,7 +139,7 @@ async fn execute_lets_other_writers_run_between_two_steps() {
 async fn execute_skips_and_counts_unreadable_records() {
     let fixture = Fixture::new();
     let answers = vec![
-        Ok(pruned(STEP, 2)),
+        Ok(pruned(STEP_ROWS, 2)),
         Ok(pruned(3, 2)),
         // The next round.
         Ok(pruned(0, 1)),
@@ -147,7 +147,7 @@ async fn execute_skips_and_counts_unreadable_records() {
     ];
     let retention = ApplyRetention::new(ApplyRetentionPorts { usage: pruner(answers), ..fixture.ports() }, USAGE);
     assert_eq!(retention.unreadable_records(), 0);
-    assert_eq!(retention.execute(pending()).await.usage_records, pruned(STEP + 3, 2));
+    assert_eq!(retention.execute(pending()).await.usage_records, pruned(STEP_ROWS + 3, 2));
     assert_eq!(retention.unreadable_records(), 2);
     for left in [1, 0] {
         retention.execute(pending()).await;
@@ -158,14 +158,14 @@ async fn execute_skips_and_counts_unreadable_records() {
 #[tokio::test]
 async fn execute_continues_with_other_kinds_when_a_store_fails() {
     let fixture = Fixture::with_audit_entries(3).await;
-    let answers = vec![Ok(pruned(STEP, 1)), Err(StoreError::unavailable("away")), Ok(pruned(7, 0))];
+    let answers = vec![Ok(pruned(STEP_ROWS, 1)), Err(StoreError::unavailable("away")), Ok(pruned(7, 0))];
     let mut outbox = MockOutbox::new();
     outbox.expect_prune().times(2).returning(|_, _| Err(StoreError::unavailable("away")));
     let ports = ApplyRetentionPorts { usage: pruner(answers), outbox: Arc::new(outbox), ..fixture.ports() };
     let policy = RetentionPolicy { usage_records: Some(DAY), audit_entries: Some(DAY), dead_letters: Some(DAY) };
     let retention = ApplyRetention::new(ports, policy);
     let first = RetentionReport {
-        usage_records: pruned(STEP, 1),
+        usage_records: pruned(STEP_ROWS, 1),
         audit_entries: 2,
         dead_letters: 0,
         failed: vec![RetainedRows::UsageRecords, RetainedRows::DeadLetters],
@@ -199,12 +199,12 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
 /// Two processes on one database remove each row once, and neither fails.
 #[tokio::test]
 async fn concurrent_rounds_remove_each_row_once() {
-    let fixture = Fixture::with_audit_entries(5 * STEP).await;
+    let fixture = Fixture::with_audit_entries(5 * STEP_ROWS).await;
     fixture.append_audit_entry().await;
     let processes = [fixture.retention(AUDIT), fixture.retention(AUDIT)];
     let reports = join_all(processes.iter().map(|process| process.execute(pending()))).await;
     let removed: Vec<u64> = reports.iter().map(|report| report.audit_entries).collect();
-    assert_eq!(removed.iter().sum::<u64>(), 5 * STEP);
+    assert_eq!(removed.iter().sum::<u64>(), 5 * STEP_ROWS);
     assert!(removed.iter().all(|removed| *removed > 0), "both took part: {removed:?}");
     assert!(reports.iter().all(|report| report.failed.is_empty()));
     assert_eq!(fixture.audit_entries().await, 1);
@@ -229,7 +229,7 @@ impl Timer for EndlessPause {
 
 #[tokio::test]
 async fn execute_stops_between_two_steps() {
-    let fixture = Fixture::with_audit_entries(3 * STEP).await;
+    let fixture = Fixture::with_audit_entries(3 * STEP_ROWS).await;
     let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
     // Neither the second step of this kind nor the first one of the next may begin.
     let mut outbox = MockOutbox::new();
@@ -244,7 +244,7 @@ async fn execute_stops_between_two_steps() {
         stop.abort();
     };
     let (report, ()) = futures_util::future::join(retention.execute(stopped.map(drop)), stopping).await;
-    assert_eq!(report, RetentionReport { audit_entries: STEP, ..RetentionReport::default() });
+    assert_eq!(report, RetentionReport { audit_entries: STEP_ROWS, ..RetentionReport::default() });
     assert_eq!(fixture.audit_entries().await, 1_000);
 }
 

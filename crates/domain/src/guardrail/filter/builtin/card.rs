@@ -11,7 +11,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, found: &mut dyn 
     for groups in digits.clusters(LENGTHS.start) {
         let mut first = 0;
         while first < groups.len() {
-            match longest(text, groups, first, source) {
+            match find_longest(text, groups, first, source) {
                 Some(end) => {
                     found(span(&groups[first..end]));
                     first = end;
@@ -23,7 +23,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, found: &mut dyn 
 }
 
 /// Returns the end index of the longest card number that begins with group `first`.
-fn longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option<usize> {
+fn find_longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option<usize> {
     let bytes = text.as_bytes();
     if !may_begin(bytes[groups[first].start]) {
         return None;
@@ -48,13 +48,13 @@ fn longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option
 fn is_card(text: &str, groups: &[Group], place: Range<usize>, number: &[u8]) -> bool {
     LENGTHS.contains(&number.len())
         && is_issued(number)
-        && is_written_so(text, groups, place)
+        && has_plausible_grouping(text, groups, place)
         && has_check_digit(number)
 }
 
 /// Checks that the groups have sizes in which card numbers are written. Single digits and groups of two or three are
 /// more often something else, so they must be the whole cluster.
-fn is_written_so(text: &str, groups: &[Group], place: Range<usize>) -> bool {
+fn has_plausible_grouping(text: &str, groups: &[Group], place: Range<usize>) -> bool {
     let window = &groups[place.clone()];
     // Digits after a point are a fraction.
     if place.start > 0 && gap(text, groups[place.start - 1], groups[place.start]) == b"." {

@@ -16,10 +16,10 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
         let mut first = 0;
         while first < groups.len() {
             let rest = &groups[first..];
-            let count = international(text, rest)
-                .or_else(|| north_american(text, groups, first))
+            let count = match_international(text, rest)
+                .or_else(|| match_north_american(text, groups, first))
                 .or_else(|| (first == 0 && has_trunk_prefix(text, groups)).then_some(groups.len()))
-                .or_else(|| bare(text, groups, first, source, hint).then_some(1))
+                .or_else(|| is_bare_north_american(text, groups, first, source, hint).then_some(1))
                 .or_else(|| (first == 0 && is_named(text, groups, source, hint)).then_some(groups.len()));
             match count {
                 Some(count) => {
@@ -39,7 +39,7 @@ fn with_marks(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// Matches a number after a plus sign that is not an addition.
-fn international(text: &str, groups: &[Group]) -> Option<usize> {
+fn match_international(text: &str, groups: &[Group]) -> Option<usize> {
     let first = groups.first()?;
     let before = text.as_bytes()[..first.start].strip_suffix(b"(").unwrap_or(&text.as_bytes()[..first.start]);
     let before = before.strip_suffix(b"+")?;
@@ -58,7 +58,7 @@ fn international(text: &str, groups: &[Group]) -> Option<usize> {
 }
 
 /// Matches three, three and four digits with an optional 1 before them, if they are not part of a longer number.
-fn north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
+fn match_north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
     let starts_with_one = text.as_bytes()[groups[first].start] == b'1';
     let size = |place: usize| groups.get(first + place).map_or(0, |group| group.len());
     let (count, area) = match (size(0), size(1)) {
@@ -105,7 +105,7 @@ fn has_trunk_prefix(text: &str, groups: &[Group]) -> bool {
 }
 
 /// Matches ten North American digits without separators in a string. A JSON number of ten digits is more often a count.
-fn bare(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) -> bool {
+fn is_bare_north_american(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) -> bool {
     let group = groups[first];
     let begin = &text.as_bytes()[group.start..group.end];
     let has_form = match begin {

@@ -88,7 +88,7 @@ const MIN_BYTES: usize = 7;
 pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
     if hint == Hint::Secret && !source.is_joined() {
         let value = text.trim();
-        if !value.is_empty() && !stands_in(value) {
+        if !value.is_empty() && !is_placeholder(value) {
             found(0..text.len());
             return;
         }
@@ -114,7 +114,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
     if text.contains("://") {
         for captures in compiled.credentials.captures_iter(bytes) {
             if let Some(value) = captures.name("value")
-                && !stands_in(text[value.range()].rsplit(':').next().unwrap_or_default())
+                && !is_placeholder(text[value.range()].rsplit(':').next().unwrap_or_default())
             {
                 found(value.range());
             }
@@ -124,7 +124,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
         return;
     }
     for captures in compiled.assignment.captures_iter(bytes) {
-        if let Some(value) = assigned(text, &captures) {
+        if let Some(value) = assigned_value(text, &captures) {
             found(value);
         }
     }
@@ -157,7 +157,7 @@ fn is_prose(token: &str) -> bool {
 }
 
 /// Returns the value of an assignment, if it can be a secret.
-fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
+fn assigned_value(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
     let part = |name: &str| captures.name(name).map(|found| found.range());
     let (name, sign) = (&text[part("name")?], &text[part("sign")?]);
     let is_password = name.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("pass")) || name.len() == 3;
@@ -165,7 +165,7 @@ fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
     if let Some(quoted) = part("double").or_else(|| part("single")) {
         let value = text.get(quoted.clone())?;
         let is_prose = value.matches(' ').count() > 1;
-        return (value.len() >= shortest && !is_prose && !stands_in(value)).then_some(quoted);
+        return (value.len() >= shortest && !is_prose && !is_placeholder(value)).then_some(quoted);
     }
     let bare = part("bare")?;
     let value = text.get(bare.clone())?.trim_end_matches(['.', ')', '!', '?', ']', '}']);
@@ -176,12 +176,12 @@ fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
         || has(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'.' | b'/' | b'_'))
         || value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase()) && has(u8::is_ascii_lowercase);
     let is_assigned = sign.starts_with('=') || sign == ":=";
-    let is_value = value.len() >= shortest && !is_code && (is_assigned || is_odd) && !stands_in(value);
+    let is_value = value.len() >= shortest && !is_code && (is_assigned || is_odd) && !is_placeholder(value);
     is_value.then_some(bare.start..bare.start + value.len())
 }
 
 /// Returns true if a value is a placeholder of a secret: a variable, asterisks, or words that say so.
-fn stands_in(value: &str) -> bool {
+fn is_placeholder(value: &str) -> bool {
     const BEGINNINGS: &[&str] = &["<", "${", "{{", "$(", "%(", "[", "your_", "your-", "your ", "env.", "process.env"];
     const WORDS: &[&str] =
         &["null", "none", "true", "false", "required", "optional", "string", "undefined", "redacted"];

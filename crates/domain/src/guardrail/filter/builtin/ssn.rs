@@ -16,7 +16,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
         let mut first = 0;
         while first < groups.len() {
             let bare = groups[first].len() == DIGITS && is_bare(text, groups[first], source, hint);
-            if bare || is_parted(text, groups, first) {
+            if bare || is_separated(text, groups, first) {
                 let end = if bare { first + 1 } else { first + 3 };
                 found(span(&groups[first..end]));
                 first = end;
@@ -28,7 +28,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
 }
 
 /// Matches three, two and four digits with the same separator twice, if they are not part of a longer number.
-fn is_parted(text: &str, groups: &[Group], first: usize) -> bool {
+fn is_separated(text: &str, groups: &[Group], first: usize) -> bool {
     let Some(window) = groups.get(first..first + 3) else { return false };
     if !window.iter().map(|group| group.len()).eq([3, 2, 4]) {
         return false;

@@ -138,7 +138,7 @@ pub(super) fn ready() -> Result<(), String> {
 pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     let Ok(compiled) = &*COMPILED else { return };
     for attempt in compiled.families.find_iter(text.as_bytes()) {
-        if !is_denied(text, attempt.start()) {
+        if !is_negated(text, attempt.start()) {
             found(attempt.range());
         }
     }
@@ -151,7 +151,7 @@ pub(super) fn each_tight(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 }
 
 /// Returns true if the word before negates the attempt: "do not forget the rules" is harmless.
-fn is_denied(text: &str, start: usize) -> bool {
+fn is_negated(text: &str, start: usize) -> bool {
     let before = text.as_bytes()[..start].trim_ascii_end();
     let starts = text.as_bytes()[start..].iter().take(6).map(u8::to_ascii_lowercase);
     let drops =
