@@ -12,9 +12,11 @@ mod m20261123_000009_recall_answers;
 mod m20261123_000010_changes;
 mod m20261123_000011_key_ids;
 mod m20261123_000012_outcome_names;
+mod m20261123_000013_incompatible_migrations;
 
 mod migrator;
 
+pub use m20261123_000013_incompatible_migrations::INCOMPATIBLE_MIGRATIONS;
 pub use migrator::Migrator;
 /// The trait to run [`Migrator`].
 pub use sea_orm_migration::MigratorTrait;

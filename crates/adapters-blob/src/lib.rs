@@ -5,6 +5,7 @@ mod listing;
 mod local;
 mod media_types;
 mod partial;
+mod reader;
 mod root;
 mod source;
 mod tree;

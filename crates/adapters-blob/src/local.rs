@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome};
+use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, OpenBlob};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use rustix::fd::OwnedFd;
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::copy::{Copy, GiveUpOnDrop, GivenUp, PIECE};
 use crate::listing::Listing;
 use crate::partial::{self, Partial};
+use crate::reader::FileReader;
 use crate::root::Root;
 use crate::source::{Opened, Source};
 use crate::tree::{self, PARTIAL, Place, unavailable};
@@ -147,6 +148,18 @@ impl BlobStore for LocalBlobStore {
         let key = key.clone();
         self.blocking(move |store| target.finish(&store.root.folder, &place(&key)?)).await?;
         Ok(size)
+    }
+
+    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
+        let key = key.clone();
+        let opened = self.blocking(move |store| {
+            let Some(place) = Place::of(key.as_str()) else { return Ok(None) };
+            let Some(file) = tree::open_file(&store.root.folder, &place)? else { return Ok(None) };
+            let size_bytes = file.metadata().map_err(unavailable)?.len();
+            Ok(Some((file, size_bytes)))
+        });
+        let open = |(file, size_bytes)| OpenBlob { size_bytes, source: Box::new(FileReader::new(file, size_bytes)) };
+        Ok(opened.await?.map(open))
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {

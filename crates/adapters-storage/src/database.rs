@@ -14,7 +14,6 @@ use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, RuntimeErr, SqliteTransactionMode, SqlxError,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
-use sea_orm_migration::MigrationStatus;
 use uuid::Uuid;
 
 use crate::audit_check;
@@ -27,6 +26,7 @@ use crate::durable::DurableConnection;
 use crate::entities::store_identity;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
+use crate::schema;
 use crate::settings::StorageSettings;
 use crate::sqlite;
 
@@ -96,8 +96,7 @@ impl Database {
     /// migration is missing, so that an up-to-date read-only database works.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the database has a migration that this version does not know.
-    /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
+    /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let steps = self.migration_status().await?;
         if steps.iter().all(|step| step.applied) {
@@ -119,14 +118,9 @@ impl Database {
     /// Returns every known migration, oldest first. Read-only.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the database has a migration that this version does not know.
+    /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
     pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
-        let steps = Migrator::get_migration_with_status_read_only(self.readers()?).await.map_err(store_error)?;
-        let state = |step: &sea_orm_migration::Migration| MigrationState {
-            name: step.name().to_owned(),
-            applied: step.status() == MigrationStatus::Applied,
-        };
-        Ok(steps.iter().map(state).collect())
+        schema::status(self.readers()?).await
     }
 
     /// Returns the identity of the database, which copies of it share.

@@ -92,7 +92,7 @@ fn private_folder() -> std::fs::DirBuilder {
     folder
 }
 
-fn private_file() -> std::fs::OpenOptions {
+pub(crate) fn private_file() -> std::fs::OpenOptions {
     let mut file = std::fs::OpenOptions::new();
     file.write(true).create_new(true);
     #[cfg(unix)]

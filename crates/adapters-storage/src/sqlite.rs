@@ -92,6 +92,11 @@ pub(crate) async fn data_version_reader(
     options(settings, location).pragma("query_only", "ON").connect().await
 }
 
+/// Opens a connection that copies the database into another file, outside of any pool.
+pub(crate) async fn copier(settings: &StorageSettings, location: &Location) -> Result<SqliteConnection, sqlx::Error> {
+    options(settings, location).connect().await
+}
+
 /// Opens a checkpoint connection outside of any pool.
 pub(crate) async fn checkpointer(
     settings: &StorageSettings,

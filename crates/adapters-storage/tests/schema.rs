@@ -52,17 +52,39 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261123_000010_changes",
         "m20261123_000011_key_ids",
         "m20261123_000012_outcome_names",
+        "m20261123_000013_incompatible_migrations",
     ];
     assert_eq!(names, all);
 }
 
 #[tokio::test]
-async fn a_schema_of_a_newer_version_is_refused() {
+async fn schema_of_a_newer_release_is_used_unless_a_step_is_marked_incompatible() {
     let folder = Folder::new();
     let database = folder.open().await;
     folder.execute("INSERT INTO seaql_migrations VALUES ('m20990101_000001_future', 0)").await;
+    folder.execute("ALTER TABLE workspaces ADD COLUMN future text").await;
+    database.migrate().await.unwrap();
+    let steps = database.migration_status().await.unwrap();
+    assert!(steps.iter().all(|step| step.applied && !step.name.contains("future")), "{steps:?}");
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+
+    folder.execute("INSERT INTO incompatible_migrations VALUES ('m20990101_000002_other', 'not applied')").await;
+    database.migrate().await.unwrap();
+    folder.execute("INSERT INTO incompatible_migrations VALUES ('m20990101_000001_future', 'columns split')").await;
     corrupt("migrate", &database.migrate().await);
+    let error = database.migration_status().await.unwrap_err().to_string();
+    assert!(error.contains("m20990101_000001_future: columns split"), "{error}");
+}
+
+#[tokio::test]
+async fn schema_with_a_newer_step_and_without_an_older_one_is_refused() {
+    let folder = Folder::new();
+    let database = Database::open(&folder.settings(), common::clock()).await.unwrap();
+    database.migrate().await.unwrap();
+    folder.execute("INSERT INTO seaql_migrations VALUES ('m20990101_000001_future', 0)").await;
+    folder.execute("DELETE FROM seaql_migrations WHERE version = 'm20261123_000011_key_ids'").await;
     corrupt("status", &database.migration_status().await);
+    corrupt("migrate", &database.migrate().await);
 }
 
 #[tokio::test]

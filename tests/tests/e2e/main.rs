@@ -2,6 +2,7 @@
 
 mod audit;
 mod auth;
+mod backup;
 mod bodies;
 mod broadcast;
 mod catalogue;

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use domain::audit::AuditDraft;
 use domain::error::StoreError;
 use domain::file::{
     ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
@@ -9,9 +10,12 @@ use domain::file::{
 use domain::ids::{DocumentId, WorkspaceId};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, Select,
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    Select,
 };
 
+use crate::audit_append::append;
+use crate::audit_rows::RowChanges;
 use crate::chunks::chunks;
 use crate::convert::{key_column, millis, moment, parse, signed, unsigned};
 use crate::database::Database;
@@ -118,6 +122,38 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         let query = Entity::find().filter(one_of(workspace_id, id, READY));
         let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_document).transpose()
+    }
+
+    async fn list<'a>(
+        &self,
+        workspace_id: Option<WorkspaceId>,
+        after: Option<&'a DocumentId>,
+        limit: u64,
+    ) -> Result<Vec<Document>, StoreError> {
+        let mut query = Entity::find().filter(Column::State.eq(READY)).order_by_asc(Column::Id).limit(limit);
+        if let Some(workspace_id) = workspace_id {
+            query = query.filter(Column::WorkspaceId.eq(workspace_id.to_string()));
+        }
+        if let Some(after) = after {
+            query = query.filter(Column::Id.gt(after.as_str()));
+        }
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        rows.into_iter().map(to_document).collect()
+    }
+
+    async fn delete(
+        &self,
+        workspace_id: WorkspaceId,
+        id: &DocumentId,
+        audit: &AuditDraft,
+    ) -> Result<Option<Document>, StoreError> {
+        let transaction = self.database.begin().await?;
+        let found = Entity::find().filter(one_of(workspace_id, id, READY)).one(&transaction).await.map_err(store_error)?;
+        let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
+        remove(&transaction, one_of(workspace_id, id, READY)).await?;
+        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(Some(document))
     }
 
     async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {

@@ -57,6 +57,14 @@ pub trait ByteSource: Send {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
+/// An object that is open for reading.
+pub struct OpenBlob {
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Its bytes. A source that ends before `size_bytes` fails.
+    pub source: Box<dyn ByteSource>,
+}
+
 /// Stores objects.
 ///
 /// # Contract
@@ -81,6 +89,9 @@ pub trait BlobStore: Send + Sync {
 
     /// Writes an object from a source and replaces an existing one; returns its size.
     async fn put(&self, key: &BlobKey, source: Box<dyn ByteSource>) -> Result<u64, StoreError>;
+
+    /// Opens an object for reading. `None` where it does not exist.
+    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError>;
 
     /// Deletes an object. Succeeds if it does not exist.
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError>;

@@ -1,11 +1,13 @@
 //! Documents, and the promotion of container files to documents.
 
+mod delete_document;
 mod errors;
 mod model;
 mod ports;
 mod promote_container_file;
 mod sweep_documents;
 
+pub use delete_document::*;
 pub use errors::*;
 pub use model::*;
 pub use ports::*;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::{Document, DocumentQuota, IdempotencyClaim, PendingDocument};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
 
@@ -82,6 +83,24 @@ pub trait DocumentRepository: Send + Sync {
 
     /// Returns a ready document of the workspace.
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError>;
+
+    /// Returns up to `limit` ready documents of the workspace, or of all workspaces, whose ids sort after `after`; in bytewise
+    /// order of their ids.
+    async fn list<'a>(
+        &self,
+        workspace_id: Option<WorkspaceId>,
+        after: Option<&'a DocumentId>,
+        limit: u64,
+    ) -> Result<Vec<Document>, StoreError>;
+
+    /// Deletes a ready document with its claims, returns its bytes to the quota and appends to the audit log. `None`
+    /// where the workspace has no such document; nothing is changed then.
+    async fn delete(
+        &self,
+        workspace_id: WorkspaceId,
+        id: &DocumentId,
+        audit: &AuditDraft,
+    ) -> Result<Option<Document>, StoreError>;
 
     /// Returns those of `ids` that belong to no document, pending or ready.
     async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::FixedClock;
 use super::system::lock;
-use crate::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopiedBlob, CopyOutcome};
+use crate::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob};
 use crate::error::StoreError;
 use crate::system::Clock;
 
@@ -78,6 +78,14 @@ impl BlobStore for MemoryBlobStore {
         let size = bytes.len() as u64;
         self.store(key, bytes.into());
         Ok(size)
+    }
+
+    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
+        let open = |bytes: Arc<[u8]>| OpenBlob {
+            size_bytes: bytes.len() as u64,
+            source: MemoryByteSource::new(bytes.chunks(64 * 1024).map(<[u8]>::to_vec)).boxed(),
+        };
+        Ok(self.content(key).map(open))
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {

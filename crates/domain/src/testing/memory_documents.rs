@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use super::memory_store::{State, StoredClaim, StoredDocument};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::file::{
     ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
@@ -47,8 +48,8 @@ impl State {
         }
     }
 
-    /// Removes a pending document and its claim.
-    fn abandon(&mut self, id: &DocumentId) {
+    /// Removes a document and its claims.
+    fn remove_document(&mut self, id: &DocumentId) {
         self.documents.remove(id);
         self.claims.retain(|_, claim| claim.document != *id);
     }
@@ -131,7 +132,7 @@ impl DocumentRepository for MemoryStore {
         let mut state = self.state();
         let pending = state.pending(workspace_id, id).is_some();
         if pending {
-            state.abandon(id);
+            state.remove_document(id);
         }
         Ok(pending)
     }
@@ -147,7 +148,7 @@ impl DocumentRepository for MemoryStore {
             })
             .collect();
         for document in &abandoned {
-            state.abandon(&document.id);
+            state.remove_document(&document.id);
         }
         Ok(abandoned)
     }
@@ -157,6 +158,45 @@ impl DocumentRepository for MemoryStore {
             Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => Some(document.clone()),
             _ => None,
         })
+    }
+
+    async fn list<'a>(
+        &self,
+        workspace_id: Option<WorkspaceId>,
+        after: Option<&'a DocumentId>,
+        limit: u64,
+    ) -> Result<Vec<Document>, StoreError> {
+        let state = self.state();
+        let mut documents: Vec<Document> = state
+            .documents
+            .values()
+            .filter_map(|stored| match stored {
+                StoredDocument::Ready(document, _) => Some(document.clone()),
+                StoredDocument::Pending(_) => None,
+            })
+            .filter(|document| workspace_id.is_none_or(|owner| document.workspace_id == owner))
+            .filter(|document| after.is_none_or(|after| document.id > *after))
+            .collect();
+        documents.sort_by(|one, other| one.id.cmp(&other.id));
+        documents.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(documents)
+    }
+
+    async fn delete(
+        &self,
+        workspace_id: WorkspaceId,
+        id: &DocumentId,
+        audit: &AuditDraft,
+    ) -> Result<Option<Document>, StoreError> {
+        let now = self.now();
+        let mut state = self.state();
+        let deleted = match state.documents.get(id) {
+            Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => document.clone(),
+            _ => return Ok(None),
+        };
+        state.remove_document(id);
+        state.note(audit, now);
+        Ok(Some(deleted))
     }
 
     async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, EndpointCommand, GuardrailCommand,
+    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
     JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
 };
 
@@ -55,6 +55,22 @@ pub enum Command {
     /// Put files into a container's sandbox prefix, and list them
     #[command(subcommand)]
     Container(ContainerCommand),
+    /// List, download and delete durable documents
+    #[command(subcommand)]
+    Document(DocumentCommand),
+    /// Back up the database and the documents into one file, beside a running server
+    Backup {
+        /// The file to create; it must not exist
+        file: PathBuf,
+    },
+    /// Restore a backup where no database exists, after its ledger and audit log were verified
+    Restore {
+        /// The file that `backup` wrote
+        file: PathBuf,
+        /// Restore although the verification found problems
+        #[arg(long)]
+        accept_problems: bool,
+    },
     /// See where traces are broadcast to
     #[command(subcommand)]
     Destination(DestinationCommand),

@@ -19,6 +19,29 @@ pub enum ContainerCommand {
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
+    /// Write a container file's bytes to a file or to standard output
+    Get {
+        /// The container's id
+        container: String,
+        /// The file's path in the container
+        path: String,
+        /// The file to create; it must not exist [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The workspace [default: the default workspace]
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Delete a file from a container
+    Rm {
+        /// The container's id
+        container: String,
+        /// The file's path in the container
+        path: String,
+        /// The workspace [default: the default workspace]
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
     /// List a container's files
     List {
         /// The container's id

@@ -11,9 +11,11 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
 use super::Context;
+use super::download::download;
 use crate::cli::ContainerCommand;
 use crate::output::table;
 use crate::view::{ContainerFileView, List};
+use crate::wiring::Stores;
 
 /// Runs a command on containers.
 pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
@@ -21,8 +23,47 @@ pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result
         ContainerCommand::Put { container, path, file, workspace } => {
             put(context, &container, &path, &file, workspace.as_deref()).await
         }
+        ContainerCommand::Get { container, path, output, workspace } => {
+            let file = ContainerFile::find(context, &container, &path, workspace.as_deref()).await?;
+            let object = file.stores.blobs.read(&file.key).await?.with_context(|| file.not_found())?;
+            download(context, object, output.as_deref()).await
+        }
+        ContainerCommand::Rm { container, path, workspace } => {
+            let file = ContainerFile::find(context, &container, &path, workspace.as_deref()).await?;
+            remove(context, &file).await
+        }
         ContainerCommand::List { container, workspace } => list(context, &container, workspace.as_deref()).await,
     }
+}
+
+/// A container file that a command names.
+struct ContainerFile {
+    stores: Stores,
+    key: BlobKey,
+    container: ContainerId,
+    path: ContainerPath,
+}
+
+impl ContainerFile {
+    async fn find(context: &Context, container: &str, path: &str, workspace: Option<&str>) -> anyhow::Result<Self> {
+        let container: ContainerId = container.parse()?;
+        let path: ContainerPath = path.parse().with_context(|| format!("the path {path:?} cannot be used"))?;
+        let stores = context.stores().await?;
+        let workspace = context.workspace(&stores, workspace).await?;
+        Ok(Self { key: BlobKey::container_file(workspace, &container, &path), stores, container, path })
+    }
+
+    fn not_found(&self) -> String {
+        format!("the container {} has no file {}", self.container, self.path.as_str())
+    }
+}
+
+async fn remove(context: &Context, file: &ContainerFile) -> anyhow::Result<ExitCode> {
+    let meta = file.stores.blobs.stat(&file.key).await?.with_context(|| file.not_found())?;
+    file.stores.blobs.delete(&file.key).await?;
+    let view = ContainerFileView::new(&file.container, &file.path, meta.size_bytes);
+    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.path, view.size_bytes))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn put(

@@ -40,14 +40,23 @@ impl Context {
         actor_of(OsUser::of_process(), self.environment.get("SUDO_USER"))
     }
 
-    /// Opens the stores of an existing database and migrates it. A command in the wrong folder must not create an empty
-    /// database there.
+    /// Opens the stores of an existing database. A command in the wrong folder must not create an empty database
+    /// there.
     ///
     /// # Errors
-    /// The database does not exist, or a store cannot be opened.
+    /// There is no database, it lacks a migration, or a store cannot be opened.
     pub async fn stores(&self) -> anyhow::Result<Stores> {
         self.require_database()?;
-        Stores::open(&self.config, Schema::UpToDate).await
+        Stores::open(&self.config, Schema::Required).await
+    }
+
+    /// Opens the stores of an existing database, whether or not its schema is up to date.
+    ///
+    /// # Errors
+    /// There is no database, or a store cannot be opened.
+    pub async fn stores_as_they_are(&self) -> anyhow::Result<Stores> {
+        self.require_database()?;
+        Stores::open(&self.config, Schema::AsItIs).await
     }
 
     /// Checks that the database file exists.

@@ -1,12 +1,15 @@
 //! The commands: each parses its arguments, runs one use case and prints the result.
 
 mod audit;
+mod backup;
 mod catalogue;
 mod container;
 mod context;
 mod demo;
 mod destination;
 mod doctor;
+mod document;
+mod download;
 mod endpoint;
 mod first_start;
 mod guardrail;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::usage_error::usage_error;
 use super::{
-    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, journal, key, migrate,
+    Context, audit, backup, catalogue, container, demo, destination, doctor, document, endpoint, guardrail, journal, key, migrate,
     openapi, serve, usage, workspace,
 };
 use crate::cli::{Cli, Command};
@@ -71,6 +71,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Guardrail(command) => guardrail::run(context, command).await,
         Command::Workspace(command) => workspace::run(context, command).await,
         Command::Container(command) => container::run(context, command).await,
+        Command::Document(command) => document::run(context, command).await,
+        Command::Backup { file } => backup::create(context, &file).await,
+        Command::Restore { file, accept_problems } => backup::restore(context, &file, accept_problems).await,
         Command::Catalogue(command) => catalogue::run(context, command).await,
         Command::Endpoint(command) => endpoint::run(context, command).await,
         Command::Destination(command) => destination::run(context, command).await,

@@ -32,4 +32,4 @@ pub use router::idle_options;
 pub use server_lock::ServerLock;
 pub use signals::{IgnoredSignals, Shutdown, outlive_file_size_limit};
 pub use starter::{STARTER_CATALOGUE, starter_rows};
-pub use stores::{Schema, Stores};
+pub use stores::{Schema, Stores, storage_settings};

@@ -10,7 +10,7 @@ use adapters_storage::{
     SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
 use domain::audit::AuditLog;
 use domain::change_feed::ChangeFeed;
@@ -29,6 +29,8 @@ use crate::config::{Config, StorageConfig};
 pub enum Schema {
     /// Migrates it, and fills an empty catalogue.
     UpToDate,
+    /// Fails if it lacks a migration, and changes nothing.
+    Required,
     /// Leaves it unchanged.
     AsItIs,
 }
@@ -76,11 +78,13 @@ impl Stores {
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let storage = &config.storage;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let database = Database::open(&settings(storage), Arc::clone(&clock))
+        let database = Database::open(&storage_settings(storage), Arc::clone(&clock))
             .await
             .with_context(|| format!("the database {} cannot be opened", storage.file.display()))?;
-        if schema == Schema::UpToDate {
-            migrate(&database, storage).await?;
+        match schema {
+            Schema::UpToDate => migrate(&database, storage).await?,
+            Schema::Required => require_migrations(&database, storage).await?,
+            Schema::AsItIs => {}
         }
         let root = &config.blobs.root;
         let blobs = LocalBlobStore::open(root)
@@ -184,7 +188,8 @@ impl Stores {
     }
 }
 
-fn settings(storage: &StorageConfig) -> StorageSettings {
+/// How the database is opened.
+pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
     StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
@@ -202,4 +207,18 @@ async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result
         database.migrate().await.with_context(|| format!("the schema of {file} cannot be brought up to date"))?;
     }
     Ok(())
+}
+
+/// A command never migrates: the server beside it may be of an older release.
+async fn require_migrations(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
+    let file = storage.file.display();
+    let states = database.migration_status().await.with_context(|| format!("the schema of {file} cannot be read"))?;
+    let missing: Vec<&str> = states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();
+    match missing.first() {
+        None => Ok(()),
+        Some(first) => bail!(
+            "{file} lacks {} migrations, the first is {first}: `tollgate serve` and `tollgate migrate up` apply them",
+            missing.len()
+        ),
+    }
 }

@@ -28,6 +28,8 @@ suite! {
         list_returns_pages,
         concurrent_puts_leave_one_complete_object,
         sweep_keeps_objects,
+        read_returns_the_whole_object,
+        read_returns_none_for_what_is_no_object,
     }
 }
 
@@ -251,4 +253,29 @@ async fn sweep_keeps_objects(blobs: &Blobs) {
     assert_eq!(blobs.store.sweep_partial(Duration::ZERO).await.unwrap(), 0, "there is nothing left behind");
     assert_content(blobs, "documents/w/a", b"x").await;
     assert_content(blobs, "containers/w/c/a", b"x").await;
+}
+
+/// Reads an object to its end.
+async fn read(blobs: &Blobs, name: &str) -> Option<(u64, Vec<u8>)> {
+    let mut open = blobs.store.read(&key(name)).await.unwrap()?;
+    let mut content = Vec::new();
+    while let Some(piece) = open.source.next().await.unwrap() {
+        assert!(!piece.is_empty());
+        content.extend(piece);
+    }
+    Some((open.size_bytes, content))
+}
+
+async fn read_returns_the_whole_object(blobs: &Blobs) {
+    for (name, content) in [("documents/w/a", large()), ("documents/w/empty", Vec::new())] {
+        put(blobs, name, &content).await;
+        assert!(read(blobs, name).await == Some((content.len() as u64, content)), "{name}");
+    }
+}
+
+async fn read_returns_none_for_what_is_no_object(blobs: &Blobs) {
+    put(blobs, "documents/w/folder/file", b"x").await;
+    for name in ["documents/w/absent", "documents/w/folder", "documents/../documents/w/folder/file", ""] {
+        assert!(read(blobs, name).await.is_none(), "{name}");
+    }
 }

@@ -5,7 +5,9 @@ use chrono::TimeDelta;
 use super::super::join_all;
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, document_id, inference_key, key_id, workspace_id};
+use crate::audit::{Actor, AuditDraft};
 use crate::file::{ClaimState, Document, DocumentQuota, IdempotencyClaim, PendingDocument, Reservation};
+use crate::json::Json;
 
 suite! {
     /// Every case of the port's contract.
@@ -28,6 +30,8 @@ suite! {
         concurrent_ready_and_abandon_have_one_effect,
         abandon_stale_removes_old_pending_documents_only,
         unknown_returns_missing_ids,
+        list_returns_ready_documents_page_by_page,
+        delete_returns_bytes_and_is_audited,
     }
 }
 
@@ -379,4 +383,52 @@ async fn unknown_returns_missing_ids(stores: &Stores) {
     assert_eq!(stores.documents.find_unknown(&[]).await.unwrap(), []);
     let many: Vec<_> = (100..1_600).map(document_id).collect();
     assert_eq!(stores.documents.find_unknown(&many).await.unwrap().len(), many.len());
+}
+
+async fn list_returns_ready_documents_page_by_page(stores: &Stores) {
+    insert_fixtures(stores).await;
+    for (number, workspace) in [(1, 1), (2, 2), (3, 1), (4, 1), (5, 1)] {
+        reserve(stores, &pending(number, workspace, 10), 1_000).await;
+        if number != 4 {
+            make_ready(stores, &pending(number, workspace, 10)).await;
+        }
+    }
+    let of_one = [pending(1, 1, 10), pending(3, 1, 10), pending(5, 1, 10)].map(|pending| ready(&pending));
+    let mut sorted = of_one.to_vec();
+    sorted.sort_by(|one, other| one.id.cmp(&other.id));
+    assert_eq!(stores.documents.list(Some(workspace_id(1)), None, 10).await.unwrap(), sorted, "without pending ones");
+    let first = stores.documents.list(Some(workspace_id(1)), None, 2).await.unwrap();
+    let rest = stores.documents.list(Some(workspace_id(1)), Some(&first[1].id), 2).await.unwrap();
+    assert_eq!([first, rest].concat(), sorted);
+    assert_eq!(stores.documents.list(None, None, 10).await.unwrap().len(), 4, "of all workspaces");
+    assert_eq!(stores.documents.list(Some(workspace_id(3)), None, 10).await.unwrap(), []);
+}
+
+async fn delete_returns_bytes_and_is_audited(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let (kept, deleted, unready) = (pending(1, 1, 10), pending(2, 1, 20), pending(3, 1, 30));
+    let claimed = claim("k1", "c/a");
+    assert_eq!(reserve_with(stores, &deleted, &claimed).await, Reservation::Reserved);
+    for document in [&kept, &unready] {
+        reserve(stores, document, 1_000).await;
+    }
+    make_ready(stores, &kept).await;
+    make_ready(stores, &deleted).await;
+    let audit = AuditDraft::done(&Actor::system(), "document.delete", "document", Json::object([]));
+    let delete = |workspace: u64, document: &PendingDocument| {
+        let (workspace, id, audit) = (workspace_id(workspace), document.id.clone(), audit.clone());
+        async move { stores.documents.delete(workspace, &id, &audit).await.unwrap() }
+    };
+    let entries = stores.audit.newest(100).await.unwrap().len();
+    assert_eq!(delete(2, &deleted).await, None, "a document of another workspace");
+    assert_eq!(delete(1, &unready).await, None, "a pending document");
+    assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries);
+
+    let rivals = join_all((0..8).map(|_| delete(1, &deleted))).await;
+    assert_eq!(rivals.iter().flatten().collect::<Vec<_>>(), [&ready(&deleted)], "deleted once");
+    assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries + 1);
+    assert_eq!(stores.documents.find(workspace_id(1), &deleted.id).await.unwrap(), None);
+    assert_eq!(stores.documents.find(workspace_id(1), &kept.id).await.unwrap(), Some(ready(&kept)));
+    assert_eq!(used(stores, 1).await, 40);
+    assert_eq!(stores.documents.claim_state(&claimed).await.unwrap(), ClaimState::Free, "its claim is gone");
 }

@@ -10,7 +10,7 @@ use crate::commands::Context;
 /// Runs all checks and prints the report; the exit code is a failure if any check failed.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context)];
-    match context.stores().await {
+    match context.stores_as_they_are().await {
         Ok(stores) => {
             found.push(checks::migrations(&stores).await);
             found.push(checks::database(context, &stores).await);

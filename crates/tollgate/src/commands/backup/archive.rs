@@ -1,0 +1,338 @@
+//! The file of a backup: a tar archive, compressed with Zstandard.
+//!
+//! A frame's checksum and end show that the file is whole; `tar --zstd -tf` lists it.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::container::ByteSource;
+use domain::error::StoreError;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, mpsc};
+
+/// Size of a block of a tar archive: an entry is padded to a multiple of it.
+const BLOCK: usize = 512;
+/// Fast; a database shrinks to about a third.
+const LEVEL: i32 = 1;
+/// Bytes read at once.
+const PIECE: usize = 256 * 1024;
+/// Pieces that are read ahead.
+const READ_AHEAD: usize = 4;
+
+/// Writes an archive entry by entry.
+pub struct ArchiveWriter {
+    output: zstd::Encoder<'static, BufWriter<File>>,
+}
+
+impl ArchiveWriter {
+    /// Creates the file, for its owner alone.
+    ///
+    /// # Errors
+    /// It exists, or cannot be written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let mut output = zstd::Encoder::new(BufWriter::with_capacity(PIECE, file), LEVEL)?;
+        output.include_checksum(true)?;
+        Ok(Self { output })
+    }
+
+    /// Writes an entry of `size_bytes` bytes.
+    ///
+    /// # Errors
+    /// The source or the file failed, or the source has another size.
+    pub async fn add(&mut self, name: &str, size_bytes: u64, source: &mut dyn ByteSource) -> anyhow::Result<()> {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(name)?;
+        header.set_size(size_bytes);
+        header.set_mode(0o600);
+        header.set_cksum();
+        self.output.write_all(header.as_bytes())?;
+        let mut written: u64 = 0;
+        while let Some(piece) = source.next().await? {
+            written += piece.len() as u64;
+            self.output.write_all(&piece)?;
+        }
+        anyhow::ensure!(written == size_bytes, "{name} has {written} bytes in place of {size_bytes}");
+        let over = usize::try_from(written % BLOCK as u64)?;
+        if over > 0 {
+            self.output.write_all(&[0; BLOCK][over..])?;
+        }
+        Ok(())
+    }
+
+    /// Writes an entry from memory.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub async fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
+        self.add(name, bytes.len() as u64, &mut OnePiece(Some(bytes))).await
+    }
+
+    /// Writes an entry from a file.
+    ///
+    /// # Errors
+    /// One of the files failed.
+    pub async fn add_file(&mut self, name: &str, path: &Path) -> anyhow::Result<()> {
+        let file = File::open(path)?;
+        let size_bytes = file.metadata()?.len();
+        self.add(name, size_bytes, &mut FilePieces(file)).await
+    }
+
+    /// Ends the archive; it survives the loss of power afterwards. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.output.write_all(&[0; 2 * BLOCK])?;
+        let file = self.output.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(file.metadata()?.len())
+    }
+}
+
+/// A source of one piece.
+struct OnePiece(Option<Vec<u8>>);
+
+#[async_trait]
+impl ByteSource for OnePiece {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.take().filter(|piece| !piece.is_empty()))
+    }
+}
+
+/// The pieces of a local file. They are read on the command's own thread, which has nothing else to do.
+struct FilePieces(File);
+
+#[async_trait]
+impl ByteSource for FilePieces {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut piece = Vec::with_capacity(PIECE);
+        Read::by_ref(&mut self.0).take(PIECE as u64).read_to_end(&mut piece).map_err(StoreError::unavailable)?;
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+}
+
+/// An entry, or a piece of the entry before.
+enum Item {
+    Entry { name: String, size_bytes: u64 },
+    Piece(Vec<u8>),
+}
+
+type Items = Arc<Mutex<mpsc::Receiver<io::Result<Item>>>>;
+
+/// Reads an archive entry by entry. A thread of its own reads and decompresses.
+pub struct ArchiveReader {
+    items: Items,
+}
+
+/// An entry of an archive.
+pub struct ArchiveEntry {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub content: EntryContent,
+}
+
+impl ArchiveReader {
+    /// Opens an archive.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = send_entries(file, &sender) {
+                // A receiver that is gone needs no error.
+                let _ = sender.blocking_send(Err(error));
+            }
+        });
+        Ok(Self { items: Arc::new(Mutex::new(receiver)) })
+    }
+
+    /// The next entry; the one before must have been read to its end. `None` at the end of a whole archive.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no archive, or is damaged.
+    pub async fn next(&mut self) -> anyhow::Result<Option<ArchiveEntry>> {
+        match self.items.lock().await.recv().await.transpose()? {
+            None => Ok(None),
+            Some(Item::Piece(_)) => anyhow::bail!("the entry before was not read to its end"),
+            Some(Item::Entry { name, size_bytes }) => {
+                let content = EntryContent::new(Arc::clone(&self.items), size_bytes);
+                Ok(Some(ArchiveEntry { name, content }))
+            }
+        }
+    }
+}
+
+fn send_entries(file: File, sender: &mpsc::Sender<io::Result<Item>>) -> io::Result<()> {
+    let closed = |_| io::Error::other("the reader of the archive is gone");
+    let mut archive = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(PIECE, file))?);
+    let mut is_empty = true;
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        is_empty = false;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if entry.header().entry_type() != tar::EntryType::Regular {
+            return Err(io::Error::other(format!("{name} is no file")));
+        }
+        let size_bytes = entry.size();
+        sender.blocking_send(Ok(Item::Entry { name, size_bytes })).map_err(closed)?;
+        let mut remaining = size_bytes;
+        while remaining > 0 {
+            let mut piece = Vec::with_capacity(usize::try_from(remaining.min(PIECE as u64)).unwrap_or(PIECE));
+            Read::by_ref(&mut entry).take(PIECE as u64).read_to_end(&mut piece)?;
+            if piece.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            remaining = remaining.saturating_sub(piece.len() as u64);
+            sender.blocking_send(Ok(Item::Piece(piece))).map_err(closed)?;
+        }
+    }
+    if is_empty {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    // The checksum stands behind the archive's end.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop)
+}
+
+/// The bytes of an entry. A clone shares them, so that the hash can be read after a store took the source.
+#[derive(Clone)]
+pub struct EntryContent {
+    items: Items,
+    state: Arc<Mutex<ReadState>>,
+}
+
+struct ReadState {
+    remaining: u64,
+    hash: Sha256,
+}
+
+impl EntryContent {
+    fn new(items: Items, size_bytes: u64) -> Self {
+        Self { items, state: Arc::new(Mutex::new(ReadState { remaining: size_bytes, hash: Sha256::new() })) }
+    }
+
+    /// SHA-256 of the bytes that were read, as lower-case hex.
+    pub async fn sha256(&self) -> String {
+        let digest = self.state.lock().await.hash.clone().finalize();
+        digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    /// All bytes of a small entry.
+    ///
+    /// # Errors
+    /// The archive is damaged, or the entry has more than `most` bytes.
+    pub async fn read_all(mut self, most: u64) -> anyhow::Result<Vec<u8>> {
+        anyhow::ensure!(self.state.lock().await.remaining <= most, "the entry is too large");
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.next().await? {
+            bytes.extend(piece);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the bytes into a file, which survive the loss of power afterwards.
+    ///
+    /// # Errors
+    /// The archive is damaged, or the file cannot be written.
+    pub async fn write_into(mut self, file: &mut File) -> anyhow::Result<()> {
+        while let Some(piece) = self.next().await? {
+            file.write_all(&piece)?;
+        }
+        Ok(file.sync_all()?)
+    }
+}
+
+#[async_trait]
+impl ByteSource for EntryContent {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut state = self.state.lock().await;
+        if state.remaining == 0 {
+            return Ok(None);
+        }
+        match self.items.lock().await.recv().await {
+            Some(Ok(Item::Piece(piece))) => {
+                state.remaining = state.remaining.saturating_sub(piece.len() as u64);
+                state.hash.update(&piece);
+                Ok(Some(piece))
+            }
+            Some(Err(error)) => Err(StoreError::unavailable(error)),
+            Some(Ok(Item::Entry { .. })) | None => Err(StoreError::unavailable("the archive ends within an entry")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes an archive of these entries.
+    async fn archive(entries: &[(&str, Vec<u8>)]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar.zst");
+        let mut writer = ArchiveWriter::create(&path).unwrap();
+        for (name, bytes) in entries {
+            writer.add_bytes(name, bytes.clone()).await.unwrap();
+        }
+        let size = writer.finish().unwrap();
+        assert_eq!(size, std::fs::metadata(&path).unwrap().len());
+        (folder, path)
+    }
+
+    async fn read(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let mut reader = ArchiveReader::open(path)?;
+        let mut found = Vec::new();
+        while let Some(ArchiveEntry { name, content }) = reader.next().await? {
+            found.push((name, content.read_all(u64::MAX).await?));
+        }
+        Ok(found)
+    }
+
+    fn samples() -> Vec<(&'static str, Vec<u8>)> {
+        let large = (0..PIECE * 2 + 7).map(|n| u8::try_from(n * 31 % 251).unwrap()).collect();
+        vec![("empty", Vec::new()), ("block", vec![7; BLOCK]), ("folder/large", large), ("last", b"x".to_vec())]
+    }
+
+    #[tokio::test]
+    async fn archive_returns_what_was_written() {
+        let (_folder, path) = archive(&samples()).await;
+        let expected: Vec<_> = samples().into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        assert_eq!(read(&path).await.unwrap(), expected);
+        assert!(ArchiveWriter::create(&path).is_err(), "an existing file is never replaced");
+    }
+
+    #[tokio::test]
+    async fn archive_that_was_cut_or_changed_is_rejected() {
+        let (_folder, path) = archive(&samples()).await;
+        let whole = std::fs::read(&path).unwrap();
+        for length in (0..whole.len()).step_by(whole.len() / 50 + 1) {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(read(&path).await.is_err(), "cut to {length} of {}", whole.len());
+        }
+        for place in (0..whole.len()).step_by(whole.len() / 50 + 1) {
+            let mut changed = whole.clone();
+            changed[place] ^= 0x10;
+            std::fs::write(&path, &changed).unwrap();
+            assert!(read(&path).await.is_err(), "changed at {place} of {}", whole.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn entry_of_another_size_than_announced_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = ArchiveWriter::create(&folder.path().join("a")).unwrap();
+        let error = writer.add("x", 3, &mut OnePiece(Some(b"four".to_vec()))).await.unwrap_err();
+        assert_eq!(error.to_string(), "x has 4 bytes in place of 3");
+    }
+}

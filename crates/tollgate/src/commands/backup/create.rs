@@ -1,0 +1,163 @@
+//! `tollgate backup FILE`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use adapters_storage::copy_database;
+use anyhow::{Context as _, bail};
+use domain::container::{BlobKey, BlobStore as _};
+use domain::file::{Document, DocumentRepository};
+use domain::ids::DocumentId;
+use serde::Serialize;
+
+use super::archive::ArchiveWriter;
+use super::manifest::Manifest;
+use super::verify::{Verification, verify, with_database};
+use super::{DATABASE, MANIFEST};
+use crate::commands::Context;
+use crate::output::note;
+use crate::wiring::{Schema, Stores, storage_settings};
+
+/// Documents that are read from the database at once.
+const PAGE: u64 = 500;
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    size_bytes: u64,
+    verified: bool,
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+/// Writes the database and all documents into one new file. A server may run beside it.
+pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> {
+    let file = std::path::absolute(file)?;
+    if file.symlink_metadata().is_ok() {
+        bail!("{} exists; a backup never replaces a file", file.display());
+    }
+    let work = WorkFolder::create(&file)?;
+    let stores = context.settled_stores().await?;
+    let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
+
+    let copy = work.path.join(DATABASE);
+    copy_database(&storage_settings(&context.config.storage), &copy).await.context("the database cannot be copied")?;
+    let copied = Stores::open(&with_database(&context.config, &copy)?, Schema::AsItIs).await?;
+    let archive = work.path.join("archive");
+    let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;
+    let (size_bytes, verification) = written.context("the backup cannot be written")?;
+    work.publish(&archive, &file)?;
+
+    for problem in &verification.problems {
+        note(&format!("error: {problem}"));
+    }
+    let report = Report { file: file.display().to_string(), size_bytes, verified: verification.is_ok(), verification };
+    context.output.show(&report, || text(&report))?;
+    Ok(if report.verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn write_archive(
+    archive: &Path,
+    manifest: &Manifest,
+    stores: &Stores,
+    copied: &Stores,
+    copy: &Path,
+) -> anyhow::Result<(u64, Verification)> {
+    let mut writer = ArchiveWriter::create(archive)?;
+    writer.add_bytes(MANIFEST, serde_json::to_vec(manifest)?).await?;
+    // The database is copied before the bytes: each document in the copy had its bytes then.
+    let documents = add_documents(&mut writer, stores, copied).await?;
+    let verification = Verification { documents, ..verify(copied).await? };
+    copied.database.close().await;
+    writer.add_file(DATABASE, copy).await?;
+    Ok((writer.finish()?, verification))
+}
+
+/// Writes the bytes of every document of the copied database; returns how many.
+async fn add_documents(writer: &mut ArchiveWriter, stores: &Stores, copied: &Stores) -> anyhow::Result<u64> {
+    let (mut count, mut after): (u64, Option<DocumentId>) = (0, None);
+    loop {
+        let page = copied.documents.list(None, after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(count) };
+        after = Some(last.id.clone());
+        for document in &page {
+            let key = BlobKey::document(document.workspace_id, &document.id);
+            if let Some(mut open) = stores.blobs.read(&key).await? {
+                writer.add(key.as_str(), open.size_bytes, &mut *open.source).await?;
+                count += 1;
+            } else {
+                forget_deleted(&stores.documents, &copied.documents, document).await?;
+            }
+        }
+    }
+}
+
+/// Removes a document from the copy that was deleted since the copy was made.
+async fn forget_deleted(
+    live: &Arc<dyn DocumentRepository>,
+    copied: &Arc<dyn DocumentRepository>,
+    document: &Document,
+) -> anyhow::Result<()> {
+    if live.find(document.workspace_id, &document.id).await?.is_some() {
+        bail!("the bytes of document {} are missing from the blob store", document.id);
+    }
+    let details = domain::json::Json::object([]);
+    let actor = domain::audit::Actor::system();
+    let subject = format!("document {}", document.id);
+    let audit = domain::audit::AuditDraft::done(&actor, "document.delete", subject, details);
+    copied.delete(document.workspace_id, &document.id, &audit).await?;
+    Ok(())
+}
+
+fn text(report: &Report) -> String {
+    let Verification { records, audit_entries, documents, problems } = &report.verification;
+    let verdict = if report.verified {
+        "The ledger adds up and the audit log is complete.".to_owned()
+    } else {
+        format!("The backup holds the state as it is, and {} problems were found in it.", problems.len())
+    };
+    format!(
+        "Wrote {} ({} bytes): {records} usage records, {audit_entries} audit entries, {documents} documents.\n{verdict}\n\
+         It holds key hashes and destination credentials: keep it as safe as the database.",
+        report.file, report.size_bytes
+    )
+}
+
+/// The folder beside the backup in which it is prepared. It is removed at the end, with what is left in it.
+struct WorkFolder {
+    path: PathBuf,
+}
+
+impl WorkFolder {
+    fn create(file: &Path) -> anyhow::Result<Self> {
+        let name = file.file_name().context("name the file of the backup")?;
+        let mut name = name.to_owned();
+        name.push(".partial");
+        let path = file.with_file_name(name);
+        let mut folder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+        match folder.create(&path) {
+            Ok(()) => Ok(Self { path }),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => bail!(
+                "{} exists: another backup to this file is running, or one was interrupted; remove the folder in that case",
+                path.display()
+            ),
+            Err(error) => Err(error).with_context(|| format!("cannot create {}", path.display())),
+        }
+    }
+
+    /// Gives the archive its name, durably and only where no file has it.
+    fn publish(&self, archive: &Path, file: &Path) -> anyhow::Result<()> {
+        super::rename_new(archive, file).with_context(|| format!("cannot create {}", file.display()))
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            note(&format!("warning: cannot remove {}: {error}", self.path.display()));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The first entry of a backup: what it is and when it was created.
+
+use anyhow::{Context as _, bail};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The version of the archive's layout that this program writes and reads.
+pub const FORMAT: u32 = 1;
+/// Most bytes of a manifest.
+pub const MAX_BYTES: u64 = 64 * 1024;
+
+/// The description of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of the archive's layout.
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub tollgate: String,
+    /// When the backup began.
+    pub created_at: DateTime<Utc>,
+    /// The identity of the database.
+    pub database_id: Uuid,
+}
+
+impl Manifest {
+    /// Of a database that is backed up now.
+    pub fn new(created_at: DateTime<Utc>, database_id: Uuid) -> Self {
+        Self { format: FORMAT, tollgate: env!("CARGO_PKG_VERSION").to_owned(), created_at, database_id }
+    }
+
+    /// Parses the first entry of an archive.
+    ///
+    /// # Errors
+    /// It is no manifest, or one of a newer layout.
+    pub fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+            tollgate: String,
+        }
+        let version: Version = serde_json::from_slice(bytes).context("the file is no backup of Tollgate")?;
+        if version.format != FORMAT {
+            bail!(
+                "the backup has format {}, written by tollgate {}; this program reads format {FORMAT}",
+                version.format,
+                version.tollgate
+            );
+        }
+        serde_json::from_slice(bytes).context("the description of the backup is damaged")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifest_is_parsed_back_and_others_are_rejected() {
+        let manifest = Manifest::new(DateTime::UNIX_EPOCH, Uuid::from_u128(7));
+        let bytes = serde_json::to_vec(&manifest).unwrap();
+        assert_eq!(Manifest::parse(&bytes).unwrap(), manifest);
+        let error = |bytes: &[u8]| Manifest::parse(bytes).unwrap_err().to_string();
+        assert_eq!(error(b"PK"), "the file is no backup of Tollgate");
+        assert_eq!(
+            error(br#"{"format": 2, "tollgate": "9.1.0"}"#),
+            "the backup has format 2, written by tollgate 9.1.0; this program reads format 1"
+        );
+    }
+}

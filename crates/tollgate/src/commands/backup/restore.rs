@@ -1,0 +1,233 @@
+//! `tollgate restore FILE`
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use adapters_blob::LocalBlobStore;
+use anyhow::{Context as _, bail, ensure};
+use domain::audit::AuditDraft;
+use domain::container::{BlobKey, BlobStore as _};
+use domain::file::Document;
+use domain::ids::{DocumentId, WorkspaceId};
+use domain::json::Json;
+use serde::Serialize;
+
+use super::archive::{ArchiveEntry, ArchiveReader, EntryContent};
+use super::manifest::{MAX_BYTES, Manifest};
+use super::verify::{Verification, verify, with_database};
+use super::{DATABASE, MANIFEST, rename_new};
+use crate::commands::Context;
+use crate::output::note;
+use crate::wiring::{Schema, Stores};
+
+/// Documents that are read from the database at once.
+const PAGE: u64 = 500;
+/// Most problems of documents that are listed.
+const LISTED: usize = 20;
+
+/// What was restored.
+#[derive(Debug, Serialize)]
+struct Report {
+    database: String,
+    blobs: String,
+    created_at: String,
+    verified: bool,
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+/// Restores a backup where no database exists. Nothing is in place until everything was verified.
+///
+/// `accept_problems` restores a backup whose verification finds problems.
+pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> anyhow::Result<ExitCode> {
+    let config = &context.config;
+    let target = std::path::absolute(&config.storage.file)?;
+    if target.symlink_metadata().is_ok() {
+        bail!(
+            "{} exists; restore never replaces a database: stop the server, then move the file and its -wal and -shm \
+             away",
+            target.display()
+        );
+    }
+    let root = &config.blobs.root;
+    let blobs = LocalBlobStore::open(root).with_context(|| format!("cannot open the blob store {}", root.display()))?;
+    let staged = StagedDatabase::create(&target)?;
+    let (manifest, hashes) =
+        unpack(file, &blobs, &staged).await.with_context(|| format!("cannot restore {}", file.display()))?;
+
+    let stores = Stores::open(&with_database(config, &staged.path)?, Schema::UpToDate).await?;
+    let mut verification = verify(&stores).await?;
+    compare_documents(&stores, &hashes, &mut verification).await?;
+    let found_id = stores.database.id().await?;
+    ensure!(found_id == manifest.database_id, "the backup's description is of another database");
+    for problem in &verification.problems {
+        note(&format!("error: {problem}"));
+    }
+    if !verification.is_ok() && !accept_problems {
+        stores.database.close().await;
+        bail!(
+            "the backup has {} problems; --accept-problems restores it all the same",
+            verification.problems.len()
+        );
+    }
+    let details = Json::object([("created_at", Json::string(&manifest.created_at.to_rfc3339()).text())]);
+    stores.audit.append(&AuditDraft::done(&context.actor(), "instance.restore", "instance", details)).await?;
+    stores.database.close().await;
+    staged.publish(&target)?;
+
+    let report = Report {
+        database: target.display().to_string(),
+        blobs: root.display().to_string(),
+        created_at: manifest.created_at.to_rfc3339(),
+        verified: verification.is_ok(),
+        verification,
+    };
+    context.output.show(&report, || text(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(report: &Report) -> String {
+    let Verification { records, audit_entries, documents, .. } = &report.verification;
+    format!(
+        "Restored {} and {} as of {}: {records} usage records, {audit_entries} audit entries, {documents} documents.\n\
+         `tollgate journal list` shows processes that held allowances then; `tollgate journal forget` ends those whose \
+         journals are gone.",
+        report.database, report.blobs, report.created_at
+    )
+}
+
+/// SHA-256 of each document's bytes, by the key of its object.
+type Hashes = HashMap<String, String>;
+
+/// Writes the documents into the blob store and the database into the staged file.
+async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) -> anyhow::Result<(Manifest, Hashes)> {
+    let mut archive = ArchiveReader::open(file)?;
+    let first = archive.next().await.context("the file is no backup of Tollgate, or is damaged")?;
+    let manifest = match first {
+        Some(ArchiveEntry { name, content }) if name == MANIFEST => Manifest::parse(&content.read_all(MAX_BYTES).await?)?,
+        _ => bail!("the file is no backup of Tollgate"),
+    };
+    let (mut hashes, mut has_database) = (Hashes::new(), false);
+    while let Some(ArchiveEntry { name, content }) = archive.next().await? {
+        if name == DATABASE {
+            ensure!(!has_database, "the backup has two databases");
+            content.write_into(&mut staged.open()?).await?;
+            has_database = true;
+        } else {
+            let key = document_key(&name).with_context(|| format!("{name:?} is no entry of a backup"))?;
+            let hash = put(blobs, &key, content).await?;
+            hashes.insert(name, hash);
+        }
+    }
+    ensure!(has_database, "the backup has no database");
+    Ok((manifest, hashes))
+}
+
+async fn put(blobs: &LocalBlobStore, key: &BlobKey, content: EntryContent) -> anyhow::Result<String> {
+    blobs.put(key, Box::new(content.clone())).await?;
+    Ok(content.sha256().await)
+}
+
+/// The key of a document's object. `None` for every other name, so that an entry cannot lead out of the documents.
+fn document_key(name: &str) -> Option<BlobKey> {
+    let (workspace, id) = name.strip_prefix("documents/")?.split_once('/')?;
+    let (workspace, id): (WorkspaceId, DocumentId) = (workspace.parse().ok()?, id.parse().ok()?);
+    let key = BlobKey::document(workspace, &id);
+    (key.as_str() == name).then_some(key)
+}
+
+/// Compares the documents of the database with the restored bytes.
+async fn compare_documents(stores: &Stores, hashes: &Hashes, verification: &mut Verification) -> anyhow::Result<()> {
+    let mut problems = Vec::new();
+    let mut after: Option<DocumentId> = None;
+    loop {
+        let page = stores.documents.list(None, after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        verification.documents += page.len() as u64;
+        problems.extend(page.iter().filter_map(|document| document_problem(document, hashes)));
+    }
+    verification.problems.extend(problems.into_iter().take(LISTED));
+    Ok(())
+}
+
+fn document_problem(document: &Document, hashes: &Hashes) -> Option<String> {
+    let key = BlobKey::document(document.workspace_id, &document.id);
+    match hashes.get(key.as_str()) {
+        Some(hash) if *hash == document.sha256 => None,
+        Some(_) => Some(format!("document {}: its bytes have another hash", document.id)),
+        None => Some(format!("document {}: its bytes are not in the backup", document.id)),
+    }
+}
+
+/// The database's file beside its final name. It is removed at the end unless it was published.
+struct StagedDatabase {
+    path: PathBuf,
+}
+
+impl StagedDatabase {
+    fn create(target: &Path) -> anyhow::Result<Self> {
+        let mut name = target.file_name().context("the database has no file name")?.to_owned();
+        name.push(".restoring");
+        let staged = Self { path: target.with_file_name(name) };
+        if let Some(folder) = target.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        // A file of a restore that was interrupted.
+        staged.remove();
+        Ok(staged)
+    }
+
+    fn open(&self) -> std::io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)
+    }
+
+    fn publish(&self, target: &Path) -> anyhow::Result<()> {
+        rename_new(&self.path, target).with_context(|| format!("cannot create {}", target.display()))
+    }
+
+    fn remove(&self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let mut name = self.path.clone().into_os_string();
+            name.push(suffix);
+            match std::fs::remove_file(&name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    note(&format!("warning: cannot remove {}: {error}", Path::new(&name).display()));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for StagedDatabase {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_documents_are_keys() {
+        let workspace = "01990000-0000-7000-8000-000000000001";
+        let name = |id: &str| format!("documents/{workspace}/{id}");
+        let good = name("tgfile_00000000000000000000000000000001");
+        assert_eq!(document_key(&good).unwrap().as_str(), good);
+        for bad in [
+            name("../../../etc/passwd"),
+            name("tgfile_00000000000000000000000000000001/.."),
+            format!("/{good}"),
+            format!("documents/{}/tgfile_00000000000000000000000000000001", workspace.to_uppercase().replace('0', "A")),
+            good.replacen("documents", "containers", 1),
+            "documents".to_owned(),
+        ] {
+            assert!(document_key(&bad).is_none(), "{bad}");
+        }
+    }
+}

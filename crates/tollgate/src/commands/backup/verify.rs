@@ -1,0 +1,65 @@
+//! Verifies the copy of a database: the ledger adds up, and the audit log is complete.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use domain::audit::VerifyAuditLog;
+use domain::budget::LedgerAuditor as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::wiring::Stores;
+
+/// Characters that stand for themselves in the path of a URL.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
+/// Most problems that are listed.
+const LISTED: usize = 20;
+
+/// The result of a verification.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Usage records that were compared with their charges.
+    pub records: u64,
+    /// Entries of the audit log.
+    pub audit_entries: u64,
+    /// Documents.
+    pub documents: u64,
+    /// The problems, at most 20 of each kind.
+    pub problems: Vec<String>,
+}
+
+impl Verification {
+    /// True where no problem was found.
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// The configuration with another database file.
+pub fn with_database(config: &Config, file: &Path) -> anyhow::Result<Config> {
+    let file = std::path::absolute(file).context("the path of the database cannot be made absolute")?;
+    let path = file.to_str().context("the path of the database is not UTF-8")?;
+    let mut config = config.clone();
+    config.storage.url = format!("sqlite://{}", utf8_percent_encode(path, PATH));
+    config.storage.file.clone_from(&file);
+    config.storage.read_only = false;
+    Ok(config)
+}
+
+/// Verifies the ledger and the audit log.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(stores: &Stores) -> anyhow::Result<Verification> {
+    let ledger = stores.reports().audit().await.context("the ledger cannot be read")?;
+    let audit = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(None).await.context("the audit log cannot be read")?;
+    let ledger_problems = ledger.discrepancies.iter().map(|found| {
+        format!("ledger: {}: expected {} USD, found {} USD", found.what, found.expected, found.found)
+    });
+    let mut problems: Vec<String> = ledger_problems.take(LISTED).collect();
+    problems.extend(audit.fault.iter().map(|fault| format!("audit log: {fault}")));
+    problems.extend(audit.row_faults.iter().take(LISTED).map(|fault| format!("audit log: {} {}: {}", fault.table, fault.row, fault.problem)));
+    Ok(Verification { records: ledger.records, audit_entries: audit.entries, documents: 0, problems })
+}

@@ -1,0 +1,67 @@
+//! Writes a stored object to a file or to standard output.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use domain::container::OpenBlob;
+use serde::Serialize;
+
+use super::Context;
+
+/// The file that was written.
+#[derive(Serialize)]
+struct Downloaded {
+    file: String,
+    size_bytes: u64,
+}
+
+/// Writes an object to a new file, or to standard output where none is named.
+///
+/// # Errors
+/// The object cannot be read, the file exists or cannot be written; an incomplete file is removed.
+pub async fn download(context: &Context, object: OpenBlob, output: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let size_bytes = object.size_bytes;
+    let Some(path) = output else {
+        if context.output.is_json() {
+            bail!("--json needs --output FILE: standard output can hold the bytes or the JSON document");
+        }
+        return match copy(object, &mut io::stdout().lock()).await {
+            Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+            result => result.map(|()| ExitCode::SUCCESS),
+        };
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot create {}", path.display()))?;
+    if let Err(error) = copy_durably(object, &mut file).await {
+        // The error tells more than that the rest of the file could not be removed.
+        let _ = std::fs::remove_file(path);
+        return Err(error.context(format!("cannot write {}", path.display())));
+    }
+    let view = Downloaded { file: path.display().to_string(), size_bytes };
+    context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn copy_durably(object: OpenBlob, file: &mut File) -> anyhow::Result<()> {
+    copy(object, file).await?;
+    Ok(file.sync_all()?)
+}
+
+async fn copy(mut object: OpenBlob, target: &mut dyn Write) -> anyhow::Result<()> {
+    while let Some(piece) = object.source.next().await? {
+        target.write_all(&piece)?;
+    }
+    Ok(target.flush()?)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
