@@ -41,7 +41,7 @@ impl Requests {
     }
 
     /// Repeats one request.
-    pub fn one(request: Vec<u8>) -> Self {
+    pub fn repeat(request: Vec<u8>) -> Self {
         Self::new(vec![request])
     }
 

@@ -36,12 +36,12 @@ pub struct Figure {
 
 impl Figure {
     /// Creates a figure without a comparison.
-    pub fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+    pub fn single(name: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self { name: name.into(), unit, ours, beside: None, ratio: None, bound: Bound::None }
     }
 
     /// Creates a figure that is compared with another server's, measured in the same rounds.
-    pub fn beside(
+    pub fn compared(
         name: impl Into<String>,
         unit: &'static str,
         ours: &[f64],
@@ -56,7 +56,7 @@ impl Figure {
     }
 
     /// Sets the target.
-    pub fn bounded(self, bound: Bound) -> Self {
+    pub fn with_bound(self, bound: Bound) -> Self {
         Self { bound, ..self }
     }
 
@@ -69,7 +69,7 @@ impl Figure {
         }
     }
 
-    fn met(&self) -> Option<bool> {
+    fn is_met(&self) -> Option<bool> {
         match self.bound {
             Bound::None => None,
             Bound::RatioAtLeast(least) => self.ratio.map(|ratio| ratio >= least),
@@ -130,7 +130,7 @@ fn row(figure: &Figure) -> [String; 7] {
         figure.beside.map(|(name, value)| format!("{} ({name})", shown(value))).unwrap_or_default(),
         figure.ratio.map(|ratio| format!("{ratio:.2} x")).unwrap_or_default(),
         figure.target(),
-        figure.met().map(|met| if met { "yes" } else { "NO" }.to_owned()).unwrap_or_default(),
+        figure.is_met().map(|met| if met { "yes" } else { "NO" }.to_owned()).unwrap_or_default(),
     ]
 }
 
@@ -146,7 +146,7 @@ pub fn document(conditions: &Conditions, figures: &[Figure]) -> Value {
                 "beside": figure.beside.map(|(name, value)| json!({ "name": name, "value": value })),
                 "ratio": figure.ratio,
                 "target": Some(figure.target()).filter(|target| !target.is_empty()),
-                "met": figure.met(),
+                "met": figure.is_met(),
             })
         })
         .collect();
@@ -182,27 +182,27 @@ mod tests {
 
     #[test]
     fn ratio_bound_is_reported_as_met_or_missed() {
-        let slow = Figure::beside("x", "1/s", &[50.0, 60.0], ("bare", &[100.0, 100.0]));
-        assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.6)).met(), Some(false));
-        assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.55)).met(), Some(true));
-        assert_eq!(slow.clone().bounded(Bound::RatioAtMost(0.5)).met(), Some(false));
-        assert_eq!(slow.clone().bounded(Bound::RatioAtMost(0.6)).met(), Some(true));
-        assert_eq!(slow.met(), None);
-        let text = table(&CONDITIONS(), &[slow.bounded(Bound::RatioAtLeast(0.6))]);
+        let slow = Figure::compared("x", "1/s", &[50.0, 60.0], ("bare", &[100.0, 100.0]));
+        assert_eq!(slow.clone().with_bound(Bound::RatioAtLeast(0.6)).is_met(), Some(false));
+        assert_eq!(slow.clone().with_bound(Bound::RatioAtLeast(0.55)).is_met(), Some(true));
+        assert_eq!(slow.clone().with_bound(Bound::RatioAtMost(0.5)).is_met(), Some(false));
+        assert_eq!(slow.clone().with_bound(Bound::RatioAtMost(0.6)).is_met(), Some(true));
+        assert_eq!(slow.is_met(), None);
+        let text = table(&CONDITIONS(), &[slow.with_bound(Bound::RatioAtLeast(0.6))]);
         let row = text.lines().last().unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "x 1/s 55.0 100 (bare) 0.55 x >= 0.6 x NO");
     }
 
     #[test]
     fn value_bound_is_reported_as_met_or_missed() {
-        let memory = Figure::alone("idle", "MiB", 39.9).bounded(Bound::AtMost(40.0));
-        assert_eq!(memory.met(), Some(true));
-        assert_eq!(Figure { ours: 40.1, ..memory }.met(), Some(false));
+        let memory = Figure::single("idle", "MiB", 39.9).with_bound(Bound::AtMost(40.0));
+        assert_eq!(memory.is_met(), Some(true));
+        assert_eq!(Figure { ours: 40.1, ..memory }.is_met(), Some(false));
     }
 
     #[test]
     fn document_contains_figures_of_the_table() {
-        let figure = Figure::beside("x", "1/s", &[50.0], ("bare", &[100.0])).bounded(Bound::RatioAtLeast(0.8));
+        let figure = Figure::compared("x", "1/s", &[50.0], ("bare", &[100.0])).with_bound(Bound::RatioAtLeast(0.8));
         let document = document(&CONDITIONS(), &[figure]);
         assert_eq!(document["figures"][0]["beside"]["value"], 100.0);
         assert_eq!(document["figures"][0]["met"], false);

@@ -57,7 +57,7 @@ impl Bounds {
 pub fn run(options: &Options) -> Result<()> {
     let engine = Engine::build(options.unguided)?;
     verify_planted_fault_is_found(&engine)?;
-    let targets = wanted(engine.targets()?, &options.only)?;
+    let targets = selected_targets(engine.targets()?, &options.only)?;
     let jobs = options.jobs.unwrap_or_else(processors).max(1);
     step::announce(&format!(
         "{} targets, {} s each at most, {jobs} at a time; what is found goes to {}",
@@ -90,7 +90,7 @@ fn verify_planted_fault_is_found(engine: &Engine) -> Result<()> {
 }
 
 /// Returns the targets to search. The planted one is allowed, to show a failure.
-fn wanted(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
+fn selected_targets(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
     if let Some(unknown) = only.iter().find(|name| !all.contains(name) && *name != PLANTED) {
         bail!("there is no target {unknown}; there are {}", all.join(", "));
     }
@@ -115,7 +115,7 @@ fn processors() -> usize {
 }
 
 /// Creates a folder; the error names it.
-fn make(folder: PathBuf) -> Result<PathBuf> {
+fn create_folder(folder: PathBuf) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     Ok(folder)
 }
@@ -125,11 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wanted_rejects_unknown_targets() {
+    fn selected_targets_rejects_unknown_names() {
         let all = || vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(wanted(all(), &[]).unwrap(), all());
-        assert_eq!(wanted(all(), &["b".to_owned()]).unwrap(), ["b"]);
-        assert_eq!(wanted(all(), &[PLANTED.to_owned()]).unwrap(), [PLANTED]);
-        assert!(wanted(all(), &["c".to_owned()]).is_err());
+        assert_eq!(selected_targets(all(), &[]).unwrap(), all());
+        assert_eq!(selected_targets(all(), &["b".to_owned()]).unwrap(), ["b"]);
+        assert_eq!(selected_targets(all(), &[PLANTED.to_owned()]).unwrap(), [PLANTED]);
+        assert!(selected_targets(all(), &["c".to_owned()]).is_err());
     }
 }

@@ -27,7 +27,7 @@ fn check(root: &Path) -> Result<Vec<String>> {
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         for target in links(&text) {
-            if let Some(fault) = fault(file, &target, &mut headings) {
+            if let Some(fault) = broken_link(file, &target, &mut headings) {
                 faults.push(format!("{}: {target}: {fault}", file.strip_prefix(root).unwrap_or(file).display()));
             }
         }
@@ -77,7 +77,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn fault(file: &Path, target: &str, headings: &mut HashMap<PathBuf, Vec<String>>) -> Option<&'static str> {
+fn broken_link(file: &Path, target: &str, headings: &mut HashMap<PathBuf, Vec<String>>) -> Option<&'static str> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }

@@ -47,7 +47,7 @@ pub struct Options {
 
 /// Installs the tool if it is missing, then runs it module by module. Reports missed mutants as an error at the end.
 pub fn run(options: &Options) -> Result<()> {
-    let modules = wanted(&options.only)?;
+    let modules = selected_modules(&options.only)?;
     install()?;
     let mut survived = Vec::new();
     for module in modules {
@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn wanted(only: &[String]) -> Result<Vec<&'static Module>> {
+fn selected_modules(only: &[String]) -> Result<Vec<&'static Module>> {
     let known = || MODULES.iter().map(|module| module.name).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = only.iter().find(|name| MODULES.iter().all(|module| module.name != **name)) {
         bail!("there is no module {unknown}; there are {}", known());
@@ -117,7 +117,7 @@ mod tests {
     fn modules_are_chosen_by_name_and_unknown_names_are_rejected() {
         let names = |only: &[&str]| {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-            wanted(&only).map(|modules| modules.iter().map(|module| module.name).collect::<Vec<_>>())
+            selected_modules(&only).map(|modules| modules.iter().map(|module| module.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&[]).unwrap().len(), MODULES.len());
         assert_eq!(names(&["audit", "money"]).unwrap(), ["money", "audit"]);

@@ -23,7 +23,7 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 /// Builds everything, then runs every test and every doc test with `cargo test`, on all machines alike.
 pub fn run(options: &Options) -> Result<()> {
     let seed = options.seed.or_else(chosen_seed).unwrap_or_else(fresh_seed);
-    step::announce(&repetition(seed));
+    step::announce(&repeat_command(seed));
     let mut took = Duration::ZERO;
     // One build with the tests' features avoids a second compilation. It includes the binary that the end-to-end tests
     // start.
@@ -32,15 +32,15 @@ pub fn run(options: &Options) -> Result<()> {
     let tests = [&scope[..], &["--lib", "--bins", "--tests"]].concat();
     let doc_tests = [&scope[..], &["--doc"]].concat();
     for arguments in [tests, doc_tests] {
-        let mut command = comparing(step::cargo(&arguments), seed);
+        let mut command = with_test_environment(step::cargo(&arguments), seed);
         // Repeated here, as readers of a long log begin at its end.
-        took += step::run(&mut command).inspect_err(|_| step::announce(&repetition(seed)))?;
+        took += step::run(&mut command).inspect_err(|_| step::announce(&repeat_command(seed)))?;
     }
     step::announce(&format!("every test passed, in {} s, with the seed {seed}", took.as_secs()));
     Ok(())
 }
 
-fn repetition(seed: u64) -> String {
+fn repeat_command(seed: u64) -> String {
     format!("property tests draw from the seed {seed}; to repeat this run: cargo xtask test --seed {seed}")
 }
 
@@ -56,7 +56,7 @@ fn fresh_seed() -> u64 {
 }
 
 /// Sets the seed and removes every variable that makes tests write golden files.
-fn comparing(mut command: Command, seed: u64) -> Command {
+fn with_test_environment(mut command: Command, seed: u64) -> Command {
     command.env(SEED, seed.to_string()).env("INSTA_UPDATE", "no");
     for writing in ["INSTA_FORCE_PASS", "INSTA_FORCE_UPDATE", golden::WRITE] {
         command.env_remove(writing);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn tests_get_the_seed_and_cannot_write_golden_files() {
-        let command = comparing(Command::new("cargo"), 7);
+        let command = with_test_environment(Command::new("cargo"), 7);
         let variables: Vec<_> = command.get_envs().map(|(name, value)| (name.to_str(), value)).collect();
         for (name, value) in [(SEED, Some("7")), ("INSTA_UPDATE", Some("no"))] {
             assert!(variables.contains(&(Some(name), value.map(AsRef::as_ref))), "{name}: {variables:?}");
@@ -84,6 +84,6 @@ mod tests {
     fn seed_is_fresh_for_each_run() {
         let seeds: std::collections::BTreeSet<u64> = (0..16).map(|_| fresh_seed()).collect();
         assert!(seeds.len() > 1, "{seeds:?}");
-        assert!(repetition(7).ends_with("cargo xtask test --seed 7"));
+        assert!(repeat_command(7).ends_with("cargo xtask test --seed 7"));
     }
 }

@@ -19,11 +19,11 @@ use crate::gateway::{TestGateway, body, body_with};
 const DESTINATIONS: &str = "/api/v1/observability/destinations";
 const SECRET: &str = "a secret of sufficient length";
 /// Local receivers, and short delays.
-const HASTY: &str = "[egress]\nallow_private_addresses = true\n[broadcast]\ntimeout_ms = 400\nretry_initial_delay_ms = 50\n\
+const FAST_DELIVERY: &str = "[egress]\nallow_private_addresses = true\n[broadcast]\ntimeout_ms = 400\nretry_initial_delay_ms = 50\n\
      retry_max_delay_ms = 200\n";
 
-fn hasty(more: &str) -> String {
-    format!("{HASTY}{more}\n")
+fn fast_delivery(more: &str) -> String {
+    format!("{FAST_DELIVERY}{more}\n")
 }
 
 fn webhook(receiver: &Upstream) -> Value {
@@ -66,16 +66,16 @@ fn attribute<'s>(span: &'s Value, key: &str) -> Option<&'s Value> {
 }
 
 /// Counts the traces of each request.
-fn told(requests: &[Recorded]) -> Result<BTreeMap<String, usize>> {
-    let mut told = BTreeMap::new();
+fn count_traces(requests: &[Recorded]) -> Result<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
     for request in requests {
         for span in spans(request)? {
             if let Some(id) = attribute(&span, "gen_ai.response.id") {
-                *told.entry(id["stringValue"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+                *counts.entry(id["stringValue"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
             }
         }
     }
-    Ok(told)
+    Ok(counts)
 }
 
 /// Collects the requests of a receiver until they include all `ids`.
@@ -83,14 +83,14 @@ async fn collect(receiver: &Upstream, ids: &[String]) -> Result<(Vec<Recorded>, 
     let mut all = Vec::new();
     for _ in 0..200 {
         all.extend(receiver.take_requests());
-        let told = told(&all)?;
-        if ids.iter().all(|id| told.contains_key(id)) {
-            return Ok((all, told));
+        let counts = count_traces(&all)?;
+        if ids.iter().all(|id| counts.contains_key(id)) {
+            return Ok((all, counts));
         }
         sleep(Duration::from_millis(50)).await;
     }
-    let told = told(&all)?;
-    anyhow::bail!("{} of {} requests were told of", ids.iter().filter(|id| told.contains_key(*id)).count(), ids.len())
+    let counts = count_traces(&all)?;
+    anyhow::bail!("{} of {} requests were told of", ids.iter().filter(|id| counts.contains_key(*id)).count(), ids.len())
 }
 
 async fn decide(server: &Server, key: &Key, count: usize) -> Result<Vec<String>> {
@@ -135,7 +135,7 @@ fn signature(timestamp: &str, body: &[u8]) -> Result<String> {
 #[tokio::test]
 async fn trace_is_delivered_with_signature_after_test_call() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(400)).await?;
-    let gateway = TestGateway::start(&hasty("")).await?;
+    let gateway = TestGateway::start(&fast_delivery("")).await?;
     let hook = with(
         webhook(&receiver),
         json!({"config": {
@@ -175,7 +175,7 @@ async fn trace_is_delivered_with_signature_after_test_call() -> Result<()> {
 #[tokio::test]
 async fn all_traces_are_delivered_when_receiver_fails_temporarily() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&hasty("max_attempts = 1000")).await?;
+    let gateway = TestGateway::start(&fast_delivery("max_attempts = 1000")).await?;
     decide(&gateway.server, &gateway.inference, 5).await?;
     let timed = async |count| {
         let begun = Instant::now();
@@ -217,8 +217,8 @@ async fn all_traces_are_delivered_when_receiver_fails_temporarily() -> Result<()
         }
         sleep(Duration::from_millis(50)).await;
     }
-    let told = told(&receiver.take_requests())?;
-    lost.retain(|id| !told.contains_key(id));
+    let counts = count_traces(&receiver.take_requests())?;
+    lost.retain(|id| !counts.contains_key(id));
     ensure!(lost.is_empty(), "{} of {} requests were never told of", lost.len(), ids.len());
     ensure!(pending(&gateway.instance, "pending").await? == 0 && pending(&gateway.instance, "dead").await? == 0);
     ensure!(elsewhere.take_requests().is_empty(), "a redirect was followed");
@@ -237,16 +237,16 @@ async fn hanging_receiver_does_not_delay_others() -> Result<()> {
     alive.take_requests();
     let ids = decide(&gateway.server, &gateway.inference, 50).await?;
     let begun = Instant::now();
-    let (_, told) = collect(&alive, &ids).await?;
+    let (_, counts) = collect(&alive, &ids).await?;
     ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    ensure!(told.values().all(|times| *times == 1), "nothing is told twice where nothing fails");
+    ensure!(counts.values().all(|times| *times == 1), "nothing is told twice where nothing fails");
     gateway.server.kill().await
 }
 
 #[tokio::test]
 async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&hasty("max_attempts = 3")).await?;
+    let gateway = TestGateway::start(&fast_delivery("max_attempts = 3")).await?;
     let id = create(&gateway, &webhook(&receiver)).await?;
     receiver.take_requests();
     receiver.behave(Behaviour::status(503));
@@ -255,9 +255,9 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     let attempts = receiver.take_requests().len();
     ensure!(attempts == 3, "{attempts} attempts");
     let hand = SecondHand::open(&gateway.instance.database()).await?;
-    let told = hand.number("SELECT COUNT(*) FROM outbox WHERE last_error = 'it answered with status 503'").await?;
+    let counts = hand.number("SELECT COUNT(*) FROM outbox WHERE last_error = 'it answered with status 503'").await?;
     hand.close().await?;
-    ensure!(told == 1, "the reason is kept");
+    ensure!(counts == 1, "the reason is kept");
 
     receiver.behave(Behaviour::status(200));
     let other = "01990000-0000-7000-8000-000000000001";
@@ -288,7 +288,7 @@ async fn rejected_message_does_not_delay_others() -> Result<()> {
         (if request.text().contains("poison") { 413 } else { 200 }, "{}".to_owned())
     }
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&hasty("max_attempts = 2")).await?;
+    let gateway = TestGateway::start(&fast_delivery("max_attempts = 2")).await?;
     create(&gateway, &webhook(&receiver)).await?;
     receiver.behave(Behaviour::status(500));
     let mut ids = decide(&gateway.server, &gateway.inference, 5).await?;
@@ -303,15 +303,15 @@ async fn rejected_message_does_not_delay_others() -> Result<()> {
     wait_until(&gateway.instance, "pending", 0).await?;
     gateway.instance.json(&["destination", "retry"]).await?;
     wait_until(&gateway.instance, "dead", 1).await?;
-    let told = told(&receiver.take_requests())?;
-    ensure!(ids.iter().all(|id| told.contains_key(id)), "all others are delivered");
+    let counts = count_traces(&receiver.take_requests())?;
+    ensure!(ids.iter().all(|id| counts.contains_key(id)), "all others are delivered");
     gateway.server.stop().await
 }
 
 #[tokio::test]
 async fn process_crash_loses_no_trace() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&hasty("")).await?;
+    let gateway = TestGateway::start(&fast_delivery("")).await?;
     create(&gateway, &webhook(&receiver)).await?;
     receiver.behave(Behaviour::HangBeforeHeaders);
     let ids = decide(&gateway.server, &gateway.inference, 10).await?;
@@ -328,7 +328,7 @@ async fn process_crash_loses_no_trace() -> Result<()> {
 #[tokio::test]
 async fn concurrent_servers_deliver_each_trace_once() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&hasty("")).await?;
+    let gateway = TestGateway::start(&fast_delivery("")).await?;
     let beside = gateway.instance.serve_beside().await?;
     create(&gateway, &webhook(&receiver)).await?;
     receiver.take_requests();
@@ -336,12 +336,12 @@ async fn concurrent_servers_deliver_each_trace_once() -> Result<()> {
     for server in [&gateway.server, &beside, &gateway.server, &beside] {
         ids.extend(decide(server, &gateway.inference, 25).await?);
     }
-    let (_, mut told) = collect(&receiver, &ids).await?;
+    let (_, mut counts) = collect(&receiver, &ids).await?;
     wait_until(&gateway.instance, "pending", 0).await?;
-    for (id, times) in self::told(&receiver.take_requests())? {
-        *told.entry(id).or_default() += times;
+    for (id, times) in self::count_traces(&receiver.take_requests())? {
+        *counts.entry(id).or_default() += times;
     }
-    ensure!(told.len() == 100 && told.values().all(|times| *times == 1), "something was told twice");
+    ensure!(counts.len() == 100 && counts.values().all(|times| *times == 1), "something was told twice");
     beside.stop().await?;
     gateway.server.stop().await
 }
@@ -351,7 +351,7 @@ async fn destinations_receive_traces_of_their_filter_only() -> Result<()> {
     let operators = Upstream::start(Behaviour::status(200)).await?;
     let telemetry =
         format!("[telemetry]\notlp_url = \"http://{}\"\notlp_headers_env = \"OTLP_HEADERS\"\n", operators.address());
-    let mut instance = Instance::new(&hasty(&telemetry))?;
+    let mut instance = Instance::new(&fast_delivery(&telemetry))?;
     instance.set_env("OTLP_HEADERS", "Authorization: Bearer collectors-key");
     let gateway = TestGateway::of(instance).await?;
     let other = gateway.instance.inference_key().await?;
@@ -393,9 +393,9 @@ async fn destinations_receive_traces_of_their_filter_only() -> Result<()> {
     );
     ensure!(header(&requests[0], "authorization") == Some("Bearer collectors-key"));
     wait_until(&gateway.instance, "pending", 0).await?;
-    let heard = told(&receivers[1].take_requests())?;
+    let heard = count_traces(&receivers[1].take_requests())?;
     ensure!(heard.keys().eq(others.iter().collect::<std::collections::BTreeSet<_>>()), "of one key alone: {heard:?}");
-    let sampled = told(&receivers[2].take_requests())?;
+    let sampled = count_traces(&receivers[2].take_requests())?;
     let whole = ids.chunks(2).filter(|pair| sampled.contains_key(&pair[0])).count();
     ensure!(
         ids.chunks(2).all(|pair| sampled.contains_key(&pair[0]) == sampled.contains_key(&pair[1])),

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Upstream, decisions};
 
 use crate::costs::rows;
-use crate::gateway::{ANSWER, TestGateway, body, leave_early};
+use crate::gateway::{ANSWER, TestGateway, body, disconnect_early};
 
 #[tokio::test]
 async fn disconnect_cancels_provider_call_and_is_recorded() -> Result<()> {
@@ -16,7 +16,7 @@ async fn disconnect_cancels_provider_call_and_is_recorded() -> Result<()> {
         let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
         let gateway = TestGateway::with_providers(&alpha, &beta, 60_000).await?;
         let call = decisions(&gateway.inference.secret, body("acme/pair"));
-        leave_early(&call, gateway.server.address(), &alpha).await?;
+        disconnect_early(&call, gateway.server.address(), &alpha).await?;
         let since = Instant::now();
         loop {
             let listed = gateway.instance.json(&["usage", "list"]).await?;

@@ -140,7 +140,7 @@ output_usd_per_million_tokens = "0"
 
 /// Sends a call and disconnects once the silent provider has received it; returns when the provider call is cancelled
 /// as well.
-pub async fn leave_early(call: &Call, address: SocketAddr, provider: &Upstream) -> Result<()> {
+pub async fn disconnect_early(call: &Call, address: SocketAddr, provider: &Upstream) -> Result<()> {
     tokio::select! {
         reply = call.send(address) => bail!("an answer came: {}", reply?.text()),
         arrived = provider.wait_for_request() => arrived?,

@@ -38,8 +38,8 @@ async fn copying(gateway: &TestGateway) -> Result<()> {
     anyhow::bail!("no copy began")
 }
 
-/// Promotes the large file and disturbs the copy with `meddle`.
-async fn meddled(gateway: &TestGateway, meddle: impl FnOnce() -> std::io::Result<()>) -> Result<Reply> {
+/// Promotes the large file and disturbs the copy with `disturb`.
+async fn promote_while(gateway: &TestGateway, disturb: impl FnOnce() -> std::io::Result<()>) -> Result<Reply> {
     let call: Call = promotion(&gateway.inference.secret, "sess_a", &file_id("large"));
     let calling = call.send(gateway.server.address());
     tokio::pin!(calling);
@@ -47,12 +47,12 @@ async fn meddled(gateway: &TestGateway, meddle: impl FnOnce() -> std::io::Result
         reply = &mut calling => anyhow::bail!("it was done before anything could happen: {}", reply?.text()),
         begun = copying(gateway) => begun?,
     }
-    meddle()?;
+    disturb()?;
     calling.await
 }
 
 /// Checks that nothing partial remains: a document for a 200, and otherwise no file and no used quota.
-async fn settled(gateway: &TestGateway, reply: &Reply, statuses: &[u16]) -> Result<()> {
+async fn ensure_nothing_partial(gateway: &TestGateway, reply: &Reply, statuses: &[u16]) -> Result<()> {
     ensure!(statuses.contains(&reply.status), "{}: {}", reply.status, reply.text());
     let documents = gateway.instance.document_blobs()?;
     let held = if reply.status == 200 {
@@ -77,8 +77,8 @@ async fn settled(gateway: &TestGateway, reply: &Reply, statuses: &[u16]) -> Resu
 async fn file_truncated_during_copy_leaves_nothing_partial() -> Result<()> {
     let gateway = TestGateway::start(LIMITS).await?;
     let file = large(&gateway).await?;
-    let reply = meddled(&gateway, || File::options().write(true).open(&file)?.set_len(10)).await?;
-    settled(&gateway, &reply, &[200, 404, 503]).await
+    let reply = promote_while(&gateway, || File::options().write(true).open(&file)?.set_len(10)).await?;
+    ensure_nothing_partial(&gateway, &reply, &[200, 404, 503]).await
 }
 
 #[tokio::test]
@@ -86,12 +86,12 @@ async fn file_removed_during_copy_leaves_nothing_partial() -> Result<()> {
     let gateway = TestGateway::start(LIMITS).await?;
     let file = large(&gateway).await?;
     // A file that is truncated before it is unlinked cannot be read to its end either.
-    let reply = meddled(&gateway, || {
+    let reply = promote_while(&gateway, || {
         File::options().write(true).open(&file)?.set_len(0)?;
         std::fs::remove_file(&file)
     })
     .await?;
-    settled(&gateway, &reply, &[404, 503]).await
+    ensure_nothing_partial(&gateway, &reply, &[404, 503]).await
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn server_ignores_unrelated_signals() -> Result<()> {
     }
     for name in ["SIGHUP", "SIGUSR1", "SIGUSR2"] {
         let logged = ignored(name);
-        eventually("no line of the signal", || server.output().contains(&logged)).await?;
+        wait_until("no line of the signal", || server.output().contains(&logged)).await?;
     }
     server.ensure_healthy().await?;
     // Also during a stop.
@@ -107,7 +107,7 @@ async fn server_ignores_unrelated_signals() -> Result<()> {
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
     server.terminate().await?;
-    eventually("it does not stop", || server.output().contains("SIGTERM")).await?;
+    wait_until("it does not stop", || server.output().contains("SIGTERM")).await?;
     for name in ["HUP", "USR1", "USR2"] {
         server.signal(name).await?;
     }
@@ -118,7 +118,7 @@ async fn server_ignores_unrelated_signals() -> Result<()> {
 }
 
 /// Waits until a condition is true.
-async fn eventually(otherwise: &str, condition: impl Fn() -> bool) -> Result<()> {
+async fn wait_until(otherwise: &str, condition: impl Fn() -> bool) -> Result<()> {
     for _ in 0..1_000 {
         if condition() {
             return Ok(());

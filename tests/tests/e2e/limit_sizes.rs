@@ -43,35 +43,35 @@ async fn key_with_limit(instance: &Instance, pico: i64) -> Result<Key> {
 }
 
 /// Runs clients until each was rejected several times, or until they are stopped.
-async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<TimedReply>> {
+async fn run_clients(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<TimedReply>> {
     let mut callers = JoinSet::new();
     for number in 0..CALLERS {
         let address = servers[number % servers.len()].address();
         let (call, stopped) = (decisions(&key.secret, body("acme/alone")), Arc::clone(stopped));
         callers.spawn(async move {
-            let (mut asked, mut refused) = (Vec::new(), 0);
+            let (mut replies, mut refused) = (Vec::new(), 0);
             while refused < MAX_REJECTIONS && !stopped.load(Ordering::Relaxed) {
                 let sent = Instant::now();
                 let reply = call.send(address).await?;
-                asked.push(TimedReply { sent, done: Instant::now(), status: reply.status });
+                replies.push(TimedReply { sent, done: Instant::now(), status: reply.status });
                 match reply.status {
                     200 => refused = 0,
                     402 => refused += 1,
                     _ => unavailable(&reply)?,
                 }
             }
-            anyhow::Ok(asked)
+            anyhow::Ok(replies)
         });
     }
     let mut all = Vec::new();
-    while let Some(asked) = callers.join_next().await {
-        all.extend(asked??);
+    while let Some(replies) = callers.join_next().await {
+        all.extend(replies??);
     }
     Ok(all)
 }
 
 /// Runs clients while checking the database: spent and allotted never exceed the limit.
-async fn ask_watched(
+async fn run_watched_clients(
     servers: &[&Server],
     instance: &Instance,
     (key, limit): (&Key, i64),
@@ -84,11 +84,11 @@ async fn ask_watched(
         key.id
     );
     let (stopped, began, mut samples) = (Arc::new(AtomicBool::new(false)), Instant::now(), 0);
-    let asking = ask_all(servers, key, &stopped);
-    tokio::pin!(asking);
-    let asked = loop {
+    let clients = run_clients(servers, key, &stopped);
+    tokio::pin!(clients);
+    let replies = loop {
         tokio::select! {
-            asked = &mut asking => break asked?,
+            replies = &mut clients => break replies?,
             () = sleep(Duration::from_millis(3)) => {
                 let used = hand.number(&used).await?;
                 ensure!(used <= limit, "{used} picodollars are spent and allotted of {limit}");
@@ -99,14 +99,14 @@ async fn ask_watched(
     };
     ensure!(samples > 2, "the amounts were looked at {samples} times");
     hand.close().await?;
-    Ok(asked)
+    Ok(replies)
 }
 
 /// Checks that no request was rejected while the limit had room for it beside all other requests.
-fn ensure_no_needless_refusal(asked: &[TimedReply], limit: i64, bound: i64) -> Result<()> {
-    let mut answered: Vec<&TimedReply> = asked.iter().filter(|one| one.status != 402).collect();
+fn ensure_no_needless_refusal(replies: &[TimedReply], limit: i64, bound: i64) -> Result<()> {
+    let mut answered: Vec<&TimedReply> = replies.iter().filter(|one| one.status != 402).collect();
     answered.sort_by_key(|one| one.done);
-    for refused in asked.iter().filter(|one| one.status == 402) {
+    for refused in replies.iter().filter(|one| one.status == 402) {
         let took = refused.done - refused.sent;
         ensure!(took < SLOW, "refused after {took:?}");
         let over = answered.partition_point(|one| one.done < refused.sent);
@@ -121,8 +121,8 @@ fn ensure_no_needless_refusal(asked: &[TimedReply], limit: i64, bound: i64) -> R
     Ok(())
 }
 
-fn count(asked: &[TimedReply], status: u16) -> usize {
-    asked.iter().filter(|one| one.status == status).count()
+fn count(replies: &[TimedReply], status: u16) -> usize {
+    replies.iter().filter(|one| one.status == status).count()
 }
 
 /// Uses up limits of these sizes.
@@ -136,10 +136,10 @@ async fn use_up(widths: &[i64]) -> Result<()> {
         let limit = bound * width;
         let began = Instant::now();
         let key = key_with_limit(&gateway.instance, limit).await?;
-        let asked = ask_watched(&servers, &gateway.instance, (&key, limit), Duration::from_mins(5)).await?;
-        let (answered, refused, away) = (count(&asked, 200), count(&asked, 402), count(&asked, 503));
+        let replies = run_watched_clients(&servers, &gateway.instance, (&key, limit), Duration::from_mins(5)).await?;
+        let (answered, refused, away) = (count(&replies, 200), count(&replies, 402), count(&replies, 503));
         eprintln!("{width} wide: {answered} answered, {refused} times 402, {away} times 503 in {:?}", began.elapsed());
-        ensure_no_needless_refusal(&asked, limit, bound)?;
+        ensure_no_needless_refusal(&replies, limit, bound)?;
         // Each answer leaves room for the next until a bound does not fit.
         let all = usize::try_from((limit - bound) / COST_PICO + 1)?;
         ensure!(answered == all, "{answered} answers of {all} that fit into {width} bounds");
@@ -166,10 +166,11 @@ async fn limit_with_room_rejects_no_request() -> Result<()> {
     for width in [1_000, 10_000] {
         let servers = [&gateway.server, &beside];
         let key = key_with_limit(&gateway.instance, bound * width).await?;
-        let asked = ask_watched(&servers, &gateway.instance, (&key, bound * width), Duration::from_secs(2)).await?;
-        ensure!(count(&asked, 200) > 100, "{} answers are no load", count(&asked, 200));
-        ensure_no_needless_refusal(&asked, bound * width, bound)?;
-        ensure!(count(&asked, 402) == 0, "{} of {} were refused", count(&asked, 402), asked.len());
+        let replies =
+            run_watched_clients(&servers, &gateway.instance, (&key, bound * width), Duration::from_secs(2)).await?;
+        ensure!(count(&replies, 200) > 100, "{} answers are no load", count(&replies, 200));
+        ensure_no_needless_refusal(&replies, bound * width, bound)?;
+        ensure!(count(&replies, 402) == 0, "{} of {} were refused", count(&replies, 402), replies.len());
     }
     ensure_audit_passes(&gateway.instance).await?;
     beside.stop().await?;

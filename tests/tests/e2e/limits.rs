@@ -50,7 +50,7 @@ pub async fn ensure_audit_passes(instance: &Instance) -> Result<Value> {
 
 /// Lets `callers` clients send requests to the servers in rotation until each was rejected `max_rejections` times in a row;
 /// returns the number of answers.
-async fn rush(servers: &[&Server], key: &Key, callers: usize, max_rejections: usize) -> Result<i64> {
+async fn send_until_rejected(servers: &[&Server], key: &Key, callers: usize, max_rejections: usize) -> Result<i64> {
     let mut calls = JoinSet::new();
     for number in 0..callers {
         let address = servers[number % servers.len()].address();
@@ -87,12 +87,12 @@ async fn concurrent_processes_never_exceed_limit_and_use_it_up() -> Result<()> {
     let limit: i64 = 500_000_000;
     let hand = SecondHand::open(&gateway.instance.database()).await?;
     let servers = [&gateway.server, &second, &third];
-    let rushing = rush(&servers, &key, 64, 3);
-    tokio::pin!(rushing);
+    let sending = send_until_rejected(&servers, &key, 64, 3);
+    tokio::pin!(sending);
     let mut highest = 0;
     let answered = loop {
         tokio::select! {
-            answered = &mut rushing => break answered?,
+            answered = &mut sending => break answered?,
             () = tokio::time::sleep(Duration::from_millis(3)) => {
                 highest = highest.max(counted(&hand, "key", &key.id).await?);
             }
@@ -123,7 +123,7 @@ async fn credit_holds_across_processes_and_can_be_increased() -> Result<()> {
     // All processes apply the change within a second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let hand = SecondHand::open(&gateway.instance.database()).await?;
-    let answered = rush(&[&gateway.server, &beside], &gateway.inference, 32, 2).await?;
+    let answered = send_until_rejected(&[&gateway.server, &beside], &gateway.inference, 32, 2).await?;
     let used = spent(&hand, "workspace", &workspace).await?;
     ensure!(used == answered * COST_PICO && used <= 300_000_000, "{answered} answers cost {used}");
     let refused = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(402)?;

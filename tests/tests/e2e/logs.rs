@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address};
 
-use crate::gateway::{TestGateway, body, leave_early, providers_toml};
+use crate::gateway::{TestGateway, body, disconnect_early, providers_toml};
 use crate::metrics::Scrape;
 
 /// Returns the first line with both texts; lines are written with a delay.
@@ -24,7 +24,7 @@ async fn line(server: &Server, one: &str, other: &str) -> Result<String> {
 }
 
 /// Returns the line without its time and its latency, which must exist.
-fn timeless(line: &str) -> Result<String> {
+fn without_times(line: &str) -> Result<String> {
     let (time, rest) = line.split_at_checked(27).unwrap_or_default();
     ensure!(time.starts_with("20") && time.ends_with('Z') && time.contains('T'), "no time: {line}");
     let (rest, latency) = rest.split_once(" latency_us=").unwrap_or_default();
@@ -39,7 +39,7 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     gateway.server.send(&call).await?.envelope(502)?;
     let answered = line(&gateway.server, "request.id=find-me", "answered").await?;
     ensure!(
-        timeless(&answered)?
+        without_times(&answered)?
             == "  INFO http.request{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
                 client.address=127.0.0.1}: api_actix::http::edge: answered http.status=502",
         "{answered}"
@@ -48,7 +48,7 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     gateway.server.send(&count).await?.ok()?;
     let answered = line(&gateway.server, "request.id=find-me-too", "answered").await?;
     ensure!(
-        timeless(&answered)?
+        without_times(&answered)?
             == "  INFO api_actix::http::edge: answered request.id=find-me-too http.method=\"GET\" \
                 http.route=\"/models/count\" client.address=127.0.0.1 http.status=200",
         "{answered}"
@@ -64,7 +64,7 @@ async fn detached_task_logs_request_id() -> Result<()> {
     instance.set_env("RUST_LOG", "debug");
     let gateway = TestGateway::of(instance).await?;
     let call = decisions(&gateway.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
-    leave_early(&call, gateway.server.address(), &alpha).await?;
+    disconnect_early(&call, gateway.server.address(), &alpha).await?;
     let refused = line(&gateway.server, "http.request{request.id=left-early ", "499").await?;
     ensure!(refused.contains("DEBUG http.request{"), "{refused}");
     gateway.server.stop().await

@@ -36,29 +36,29 @@ enum Outage {
 }
 
 /// An outage in progress.
-enum Begun {
+enum ActiveOutage {
     Locked(SecondHand),
     Moved { file: PathBuf, away: PathBuf },
 }
 
 impl Outage {
-    async fn begin(self, instance: &Instance) -> Result<Begun> {
+    async fn begin(self, instance: &Instance) -> Result<ActiveOutage> {
         match self {
             Self::NoWrites => {
                 let hand = SecondHand::open(&instance.database()).await?;
                 hand.execute("BEGIN IMMEDIATE").await?;
-                Ok(Begun::Locked(hand))
+                Ok(ActiveOutage::Locked(hand))
             }
             Self::NoReads => {
                 let (file, away) = (instance.database(), instance.path().join("away.db"));
                 std::fs::rename(&file, &away)?;
-                Ok(Begun::Moved { file, away })
+                Ok(ActiveOutage::Moved { file, away })
             }
         }
     }
 }
 
-impl Begun {
+impl ActiveOutage {
     async fn end(self) -> Result<()> {
         match self {
             Self::Locked(hand) => {
@@ -71,7 +71,7 @@ impl Begun {
 }
 
 /// The result of a call.
-struct Answered {
+struct TimedReply {
     limited: bool,
     sent: Instant,
     took: Duration,
@@ -83,7 +83,7 @@ struct Answered {
 /// Clients that send requests until they are stopped or the server is gone.
 struct Load {
     stopped: Arc<AtomicBool>,
-    callers: JoinSet<Result<Vec<Answered>>>,
+    callers: JoinSet<Result<Vec<TimedReply>>>,
 }
 
 impl Load {
@@ -102,7 +102,7 @@ impl Load {
                     // A killed server sends no response.
                     let Ok(reply) = call.send(address).await else { break };
                     let id = reply.ok().ok().and_then(|answer| answer["id"].as_str().map(str::to_owned));
-                    answers.push(Answered {
+                    answers.push(TimedReply {
                         limited: limited_caller,
                         sent,
                         took: sent.elapsed(),
@@ -118,7 +118,7 @@ impl Load {
         Self { stopped, callers }
     }
 
-    async fn stop(mut self) -> Result<Vec<Answered>> {
+    async fn stop(mut self) -> Result<Vec<TimedReply>> {
         self.stopped.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         while let Some(answers) = self.callers.join_next().await {
@@ -140,7 +140,7 @@ async fn gateway() -> Result<(TestGateway, Upstream, Key)> {
 }
 
 /// Counts the statuses.
-fn statuses<'a>(answers: impl Iterator<Item = &'a Answered>) -> BTreeMap<u16, usize> {
+fn statuses<'a>(answers: impl Iterator<Item = &'a TimedReply>) -> BTreeMap<u16, usize> {
     let mut counts = BTreeMap::new();
     for answer in answers {
         *counts.entry(answer.status).or_default() += 1;
@@ -150,8 +150,8 @@ fn statuses<'a>(answers: impl Iterator<Item = &'a Answered>) -> BTreeMap<u16, us
 
 /// Checks the responses during an outage, and prints the figures.
 #[expect(clippy::print_stderr, reason = "the figures of a run are worth reading")]
-fn ensure_served(outage: Outage, answers: &[Answered], (began, ended): (Instant, Instant)) -> Result<()> {
-    let during: Vec<&Answered> =
+fn ensure_served(outage: Outage, answers: &[TimedReply], (began, ended): (Instant, Instant)) -> Result<()> {
+    let during: Vec<&TimedReply> =
         answers.iter().filter(|one| one.sent >= began && one.sent + one.took <= ended).collect();
     let of = |limited: bool| during.iter().copied().filter(move |answer| answer.limited == limited);
     let (unlimited, limited) = (statuses(of(false)), statuses(of(true)));
@@ -188,7 +188,7 @@ async fn ensure_recovers(server: &Server, key: &Key) -> Result<()> {
 }
 
 /// Checks that every response is recorded once and that the audit finds no difference.
-async fn ensure_recorded(gateway: &TestGateway, alpha: &Upstream, answers: &[Answered]) -> Result<()> {
+async fn ensure_recorded(gateway: &TestGateway, alpha: &Upstream, answers: &[TimedReply]) -> Result<()> {
     let answered: BTreeSet<&str> = answers.iter().filter_map(|answer| answer.id.as_deref()).collect();
     ensure!(!answered.is_empty());
     // Commands wait until running servers have folded their charges.
@@ -207,7 +207,7 @@ async fn ensure_recorded(gateway: &TestGateway, alpha: &Upstream, answers: &[Ans
     ensure_audit_passes(&gateway.instance).await.map(drop)
 }
 
-async fn answers_through(outage: Outage, length: Duration) -> Result<()> {
+async fn serves_during(outage: Outage, length: Duration) -> Result<()> {
     let (gateway, alpha, limited) = gateway().await?;
     let load = Load::start(&gateway.server, &gateway.inference, &limited);
     sleep(AROUND).await;
@@ -233,7 +233,7 @@ async fn answers_through(outage: Outage, length: Duration) -> Result<()> {
 }
 
 /// Kills the server during the outage; the next start finds the database as it was.
-async fn dies_in(outage: Outage, length: Duration) -> Result<()> {
+async fn crashes_during(outage: Outage, length: Duration) -> Result<()> {
     let (mut gateway, alpha, limited) = gateway().await?;
     let load = Load::start(&gateway.server, &gateway.inference, &limited);
     sleep(AROUND).await;
@@ -258,30 +258,30 @@ async fn dies_in(outage: Outage, length: Duration) -> Result<()> {
 
 #[tokio::test]
 async fn requests_are_answered_while_the_database_takes_no_writes() -> Result<()> {
-    answers_through(Outage::NoWrites, SHORT).await
+    serves_during(Outage::NoWrites, SHORT).await
 }
 
 #[tokio::test]
 async fn requests_are_answered_while_the_database_cannot_be_read() -> Result<()> {
-    answers_through(Outage::NoReads, SHORT).await
+    serves_during(Outage::NoReads, SHORT).await
 }
 
 #[tokio::test]
 async fn crash_without_writes_loses_no_answer() -> Result<()> {
-    dies_in(Outage::NoWrites, SHORT).await
+    crashes_during(Outage::NoWrites, SHORT).await
 }
 
 #[tokio::test]
 async fn crash_without_reads_loses_no_answer() -> Result<()> {
-    dies_in(Outage::NoReads, SHORT).await
+    crashes_during(Outage::NoReads, SHORT).await
 }
 
 #[tokio::test]
 #[ignore = "takes four minutes"]
 async fn requests_are_answered_through_a_minute_without_database() -> Result<()> {
     for outage in [Outage::NoWrites, Outage::NoReads] {
-        answers_through(outage, LONG).await?;
-        dies_in(outage, LONG).await?;
+        serves_during(outage, LONG).await?;
+        crashes_during(outage, LONG).await?;
     }
     Ok(())
 }

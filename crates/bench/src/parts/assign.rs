@@ -32,18 +32,18 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let (alone, beside) = longest_answers(bench, &guardrails).await?;
     let count = bench.keys.len();
     Ok(vec![
-        Figure::alone(format!("bulk assign, {count} hashes, the first call"), "s", times[0])
-            .bounded(Bound::AtMost(2.0)),
-        Figure::alone(format!("bulk assign, {count} hashes, replacing"), "s", median(&times[1..]))
-            .bounded(Bound::AtMost(2.0)),
-        Figure::alone("bulk assign, resident memory added at most", "MiB", mib(peak) - mib(before)),
-        Figure::alone(format!("Decisions, c={CONNECTIONS}, the longest answer"), "ms", median(&alone)),
-        Figure::alone(
+        Figure::single(format!("bulk assign, {count} hashes, the first call"), "s", times[0])
+            .with_bound(Bound::AtMost(2.0)),
+        Figure::single(format!("bulk assign, {count} hashes, replacing"), "s", median(&times[1..]))
+            .with_bound(Bound::AtMost(2.0)),
+        Figure::single("bulk assign, resident memory added at most", "MiB", mib(peak) - mib(before)),
+        Figure::single(format!("Decisions, c={CONNECTIONS}, the longest answer"), "ms", median(&alone)),
+        Figure::single(
             format!("Decisions, c={CONNECTIONS}, the longest answer beside a bulk assign"),
             "ms",
             median(&beside),
         )
-        .bounded(Bound::AtMost(50.0)),
+        .with_bound(Bound::AtMost(50.0)),
     ])
 }
 

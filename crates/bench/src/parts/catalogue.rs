@@ -18,7 +18,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 
 async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
     let request = http::request("GET", path, &bench.gateway.inference_key, None);
-    let requests = Requests::one(request.clone());
+    let requests = Requests::repeat(request.clone());
     let body = bench.gateway.folder().join("fixed-body.json");
     tokio::fs::write(&body, call_once(bench.gateway.address, &request).await?).await?;
     let fixed = Helper::start(&["fixed", "--body", &body.to_string_lossy()]).await?;
@@ -33,7 +33,7 @@ async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
     ];
     let runs = side_by_side(&targets, 64, bench.rounds, bench.duration).await?;
     let beside = |what: &str, unit, value: fn(&crate::load::Run) -> f64| {
-        Figure::beside(
+        Figure::compared(
             format!("{name}, c=64{what}"),
             unit,
             &column(&runs[0], value),
@@ -41,7 +41,7 @@ async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
         )
     };
     Ok(vec![
-        beside("", "1/s", |run| run.per_second).bounded(Bound::RatioAtLeast(0.8)),
+        beside("", "1/s", |run| run.per_second).with_bound(Bound::RatioAtLeast(0.8)),
         beside(", processor time an answer", "us", |run| run.cpu_us),
     ])
 }

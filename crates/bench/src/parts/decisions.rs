@@ -25,7 +25,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         name,
         address,
         pid,
-        requests: Requests::one(http::request("POST", path, key, Some(body.as_bytes()))),
+        requests: Requests::repeat(http::request("POST", path, key, Some(body.as_bytes()))),
     };
     let (gateway, unlimited, limited) = (&bench.gateway, &bench.gateway.inference_key, limited_key(bench).await?);
     let path = "/api/v1/api/alpha/decisions";
@@ -43,8 +43,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let mut figures = throughput(&targets, &crowded);
     figures.extend(latency(&targets, &alone));
     figures.push(
-        Figure::alone("resident memory, after the load", "MiB", mib(rss_kib(bench.gateway.pid()?)?))
-            .bounded(Bound::AtMost(64.0)),
+        Figure::single("resident memory, after the load", "MiB", mib(rss_kib(bench.gateway.pid()?)?))
+            .with_bound(Bound::AtMost(64.0)),
     );
     Ok(figures)
 }
@@ -63,11 +63,11 @@ fn throughput(targets: &[Target], runs: &Rounds) -> Vec<Figure> {
     for (index, rate, time) in [(UNLIMITED, 0.6, 2.2), (LIMITED, 0.55, 2.5)] {
         let beside = |what: &str, unit, value: &dyn Fn(usize) -> Vec<f64>, other: usize| {
             let name = format!("Decisions, {}, c=64{what}", targets[index].name);
-            Figure::beside(name, unit, &value(index), (targets[other].name, &value(other)))
+            Figure::compared(name, unit, &value(index), (targets[other].name, &value(other)))
         };
-        figures.push(beside("", "1/s", &per_second, PROXY).bounded(Bound::RatioAtLeast(rate)));
+        figures.push(beside("", "1/s", &per_second, PROXY).with_bound(Bound::RatioAtLeast(rate)));
         figures.push(beside("", "1/s", &per_second, DIRECT));
-        figures.push(beside(", processor time an answer", "us", &cpu, PROXY).bounded(Bound::RatioAtMost(time)));
+        figures.push(beside(", processor time an answer", "us", &cpu, PROXY).with_bound(Bound::RatioAtMost(time)));
     }
     figures
 }
@@ -80,12 +80,13 @@ fn latency(targets: &[Target], runs: &Rounds) -> Vec<Figure> {
         let name = |what: &str| format!("Decisions, {}, c=1, {what}", targets[index].name);
         for other in [DIRECT, PROXY] {
             let beside = (targets[other].name, &*p50(other));
-            figures.push(Figure::beside(name("p50"), "us", &p50(index), beside));
+            figures.push(Figure::compared(name("p50"), "us", &p50(index), beside));
         }
         let beyond = |other: usize| difference(&p99(index), &p99(other));
-        figures.push(Figure::beside(name("p99"), "us", &p99(index), (targets[DIRECT].name, &p99(DIRECT))));
-        figures.push(Figure::alone(name("p99 added to direct"), "us", beyond(DIRECT)).bounded(Bound::AtMost(added)));
-        figures.push(Figure::alone(name("p99 added to the bare proxy"), "us", beyond(PROXY)));
+        figures.push(Figure::compared(name("p99"), "us", &p99(index), (targets[DIRECT].name, &p99(DIRECT))));
+        figures
+            .push(Figure::single(name("p99 added to direct"), "us", beyond(DIRECT)).with_bound(Bound::AtMost(added)));
+        figures.push(Figure::single(name("p99 added to the bare proxy"), "us", beyond(PROXY)));
     }
     figures
 }

@@ -42,8 +42,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
                 std::hint::black_box(filters.apply(provider_input).map_err(|blocked| anyhow::anyhow!(blocked.label))?);
                 took.push(milliseconds(began.elapsed()));
             }
-            let figure = Figure::alone(format!("1 MB of {text} under {name}"), "ms", median(&took));
-            figures.push(figure.bounded(Bound::AtMost(MOST_MS)));
+            let figure = Figure::single(format!("1 MB of {text} under {name}"), "ms", median(&took));
+            figures.push(figure.with_bound(Bound::AtMost(MOST_MS)));
         }
     }
     Ok(figures)

@@ -21,8 +21,8 @@ pub async fn measure(bench: &mut Bench) -> Result<Vec<Figure>> {
     tokio::time::sleep(Duration::from_secs(if bench.quick { 1 } else { 5 })).await;
     let idle = mib(rss_kib(bench.gateway.pid()?)?);
     Ok(vec![
-        Figure::alone("start to the first authenticated 200, existing database", "ms", median(&starts))
-            .bounded(Bound::AtMost(300.0)),
-        Figure::alone("resident memory, idle", "MiB", idle).bounded(Bound::AtMost(40.0)),
+        Figure::single("start to the first authenticated 200, existing database", "ms", median(&starts))
+            .with_bound(Bound::AtMost(300.0)),
+        Figure::single("resident memory, idle", "MiB", idle).with_bound(Bound::AtMost(40.0)),
     ])
 }

@@ -27,7 +27,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         name,
         address,
         pid,
-        requests: Requests::one(http::request("POST", path, key, Some(body.as_bytes()))),
+        requests: Requests::repeat(http::request("POST", path, key, Some(body.as_bytes()))),
     };
     let (gateway, plain) = (&bench.gateway, &bench.gateway.inference_key);
     let path = "/api/v1/api/alpha/decisions";
@@ -117,17 +117,17 @@ fn figures(targets: &[Target], crowded: &Rounds, alone: &Rounds) -> Vec<Figure> 
     let p50 = |index: usize| column(&alone[index], |run| run.p50_us);
     let p99 = |index: usize| column(&alone[index], |run| run.p99_us);
     let beside = |name: &str, unit, value: &dyn Fn(usize) -> Vec<f64>, other: usize| {
-        Figure::beside(name, unit, &value(ON), (targets[other].name, &value(other)))
+        Figure::compared(name, unit, &value(ON), (targets[other].name, &value(other)))
     };
     vec![
         beside("Everything on, c=64", "1/s", &per_second, OFF),
-        beside("Everything on, c=64", "1/s", &per_second, PROXY).bounded(Bound::RatioAtLeast(0.45)),
+        beside("Everything on, c=64", "1/s", &per_second, PROXY).with_bound(Bound::RatioAtLeast(0.45)),
         beside("Everything on, c=64, processor time an answer", "us", &cpu, OFF),
-        beside("Everything on, c=64, processor time an answer", "us", &cpu, PROXY).bounded(Bound::RatioAtMost(3.2)),
+        beside("Everything on, c=64, processor time an answer", "us", &cpu, PROXY).with_bound(Bound::RatioAtMost(3.2)),
         beside("Everything on, c=1, p50", "us", &p50, OFF),
         beside("Everything on, c=1, p99", "us", &p99, OFF),
-        Figure::alone("Everything on, c=1, p99 added to everything off", "us", difference(&p99(ON), &p99(OFF))),
-        Figure::alone("Everything on, c=1, p99 added to direct", "us", difference(&p99(ON), &p99(DIRECT)))
-            .bounded(Bound::AtMost(400.0)),
+        Figure::single("Everything on, c=1, p99 added to everything off", "us", difference(&p99(ON), &p99(OFF))),
+        Figure::single("Everything on, c=1, p99 added to direct", "us", difference(&p99(ON), &p99(DIRECT)))
+            .with_bound(Bound::AtMost(400.0)),
     ]
 }

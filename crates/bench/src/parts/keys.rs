@@ -42,9 +42,9 @@ async fn beside_one_key(bench: &Bench, name: &'static str) -> Result<Vec<Figure>
     let runs = side_by_side(&[many, one], 64, bench.rounds, bench.duration).await?;
     let per_second = |index: usize| column(&runs[index], |run| run.per_second);
     Ok(vec![
-        Figure::beside(format!("Decisions, {name}, c=64"), "1/s", &per_second(0), ("one key", &per_second(1)))
-            .bounded(Bound::RatioAtLeast(0.9)),
-        Figure::alone(format!("Decisions, {name}, resident memory added"), "MiB", added),
+        Figure::compared(format!("Decisions, {name}, c=64"), "1/s", &per_second(0), ("one key", &per_second(1)))
+            .with_bound(Bound::RatioAtLeast(0.9)),
+        Figure::single(format!("Decisions, {name}, resident memory added"), "MiB", added),
     ])
 }
 

@@ -89,7 +89,7 @@ const KEYS: usize = 100_000;
 pub async fn run(options: Options) -> Result<()> {
     let (rounds, duration) = if options.quick { (3, Duration::from_secs(1)) } else { (7, Duration::from_secs(4)) };
     let wanted = |part| options.only.is_empty() || options.only.contains(&part);
-    say("an installation with 100,000 keys");
+    print_progress("an installation with 100,000 keys");
     let upstream = Helper::start(&["upstream"]).await?;
     let gateway = Gateway::install(&options.tollgate, upstream.address).await?;
     let workspace = gateway.workspace_id.parse().context("the workspace's id")?;
@@ -97,45 +97,45 @@ pub async fn run(options: Options) -> Result<()> {
     let mut bench = Bench { gateway, upstream, keys, rounds, duration, quick: options.quick, large: options.large };
 
     let mut figures: Vec<Figure> = Vec::new();
-    say("start-up and idle memory");
+    print_progress("start-up and idle memory");
     let footprint = footprint::measure(&mut bench).await?;
     if wanted(Part::Footprint) {
         figures.extend(footprint);
     }
     if wanted(Part::Decisions) {
-        say("Decisions");
+        print_progress("Decisions");
         figures.extend(decisions::measure(&bench).await?);
     }
     if wanted(Part::Governed) {
-        say("Decisions with everything on");
+        print_progress("Decisions with everything on");
         figures.extend(governed::measure(&bench).await?);
     }
     if wanted(Part::Keys) {
-        say("Decisions by many keys");
+        print_progress("Decisions by many keys");
         figures.extend(keys::measure(&bench).await?);
     }
     if wanted(Part::Filters) {
-        say("content filters");
+        print_progress("content filters");
         figures.extend(filters::measure(&bench)?);
     }
     if wanted(Part::Recording) {
-        say("recording of metrics");
+        print_progress("recording of metrics");
         figures.extend(recording::measure(&bench)?);
     }
     if wanted(Part::Wires) {
-        say("every pair of wires");
+        print_progress("every pair of wires");
         figures.extend(wires::measure(&bench).await?);
     }
     if wanted(Part::Catalogue) {
-        say("the catalogue");
+        print_progress("the catalogue");
         figures.extend(catalogue::measure(&bench).await?);
     }
     if wanted(Part::Assign) {
-        say("bulk assignment");
+        print_progress("bulk assignment");
         figures.extend(assign::measure(&bench).await?);
     }
     if wanted(Part::Promote) {
-        say("promotion");
+        print_progress("promotion");
         figures.extend(promote::measure(&bench).await?);
     }
     bench.gateway.stop().await?;
@@ -152,7 +152,7 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 /// Prints progress to the terminal.
-fn say(what: &str) {
+fn print_progress(what: &str) {
     let _ = writeln!(std::io::stderr(), "measuring: {what}");
 }
 

@@ -51,12 +51,12 @@ async fn measure_size(bench: &Bench, size: u64, rounds: usize) -> Result<Vec<Fig
     let after = rss_kib(pid)?;
     let name = format!("promote {} MiB", size / MIB);
     Ok(vec![
-        Figure::beside(name.clone(), "s", &promoted, ("cp and fsync", &copied)),
-        Figure::alone(format!("{name}, resident memory before"), "MiB", mib(before)),
+        Figure::compared(name.clone(), "s", &promoted, ("cp and fsync", &copied)),
+        Figure::single(format!("{name}, resident memory before"), "MiB", mib(before)),
         // Constant: a few buffers, for any file size.
-        Figure::alone(format!("{name}, resident memory added at most"), "MiB", mib(peak) - mib(before))
-            .bounded(Bound::AtMost(16.0)),
-        Figure::alone(format!("{name}, resident memory after"), "MiB", mib(after)),
+        Figure::single(format!("{name}, resident memory added at most"), "MiB", mib(peak) - mib(before))
+            .with_bound(Bound::AtMost(16.0)),
+        Figure::single(format!("{name}, resident memory after"), "MiB", mib(after)),
     ])
 }
 

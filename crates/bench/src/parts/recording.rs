@@ -37,7 +37,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     ];
     let figures = calls.map(|(name, call)| {
         let rounds = (0..bench.rounds.max(3)).map(|_| nanoseconds(call));
-        Figure::alone(format!("metrics, {name}"), "ns", median(&rounds.collect::<Vec<_>>()))
+        Figure::single(format!("metrics, {name}"), "ns", median(&rounds.collect::<Vec<_>>()))
     });
     Ok(figures.into())
 }

@@ -43,7 +43,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 }
 
 fn request(bench: &Bench, path: &str, body: &str) -> Requests {
-    Requests::one(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes())))
+    Requests::repeat(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes())))
 }
 
 /// `runs[0]` are the bare proxy's, `runs[1..]` the pairs'.
@@ -51,12 +51,12 @@ fn figures(pairs: &[String], crowded: &Rounds, alone: &Rounds) -> Vec<Figure> {
     let throughput = pairs.iter().zip(&crowded[1..]).map(|(pair, runs)| {
         let per_second = |runs: &[Run]| column(runs, |run| run.per_second);
         let proxy = per_second(&crowded[0]);
-        Figure::beside(format!("{pair}, c=64"), "1/s", &per_second(runs), ("bare proxy", &proxy))
+        Figure::compared(format!("{pair}, c=64"), "1/s", &per_second(runs), ("bare proxy", &proxy))
     });
     let latency = pairs.iter().zip(&alone[1..]).map(|(pair, runs)| {
         let p50 = |runs: &[Run]| column(runs, |run| run.p50_us);
         let added = difference(&p50(runs), &p50(&alone[0]));
-        Figure::alone(format!("{pair}, c=1, p50 added to the bare proxy"), "us", added)
+        Figure::single(format!("{pair}, c=1, p50 added to the bare proxy"), "us", added)
     });
     throughput.chain(latency).collect()
 }

@@ -10,7 +10,7 @@ use domain::ids::WorkspaceId;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Config, Environment};
 use crate::output::Output;
-use crate::wiring::{Schema, Stores, settle_journals};
+use crate::wiring::{Schema, Stores, fold_journals};
 
 /// The environment of a command.
 pub struct Context {
@@ -81,9 +81,9 @@ impl Context {
     ///
     /// # Errors
     /// A store cannot be opened, or the journals cannot be read.
-    pub async fn settled_stores(&self) -> anyhow::Result<Stores> {
+    pub async fn stores_with_folded_journals(&self) -> anyhow::Result<Stores> {
         let stores = self.stores().await?;
-        settle_journals(&self.config, &stores).await?;
+        fold_journals(&self.config, &stores).await?;
         Ok(stores)
     }
 

@@ -93,7 +93,7 @@ async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitC
     let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(describe_error)?;
     let (stores, ports) = open(context).await?;
     let changed = UpdateGuardrail::new(ports).execute(&context.actor(), &id.to_string(), &draft).await;
-    present(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
+    show_guardrail(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
 }
 
 /// Reads a record from a file or, for `-`, from standard input.
@@ -136,10 +136,10 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let found =
         GetGuardrail::new(ports).execute(&id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
-    present(context, &stores, &found).await
+    show_guardrail(context, &stores, &found).await
 }
 
-async fn present(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -> anyhow::Result<ExitCode> {
+async fn show_guardrail(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -> anyhow::Result<ExitCode> {
     let key_count = stores.guardrails.count_keys(placed.guardrail.id).await?;
     let view = ShownGuardrail { record: GuardrailView::new(placed), key_count };
     let text = serde_json::to_string(&view)?;
@@ -174,7 +174,7 @@ async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<Ex
         GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
         other => describe_error_of(other, id),
     })?;
-    present(context, &stores, &restored).await
+    show_guardrail(context, &stores, &restored).await
 }
 
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
@@ -245,17 +245,21 @@ async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let set = SetDefaultGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
     set.map_err(|error| describe_error_of(error, id))?;
     let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("there is no guardrail {id}") };
-    under(context, guardrail.workspace_id, Some(id))
+    show_default_guardrail(context, guardrail.workspace_id, Some(id))
 }
 
 async fn clear_default(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
     let cleared = SetDefaultGuardrail::new(ports).clear(&context.actor(), Some(workspace)).await;
-    under(context, cleared.map_err(describe_error)?, None)
+    show_default_guardrail(context, cleared.map_err(describe_error)?, None)
 }
 
-fn under(context: &Context, workspace: WorkspaceId, guardrail: Option<GuardrailId>) -> anyhow::Result<ExitCode> {
+fn show_default_guardrail(
+    context: &Context,
+    workspace: WorkspaceId,
+    guardrail: Option<GuardrailId>,
+) -> anyhow::Result<ExitCode> {
     let view = DefaultGuardrail {
         workspace_id: workspace.to_string(),
         default_guardrail_id: guardrail.map(|id| id.to_string()),

@@ -19,7 +19,7 @@ pub async fn run(context: &Context, command: JournalCommand) -> anyhow::Result<E
 }
 
 async fn list(context: &Context) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let processes = forget_processes(&context.config, &stores).await?.list().await?;
     let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
     context
@@ -34,7 +34,7 @@ fn row(process: &ProcessView) -> [String; 3] {
 }
 
 async fn forget(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     forget_processes(&context.config, &stores).await?.forget(process).await?;
     let view = ForgottenView { id: process.to_string(), forgotten: true };
     context.output.show(&view, || format!("Forgot the process {}.", view.id))?;

@@ -57,7 +57,7 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
     let ended = runtime.block_on(async {
-        wiring::outlive_file_size_limit().context("SIGXFSZ cannot be taken over")?;
+        wiring::handle_file_size_signal().context("SIGXFSZ cannot be taken over")?;
         dispatch(context, command).await
     });
     // A hanging file operation must not delay the exit.

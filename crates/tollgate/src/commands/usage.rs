@@ -35,7 +35,7 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
         bail!("--until must be later than --since");
     }
     let key = args.key.as_deref().map(parse_key).transpose()?;
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let filter = UsageFilter { since, until, ..key_filter(context, &stores, args.workspace.as_deref(), key).await? };
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
@@ -118,7 +118,7 @@ fn row(record: &UsageView) -> [String; 7] {
 
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let Ok(id) = id.parse::<DecisionId>() else { bail!("{id:?} is not the id of an answer") };
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let Some(record) = stores.find_record().execute(&id).await? else { bail!("there is no usage record {id}") };
     let view = UsageView::from(&record);
     let text = serde_json::to_string(&view)?;

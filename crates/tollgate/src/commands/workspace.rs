@@ -37,7 +37,7 @@ pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result
 }
 
 async fn create(context: &Context, name: &str, owner_id: Option<String>) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let workspace = stores.create_workspace().execute(&context.actor(), name, owner_id).await?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Made the workspace {} ({}).", view.id, view.name))?;
@@ -45,7 +45,7 @@ async fn create(context: &Context, name: &str, owner_id: Option<String>) -> anyh
 }
 
 async fn list(context: &Context) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let workspaces = stores.workspaces.list().await?;
     let list = List { data: workspaces.iter().map(WorkspaceView::from).collect::<Vec<_>>() };
     context.output.show(&list, || {
@@ -70,7 +70,7 @@ fn row(workspace: &WorkspaceView) -> [String; 5] {
 }
 
 async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
     let workspace = stores.workspaces.find(id).await?;
     let limits = stores.workspaces.workspace_limit_statuses(id).await?;
@@ -106,7 +106,7 @@ fn describe(workspace: &WorkspaceView) -> String {
 
 async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyhow::Result<ExitCode> {
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
     let balance = AddCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, amount).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
@@ -115,7 +115,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
 }
 
 async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
     ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
@@ -130,7 +130,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
         monthly: edit("--monthly", args.monthly.as_deref(), "an amount of USD")?,
         lifetime: edit("--lifetime", args.lifetime.as_deref(), "an amount of USD")?,
     };
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
     let use_case = SetWorkspaceBudgets::new(Arc::clone(&stores.workspaces));
     let budgets = use_case.execute(&context.actor(), id, change).await?;
@@ -153,7 +153,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
         requests_per_minute: edit("--rpm", args.rpm.as_deref(), "a whole number")?,
         tokens_per_minute: edit("--tpm", args.tpm.as_deref(), "a whole number")?,
     };
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
     let rates = SetWorkspaceRates::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, change).await?;
     let view = WorkspaceRatesView {
@@ -185,7 +185,7 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
 
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let id: WorkspaceId = id.parse().with_context(|| format!("{id:?} cannot be used"))?;
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "at work again" };

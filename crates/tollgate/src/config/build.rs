@@ -74,12 +74,12 @@ fn max_stale_keys(table: &Table) -> Result<Duration, ConfigError> {
 /// Parses one of several words; the first is the default.
 pub fn choice<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<T, ConfigError> {
     let default = options.first().map(|(_, value)| *value);
-    let found = chosen(table, key, options)?.or(default);
+    let found = optional_choice(table, key, options)?.or(default);
     found.ok_or_else(|| table.fault(key, "has no default"))
 }
 
 /// Parses one of several words; `None` if the key is not set.
-pub fn chosen<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<Option<T>, ConfigError> {
+pub fn optional_choice<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<Option<T>, ConfigError> {
     let Some(text) = table.text(key) else { return Ok(None) };
     let found = options.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| Some(*value)).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use domain::decision::QuestionType;
 use domain::routing::{AttachmentForm, ConfidenceSource, EndpointLimits, Wire};
 
-use super::build::{alternatives, chosen, within};
+use super::build::{alternatives, optional_choice, within};
 use super::entries::Table;
 use super::{CapabilitySettings, ConfigError};
 
@@ -11,14 +11,14 @@ use super::{CapabilitySettings, ConfigError};
 pub fn capabilities(table: &Table, wire: Wire) -> Result<CapabilitySettings, ConfigError> {
     let sources = [ConfidenceSource::SystemOne, ConfidenceSource::Computed, ConfidenceSource::Native];
     let said = CapabilitySettings {
-        confidence: chosen(table, "confidence", &sources.map(|source| (source.as_str(), source)))?,
+        confidence: optional_choice(table, "confidence", &sources.map(|source| (source.as_str(), source)))?,
         // The domain computes with 64-bit floats, which have 15 significant decimals.
         decimals: within(table, "probability_decimals", 1..=15)?,
         images: images(table, wire)?,
         question_types: question_types(table, wire)?,
         limits: limits(table)?,
         zdr: table.switch("zdr"),
-        collects: chosen(table, "data_collection", &[("allow", true), ("deny", false)])?,
+        collects: optional_choice(table, "data_collection", &[("allow", true), ("deny", false)])?,
     };
     if said.zdr == Some(true) && said.collects == Some(true) {
         return Err(
@@ -40,7 +40,7 @@ fn carries(wire: Wire, form: AttachmentForm) -> bool {
 
 fn images(table: &Table, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {
     let forms = [AttachmentForm::None, AttachmentForm::Assets, AttachmentForm::Images, AttachmentForm::InState];
-    let form = chosen(table, "image_transport", &forms.map(|form| (form.as_str(), form)))?;
+    let form = optional_choice(table, "image_transport", &forms.map(|form| (form.as_str(), form)))?;
     if let Some(form) = form.filter(|form| !carries(wire, *form)) {
         let possible: Vec<&str> =
             forms.into_iter().filter(|form| carries(wire, *form)).map(AttachmentForm::as_str).collect();

@@ -178,7 +178,7 @@ pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
         Origin::File { .. } => nearest,
         Origin::Variable(_) => super::overrides::variable_name(&nearest),
     };
-    let key = shown(key);
+    let key = displayed_name(key);
     ConfigError::new(format!("{origin}: unknown key {section}.{key}; the nearest known one is {hint}"))
 }
 
@@ -186,13 +186,13 @@ pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
 pub fn unknown_section(origin: &Origin, name: &str) -> ConfigError {
     ConfigError::new(format!(
         "{origin}: unknown section {}; the nearest known one is {}",
-        shown(name),
+        displayed_name(name),
         schema::nearest_section(name)
     ))
 }
 
 /// Returns a key or section that looks like one. Anything else may be a misplaced value and is not shown.
-fn shown(name: &str) -> &str {
+fn displayed_name(name: &str) -> &str {
     let is_word = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(&byte));
     if is_word { name } else { "(not repeated)" }
 }

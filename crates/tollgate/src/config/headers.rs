@@ -61,7 +61,7 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
         return Err(format!(
             "must not hold {}, which is a secret by its name: secrets are named with api_key_env or api_key_file, and \
              auth_header says which header they are sent in",
-            shown(&name)
+            displayed_name(&name)
         ));
     }
     let value = value.trim_matches([' ', '\t']);
@@ -69,12 +69,12 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     if SECRET_SCHEMES.iter().any(|scheme| lower.starts_with(scheme)) {
         return Err(format!(
             "must not hold credentials, as {} does: they are named with api_key_env or api_key_file",
-            shown(&name)
+            displayed_name(&name)
         ));
     }
     let printable = value.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic());
     if value.is_empty() || !printable || HeaderValue::from_str(value).is_err() {
-        return Err(format!("has a value of {} that is not printable ASCII on one line", shown(&name)));
+        return Err(format!("has a value of {} that is not printable ASCII on one line", displayed_name(&name)));
     }
     Ok((name, value.to_owned()))
 }
@@ -114,7 +114,7 @@ fn name(name: &str) -> Result<String, InvalidName> {
 
 /// Returns a header's name for a message. A name with a digit, or a long one, may be a misplaced secret and is not
 /// shown.
-pub fn shown(name: &str) -> &str {
+pub fn displayed_name(name: &str) -> &str {
     let is_plain = name.len() <= 40 && !name.bytes().any(|byte| byte.is_ascii_digit());
     if is_plain { name } else { "a header" }
 }

@@ -153,7 +153,7 @@ fn fixed_headers(table: &Table, auth_header: Option<&str>) -> Result<Vec<(String
     for line in table.texts("headers") {
         let (name, value) = headers::parse(line).map_err(|fault| table.fault("headers", fault))?;
         if parsed.iter().any(|(other, _)| *other == name) {
-            return Err(table.fault("headers", format!("has {} more than once", headers::shown(&name))));
+            return Err(table.fault("headers", format!("has {} more than once", headers::displayed_name(&name))));
         }
         if auth_header == Some(name.as_str()) {
             return Err(table.fault("headers", "has the header that auth_header sends the key in"));

@@ -143,7 +143,7 @@ impl TextVisitor<'_> {
     }
 
     /// Delegates to the library's visitor: rare fields, and values with terminal control characters.
-    fn as_usual(&mut self, record: impl FnOnce(&mut DefaultVisitor<'_>)) {
+    fn delegate(&mut self, record: impl FnOnce(&mut DefaultVisitor<'_>)) {
         if self.result.is_ok() {
             let mut visitor = DefaultVisitor::new(Writer::new(self.text), std::mem::take(&mut self.is_first));
             record(&mut visitor);
@@ -168,7 +168,7 @@ impl Visit for TextVisitor<'_> {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.as_usual(|visitor| visitor.record_error(field, value));
+        self.delegate(|visitor| visitor.record_error(field, value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
@@ -184,7 +184,7 @@ impl Visit for TextVisitor<'_> {
         if !is_printable(&self.text[before..]) {
             self.text.truncate(before);
             self.is_first = was_first;
-            self.as_usual(|visitor| visitor.record_debug(field, value));
+            self.delegate(|visitor| visitor.record_debug(field, value));
         }
     }
 }

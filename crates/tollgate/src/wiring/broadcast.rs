@@ -76,7 +76,7 @@ pub async fn start(
     }
     let live: Arc<dyn Destinations> = live;
     let encoder = Arc::new(OtlpTraceEncoder);
-    Ok(Arc::new(Broadcaster::new(live, operators(config, stores), encoder, Arc::clone(&stores.ids))))
+    Ok(Arc::new(Broadcaster::new(live, operator_collector(config, stores), encoder, Arc::clone(&stores.ids))))
 }
 
 fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {
@@ -94,13 +94,13 @@ fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
         max_attempts: config.broadcast.max_attempts,
         retry_initial_delay: config.broadcast.retry_initial_delay,
         retry_max_delay: config.broadcast.retry_max_delay,
-        operators: operators(config, stores),
+        operators: operator_collector(config, stores),
         ..DeliverySettings::new(config.broadcast.timeout)
     }
 }
 
 /// Returns the operator's own collector, if one is configured.
-fn operators(config: &Config, stores: &Stores) -> Option<Destination> {
+fn operator_collector(config: &Config, stores: &Stores) -> Option<Destination> {
     let telemetry = config.telemetry.as_ref()?;
     Some(Destination {
         id: Destination::OPERATORS,

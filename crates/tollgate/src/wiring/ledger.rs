@@ -26,7 +26,7 @@ const HEARTBEATS: u32 = 8;
 /// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
 /// The time that a command waits for running servers to fold their journals, and its poll interval.
-const SETTLE_WITHIN: Duration = Duration::from_secs(1);
+const FOLD_WITHIN: Duration = Duration::from_secs(1);
 const SETTLE_STEP: Duration = Duration::from_millis(10);
 /// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
 const SEGMENT_BYTES: u64 = 16 << 20;
@@ -97,7 +97,7 @@ pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Resul
 /// # Errors
 /// The journals or the store cannot be read.
 /// The journals or the store cannot be read.
-pub async fn settle_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
+pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
     if config.storage.read_only {
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub async fn settle_journals(config: &Config, stores: &Stores) -> anyhow::Result
     let began = stores.clock.monotonic();
     for (process, last) in live {
         while store.process(process).await?.is_some_and(|status| status.folded_sequence < last) {
-            if stores.clock.monotonic().saturating_sub(began) >= SETTLE_WITHIN {
+            if stores.clock.monotonic().saturating_sub(began) >= FOLD_WITHIN {
                 tracing::debug!(process.id = %process, "a running server has charges that are not in the database yet");
                 return Ok(());
             }

@@ -214,7 +214,7 @@ impl ProcessMetrics {
     }
 
     /// Reports the database's write-ahead log.
-    pub fn watch_log(&self, database: Database) {
+    pub fn watch_wal(&self, database: Database) {
         let (of_bytes, of_ends) = (database.clone(), database.clone());
         let help = "Size of the SQLite write-ahead log at the last check, in bytes";
         self.watch(|| MetricSample::gauge("sqlite_wal_bytes", help, move || of_bytes.wal_status().bytes));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_secret_stops_the_start() {
+    fn missing_secret_stops_the_start() {
         let config = load_text(None, CONFIG, &with_key()).unwrap();
         let error = Upstreams::build(&config, &Environment::default()).err().unwrap();
         let message = format!("{error:#}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_as_its_wire_wants_it_until_more_is_said() {
+    fn provider_has_defaults_of_its_wire() {
         for (lines, path, header, scheme) in [
             ("", "systemone", "authorization", "Bearer"),
             ("wire = \"openai-decisions\"", "decisions", "authorization", "Bearer"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_dialect_reaches_the_provider() {
+    fn provider_has_configured_dialect() {
         let settings = settings_of(
             "path = \"run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
              headers = [\"x-a: 1\"]",
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_of_every_wire_can_be_built() {
+    fn provider_of_every_wire_can_be_built() {
         for wire in ["system-one", "openai-decisions", "gemini-decisions", "sglang-decisions", "chat-completions"] {
             let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nwire = \"{wire}\"");
             let config = load_text(None, &text, &with_key()).unwrap();

@@ -62,9 +62,9 @@ pub async fn services(
         !config.sandbox_enabled,
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
-    warn_of_prices(config, &live);
-    warn_of_free_calls(config, &live);
-    warn_of_idle_options(config, &live, &endpoints);
+    warn_about_prices(config, &live);
+    warn_about_missing_prices(config, &live);
+    warn_about_idle_options(config, &live, &endpoints);
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(
@@ -120,7 +120,7 @@ pub async fn services(
     };
     measures.watch_throttling(&endpoints, &health, &clock());
     measures.watch_database(stores.database.clone());
-    measures.watch_log(stores.database.clone());
+    measures.watch_wal(stores.database.clone());
     let submit_decision = Arc::new(SubmitDecision::new(decide, router::settings(config)));
     // A weak reference: the metrics outlive the server and would keep the ledger open.
     let weak = Arc::downgrade(&submit_decision);
@@ -208,7 +208,7 @@ fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
 }
 
 /// Warns about endpoints without prices, which are served for free.
-fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
+fn warn_about_missing_prices(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     let minimal = minimal_rows(&config.endpoints);
     for endpoint in config.endpoints.iter().filter(|endpoint| endpoint.prices.is_none()) {
@@ -224,7 +224,7 @@ fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
 }
 
 /// Warns about prices in the wrong unit, which bill a million times too much or too little.
-fn warn_of_prices(config: &Config, live: &LiveCatalogue) {
+fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     for endpoint in configured_endpoints(config) {
         for reason in price_warnings(&endpoint, snapshot.rows().iter().map(AsRef::as_ref)) {
@@ -239,7 +239,7 @@ fn warn_of_prices(config: &Config, live: &LiveCatalogue) {
 }
 
 /// Warns about options of misspelt models, which have no effect.
-fn warn_of_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
+fn warn_about_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
     for model in &config.models {
         if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {
             tracing::warn!(model.id = %model.model, reason, "an option in [[models]] has no effect");

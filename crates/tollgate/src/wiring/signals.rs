@@ -12,7 +12,7 @@ const SIGXFSZ: i32 = 25;
 ///
 /// # Errors
 /// The handler cannot be installed.
-pub fn outlive_file_size_limit() -> std::io::Result<()> {
+pub fn handle_file_size_signal() -> std::io::Result<()> {
     // The handler stays installed after its listener is dropped.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }

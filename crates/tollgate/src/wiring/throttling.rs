@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_logged_once() {
+    fn change_is_logged_once() {
         let endpoint = |name: &str| Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, name);
         let endpoints = Arc::new(EndpointDirectory::new(vec![endpoint("healthy"), endpoint("failing")]));
         let policy = HealthPolicy::default();

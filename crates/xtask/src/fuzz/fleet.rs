@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::engine::Engine;
-use super::{Bounds, folder, found_folder, make};
+use super::{Bounds, create_folder, folder, found_folder};
 use crate::step;
 
 /// A running search.
@@ -44,9 +44,10 @@ impl Search {
             // The corpus of an earlier run would contain the planted fault.
             let _ = fs::remove_dir_all(own(collected));
         }
-        let (corpus, seeds, found) = (make(own(collected))?, make(own("seeds"))?, make(own("found"))?);
+        let (corpus, seeds, found) =
+            (create_folder(own(collected))?, create_folder(own("seeds"))?, create_folder(own("found"))?);
         engine.write_seeds(target, &seeds)?;
-        let log = make(folder().join("log"))?.join(format!("{target}.log"));
+        let log = create_folder(folder().join("log"))?.join(format!("{target}.log"));
         let said = File::create(&log)?;
         let mut command = engine.search(target, [&corpus, &seeds, &found], bounds);
         command.stdout(Stdio::from(said.try_clone()?)).stderr(said);
@@ -87,7 +88,7 @@ impl Ended {
         self.log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:")).map(str::trim)
     }
 
-    fn tell(&self, engine: &Engine) {
+    fn report(&self, engine: &Engine) {
         if self.held {
             let tried = self.tried().map(|count| format!(", {count} inputs")).unwrap_or_default();
             return step::announce(&format!("{}: holds{tried}", self.target));
@@ -105,7 +106,7 @@ impl Ended {
 
 /// Searches all targets, at most `jobs` at a time. Returns the names of the targets with failures.
 pub fn search(engine: &Engine, targets: &[String], jobs: usize, bounds: Bounds) -> Result<Vec<String>> {
-    make(found_folder())?;
+    create_folder(found_folder())?;
     let mut waiting: VecDeque<&String> = targets.iter().collect();
     let mut running: Vec<Search> = Vec::new();
     let mut failed = Vec::new();
@@ -121,7 +122,7 @@ pub fn search(engine: &Engine, targets: &[String], jobs: usize, bounds: Bounds) 
             match search.ended()? {
                 None => going.push(search),
                 Some(ended) => {
-                    ended.tell(engine);
+                    ended.report(engine);
                     if !ended.held {
                         failed.push(ended.target);
                     }

@@ -12,7 +12,7 @@ use crate::view::UsdNumber;
 /// Compares every counter with the ledger and every charge with its tokens and prices; fails on any difference. Reads
 /// one snapshot of the database, also while a server runs.
 pub async fn audit(context: &Context) -> anyhow::Result<ExitCode> {
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let found = stores.reports().audit().await?;
     let report = Report::of(&found);
     context.output.show(&report, || report.text())?;

@@ -112,7 +112,7 @@ pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
         let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
         let row = rows.iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
         let (status, detail) = row_and_price(row, endpoint);
-        let nearly = || misspelt(&rows, endpoint).map(|id| format!("{detail}; is {id} meant?"));
+        let nearly = || similar_model(&rows, endpoint).map(|id| format!("{detail}; is {id} meant?"));
         let detail = row.is_none().then(nearly).flatten().unwrap_or_else(|| detail.to_owned());
         checks.push(Check::new(name.clone(), status, detail));
         checks.extend(warnings(&name, warnings::duplicate_warning(&endpoints, position)));
@@ -123,7 +123,7 @@ pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
 }
 
 /// Returns a decision model of the catalogue whose id differs from the endpoint's in one or two letters.
-fn misspelt<'a>(rows: &'a [Model], endpoint: &Endpoint) -> Option<&'a str> {
+fn similar_model<'a>(rows: &'a [Model], endpoint: &Endpoint) -> Option<&'a str> {
     let ids = rows.iter().filter(|row| row.serves_decisions()).map(|row| row.id.as_str());
     nearest(endpoint.model.as_str(), ids).filter(|id| strsim::damerau_levenshtein(id, endpoint.model.as_str()) <= 2)
 }
@@ -179,13 +179,13 @@ mod tests {
     use domain::routing::{TokenPrices, Wire};
 
     #[test]
-    fn misspelt_suggests_similar_model_of_catalogue() {
+    fn similar_model_is_found_in_catalogue() {
         let pricing = || Pricing::per_token(Price::ZERO, Price::ZERO);
         let rows = ["typesafe/jev-1.14", "a/b"].map(|id| Model::minimal(id.parse().unwrap(), pricing()));
         let of = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
-        assert_eq!(misspelt(&rows, &of("typesafe/jev-1.41")), Some("typesafe/jev-1.14"));
-        assert_eq!(misspelt(&rows, &of("house/judge")), None);
-        assert_eq!(misspelt(&[], &of("a/b")), None);
+        assert_eq!(similar_model(&rows, &of("typesafe/jev-1.41")), Some("typesafe/jev-1.14"));
+        assert_eq!(similar_model(&rows, &of("house/judge")), None);
+        assert_eq!(similar_model(&[], &of("a/b")), None);
     }
 
     #[test]
