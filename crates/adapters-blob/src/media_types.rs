@@ -101,7 +101,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     #[test]
-    fn content_wins_over_the_extension() {
+    fn detection_prefers_content_to_extension() {
         assert_type(PNG, "out/report.csv", "image/png");
         assert_type(PNG, "plain", "image/png");
         assert_type(b"%PDF-1.7\n1 0 obj", "a.txt", "application/pdf");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extension_tells_texts_apart() {
+    fn detection_distinguishes_texts_by_extension() {
         assert_type(b"a,b\n1,2\n", "out/r.v2/report.CSV", "text/csv");
         assert_type(b"{}", "a.json", "application/json");
         assert_type(b"{}\n{}\n", "a.jsonl", "application/x-ndjson");
@@ -128,27 +128,27 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_begins_like_a_binary_format_is_text() {
+    fn detection_recognises_text_with_binary_signature() {
         assert_type(b"BMW,Audi\n1,2\n", "cars.csv", "text/csv");
         assert_type(b"MZ is a prefix", "a.txt", "text/plain");
     }
 
     #[test]
-    fn sounds_go_by_their_common_names() {
+    fn detection_returns_common_audio_types() {
         assert_type(b"RIFF\x10\0\0\0WAVEfmt ", "a", "audio/wav");
         assert_type(b"fLaC\0\0\0\x22", "a", "audio/flac");
         assert_type(b"ID3\x03\0\0\0\0", "a", "audio/mpeg");
     }
 
     #[test]
-    fn a_head_cut_within_a_character_is_text() {
+    fn detection_accepts_truncated_character_in_text() {
         assert_type(&"größe".as_bytes()[..3], "a.csv", "text/csv");
         assert_type(b"\xc3", "a.csv", "application/octet-stream");
         assert_type(b"ab\xff\xc3", "a.csv", "application/octet-stream");
     }
 
     #[test]
-    fn the_extension_tells_zip_archives_apart() {
+    fn detection_distinguishes_zip_archives_by_extension() {
         let zip = b"PK\x03\x04\x14\0\0\0\x08\0 anything else that a zip has inside it";
         assert_type(zip, "a.zip", "application/zip");
         assert_type(zip, "a.csv", "application/zip");

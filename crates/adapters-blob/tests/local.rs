@@ -51,7 +51,7 @@ fn assert_nothing_half_written(root: &Path) {
 }
 
 #[tokio::test]
-async fn links_are_as_if_absent() {
+async fn links_count_as_absent() {
     let (outside, store) = open();
     let containers = outside.path().join("blobs/containers");
     std::fs::create_dir_all(containers.join("other/c")).unwrap();
@@ -156,7 +156,7 @@ async fn root_that_is_a_link_is_followed_and_watched() {
 }
 
 #[tokio::test]
-async fn a_link_in_the_targets_place_is_replaced_and_not_followed() {
+async fn copy_replaces_link_at_target() {
     let (outside, store) = open();
     symlink(outside.path().join("secret"), outside.path().join("blobs/containers/w/c/file")).unwrap();
     store.put(&key("containers/w/c/file"), MemoryByteSource::new(["new"]).boxed()).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_link_in_the_targets_place_is_replaced_and_not_followed() {
 }
 
 #[tokio::test]
-async fn pipes_and_sockets_are_as_if_absent_and_block_nothing() {
+async fn pipes_and_sockets_count_as_absent_and_do_not_block() {
     let (outside, store) = open();
     let folder = outside.path().join("blobs/containers/w/c");
     let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
@@ -178,7 +178,7 @@ async fn pipes_and_sockets_are_as_if_absent_and_block_nothing() {
 }
 
 #[tokio::test]
-async fn keys_that_no_file_can_have_are_as_if_absent() {
+async fn invalid_keys_count_as_absent() {
     let (outside, store) = open();
     std::fs::write(outside.path().join("blobs/.partial/1-1"), b"half").unwrap();
     for name in ["../secret", "containers/../../secret", "/etc/passwd", "", "a//b", "a/./b", "a\0b", ".partial/1-1"] {
@@ -193,7 +193,7 @@ async fn keys_that_no_file_can_have_are_as_if_absent() {
 }
 
 #[tokio::test]
-async fn a_disk_that_refuses_is_unavailable_and_keeps_nothing() {
+async fn failed_write_is_unavailable_and_leaves_no_file() {
     let (outside, store) = open();
     let root = outside.path().join("blobs");
     // Root may write anywhere, so the test puts a file in place of a required folder.
@@ -207,7 +207,7 @@ async fn a_disk_that_refuses_is_unavailable_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn a_folder_in_the_targets_place_is_not_replaced() {
+async fn copy_does_not_replace_folder_at_target() {
     let (outside, store) = open();
     let root = outside.path().join("blobs");
     std::fs::create_dir_all(root.join("documents/w/to/inner")).unwrap();
@@ -218,7 +218,7 @@ async fn a_folder_in_the_targets_place_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_root_that_cannot_be_had_is_unavailable() {
+async fn open_fails_when_root_cannot_be_created() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), b"").unwrap();
     for root in ["file", "file/below"] {
@@ -228,7 +228,7 @@ async fn a_root_that_cannot_be_had_is_unavailable() {
 }
 
 #[tokio::test]
-async fn what_was_left_half_written_is_swept_by_its_age() {
+async fn sweep_removes_old_partial_files() {
     let (outside, store) = open();
     let left = outside.path().join("blobs/.partial/77-1");
     std::fs::write(&left, b"half").unwrap();
@@ -241,7 +241,7 @@ async fn what_was_left_half_written_is_swept_by_its_age() {
 }
 
 #[tokio::test]
-async fn objects_outlive_the_store() {
+async fn objects_persist_after_store_is_dropped() {
     let (outside, store) = open();
     store.put(&key("documents/w/a"), MemoryByteSource::new(["kept"]).boxed()).await.unwrap();
     drop(store);
@@ -251,7 +251,7 @@ async fn objects_outlive_the_store() {
 }
 
 #[tokio::test]
-async fn the_probe_tells_whether_the_disk_can_be_written() {
+async fn probe_fails_when_disk_is_not_writable() {
     let (outside, store) = open();
     assert_eq!(store.name(), "blobs");
     store.probe().await.unwrap();
@@ -270,7 +270,7 @@ fn peak_memory() -> u64 {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_large_copy_needs_little_memory() {
+async fn large_copy_needs_little_memory() {
     let (outside, store) = open();
     let size = 300 * 1024 * 1024;
     let from = std::fs::File::create(outside.path().join("blobs/containers/w/c/from")).unwrap();

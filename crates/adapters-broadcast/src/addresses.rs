@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_public() {
+    fn is_public_accepts_public_addresses() {
         for text in [
             "1.1.1.1",
             "8.8.8.8",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_ones_own_network_are_not() {
+    fn is_public_rejects_internal_addresses() {
         for text in [
             "0.0.0.0",
             "0.1.2.3",

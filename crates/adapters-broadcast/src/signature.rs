@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_other_tools_compute() {
+    fn signature_matches_openssl() {
         // printf '1790000000.{}' | openssl dgst -sha256 -hmac 0123456789abcdef
         assert_eq!(signature("0123456789abcdef", "1790000000", b"{}"), EXPECTED);
         for other in [

@@ -77,7 +77,7 @@ async fn send(url: &str) -> Result<(), DeliveryError> {
 }
 
 #[tokio::test]
-async fn a_delivery_is_signed_and_names_its_messages() {
+async fn delivery_has_signature_and_message_ids() {
     let (url, mut served) = receiver("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok").await;
     sender(true).send(&destination(&url), &delivery(true)).await.unwrap();
     let request = served.join_next().await.unwrap().unwrap();
@@ -97,7 +97,7 @@ async fn a_delivery_is_signed_and_names_its_messages() {
 }
 
 #[tokio::test]
-async fn body_joins_the_traces_in_their_order_and_has_no_span_without_any() {
+async fn body_joins_traces_in_order() {
     let other = r#"{"resourceSpans":[1,{"a":[]}]}"#;
     for (traces, body) in [
         (&[other, BODY][..], r#"{"resourceSpans":[1,{"a":[]},"✓"]}"#),
@@ -115,7 +115,7 @@ async fn body_joins_the_traces_in_their_order_and_has_no_span_without_any() {
 }
 
 #[tokio::test]
-async fn each_answer_has_its_meaning() {
+async fn delivery_outcome_follows_status() {
     let answers = [
         ("HTTP/1.1 204 No Content\r\n\r\n", None),
         (
@@ -147,7 +147,7 @@ async fn each_answer_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn a_test_takes_a_400_and_nothing_else_beside_success() {
+async fn test_delivery_accepts_success_and_400_only() {
     let test = async |answer| {
         let (url, _served) = receiver(answer).await;
         sender(true).send(&destination(&url), &delivery(true)).await
@@ -157,7 +157,7 @@ async fn a_test_takes_a_400_and_nothing_else_beside_success() {
 }
 
 #[tokio::test]
-async fn silence_ends_in_time_and_an_endless_answer_does_not_matter() {
+async fn delivery_times_out_and_ignores_endless_response() {
     let begun = Instant::now();
     let (url, _served) = receiver("").await;
     let failed = send(&url).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn silence_ends_in_time_and_an_endless_answer_does_not_matter() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_told_in_our_own_words() {
+async fn connect_error_contains_no_destination_text() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(send(&format!("http://{free}/")).await.unwrap_err().reason, "it refused the connection");
     let failed = send("http://no-such-name.invalid/").await.unwrap_err();
@@ -181,7 +181,7 @@ async fn who_is_not_there_is_told_in_our_own_words() {
 }
 
 #[tokio::test]
-async fn addresses_are_checked_where_they_are_dialled() {
+async fn connector_rejects_private_addresses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     for host in [

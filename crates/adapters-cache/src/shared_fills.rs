@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn misses_of_one_key_share_a_read_and_its_failure() {
+    async fn fill_shares_read_and_failure() {
         let (cache, reads) = (Fills::new(10), AtomicUsize::new(0));
         let read = |value| {
             let reads = &reads;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn read_that_a_change_overtakes_is_not_kept_and_not_joined() {
+    async fn fill_discards_read_overtaken_by_change() {
         let cache = Fills::new(10);
         for drops_all in [false, true] {
             let change = async {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn caller_that_leaves_hands_its_read_to_the_others_and_leaves_nothing_behind() {
+    async fn fill_continues_when_first_caller_leaves() {
         let cache = Fills::new(10);
         let left = tokio::time::timeout(Duration::from_millis(50), cache.fill(1, slow(Ok(1))));
         let (left, stayed) = tokio::join!(left, cache.fill(1, slow(Ok(2))));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_named_entries_are_dropped() {
+    fn drop_where_drops_only_named_entries() {
         let cache = Fills::new(1_000);
         for key in 0..1_000 {
             cache.entries.insert(key, key % 10);

@@ -21,7 +21,7 @@ use domain::testing::SequentialIds;
 
 /// One fake for the key repository, the model repository, the change feed and the clock.
 #[derive(Default)]
-struct World {
+struct FakeStore {
     changes: Mutex<Vec<Change>>,
     disabled: Mutex<bool>,
     /// Keys with this first byte belong to a workspace, all others are management keys.
@@ -35,7 +35,7 @@ struct World {
     rows: Mutex<Vec<Model>>,
 }
 
-impl World {
+impl FakeStore {
     fn check(&self) -> Result<(), StoreError> {
         if *self.away.lock().unwrap() { Err(StoreError::unavailable("away")) } else { Ok(()) }
     }
@@ -67,7 +67,7 @@ impl World {
 }
 
 #[async_trait]
-impl KeyGrants for World {
+impl KeyGrants for FakeStore {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         self.look_ups.lock().unwrap().push(*hash);
         self.check()?;
@@ -95,7 +95,7 @@ impl KeyGrants for World {
 }
 
 #[async_trait]
-impl ChangeFeed for World {
+impl ChangeFeed for FakeStore {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.feed_reads.fetch_add(1, Ordering::SeqCst);
         let hangs = *self.feed_hangs.lock().unwrap();
@@ -113,7 +113,7 @@ impl ChangeFeed for World {
 }
 
 #[async_trait]
-impl ModelRepository for World {
+impl ModelRepository for FakeStore {
     async fn list(&self) -> Result<Vec<Model>, StoreError> {
         self.check()?;
         Ok(self.rows.lock().unwrap().clone())
@@ -128,7 +128,7 @@ impl ModelRepository for World {
     }
 }
 
-impl Clock for World {
+impl Clock for FakeStore {
     fn now(&self) -> chrono::DateTime<chrono::Utc> {
         chrono::DateTime::UNIX_EPOCH
     }
@@ -145,136 +145,136 @@ const STALE: Duration = Duration::from_millis(800);
 
 const MAX_STALE: Duration = Duration::from_secs(30);
 
-fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedKeyGrants) {
+fn cached() -> (Arc<FakeStore>, Arc<ChangeWatcher>, CachedKeyGrants) {
     cached_for(MAX_STALE)
 }
 
-fn cached_for(max_stale: Duration) -> (Arc<World>, Arc<ChangeWatcher>, CachedKeyGrants) {
-    let world = Arc::new(World::default());
-    world.pass(Duration::from_secs(1));
+fn cached_for(max_stale: Duration) -> (Arc<FakeStore>, Arc<ChangeWatcher>, CachedKeyGrants) {
+    let fake = Arc::new(FakeStore::default());
+    fake.pass(Duration::from_secs(1));
     let bounds = StalenessBounds { recheck_after: STALE, max_stale };
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, bounds));
-    let grants = CachedKeyGrants::new(Arc::clone(&world) as _, Arc::clone(&watcher), 1_000);
-    (world, watcher, grants)
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&fake) as _, Arc::clone(&fake) as _, bounds));
+    let grants = CachedKeyGrants::new(Arc::clone(&fake) as _, Arc::clone(&watcher), 1_000);
+    (fake, watcher, grants)
 }
 
 #[tokio::test]
-async fn a_key_is_looked_up_once_while_nothing_changes() {
-    let (world, watcher, grants) = cached();
+async fn grants_are_cached_while_unchanged() {
+    let (fake, watcher, grants) = cached();
     for _ in 0..3 {
         assert!(grants.find(&KEY).await.unwrap().is_some());
         watcher.refresh().await.unwrap();
     }
-    assert_eq!(world.take_look_ups().len(), 1);
+    assert_eq!(fake.take_look_ups().len(), 1);
 }
 
 #[tokio::test]
-async fn invalidate_shows_a_change_without_a_poll() {
-    let (world, _, grants) = cached();
+async fn invalidate_applies_change_without_poll() {
+    let (fake, _, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.disabled.lock().unwrap() = true;
-    world.change(ChangeSubject::Key(KEY));
+    *fake.disabled.lock().unwrap() = true;
+    fake.change(ChangeSubject::Key(KEY));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled);
     grants.invalidate(&KEY).await.unwrap();
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
-    world.take_look_ups();
-    *world.away.lock().unwrap() = true;
+    fake.take_look_ups();
+    *fake.away.lock().unwrap() = true;
     assert!(grants.invalidate(&KEY).await.is_err());
-    *world.away.lock().unwrap() = false;
+    *fake.away.lock().unwrap() = false;
     assert!(grants.find(&KEY).await.unwrap().is_some());
-    assert_eq!(world.take_look_ups().len(), 1, "dropped although the feed could not be read");
+    assert_eq!(fake.take_look_ups().len(), 1, "dropped although the feed could not be read");
 }
 
 #[tokio::test]
-async fn change_elsewhere_is_seen_after_a_poll_or_when_the_last_one_is_too_old() {
-    let (world, watcher, grants) = cached();
+async fn change_elsewhere_is_applied_after_poll_or_recheck() {
+    let (fake, watcher, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.disabled.lock().unwrap() = true;
-    world.change(ChangeSubject::Key(KEY));
+    *fake.disabled.lock().unwrap() = true;
+    fake.change(ChangeSubject::Key(KEY));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "not polled yet");
     watcher.refresh().await.unwrap();
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
 
-    *world.disabled.lock().unwrap() = false;
-    world.change(ChangeSubject::Key(KEY));
-    world.pass(STALE + Duration::from_millis(1));
+    *fake.disabled.lock().unwrap() = false;
+    fake.change(ChangeSubject::Key(KEY));
+    fake.pass(STALE + Duration::from_millis(1));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "read again without a poll");
 }
 
 #[tokio::test]
-async fn feed_that_cannot_be_read_is_an_error_once_the_last_read_is_too_old_and_not_before() {
-    let (world, _, grants) = cached_for(Duration::ZERO);
+async fn unreadable_feed_fails_only_after_max_stale() {
+    let (fake, _, grants) = cached_for(Duration::ZERO);
     grants.find(&KEY).await.unwrap();
-    *world.away.lock().unwrap() = true;
+    *fake.away.lock().unwrap() = true;
     assert!(grants.find(&KEY).await.is_ok());
-    world.pass(STALE + Duration::from_millis(1));
+    fake.pass(STALE + Duration::from_millis(1));
     assert_eq!(grants.find(&KEY).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    *world.away.lock().unwrap() = false;
+    *fake.away.lock().unwrap() = false;
     assert!(grants.find(&KEY).await.is_ok(), "and it recovers");
 }
 
 #[tokio::test]
-async fn known_key_is_served_until_max_stale_while_the_feed_cannot_be_read() {
-    let (world, watcher, grants) = cached();
+async fn known_key_is_served_until_max_stale_without_feed() {
+    let (fake, watcher, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.away.lock().unwrap() = true;
+    *fake.away.lock().unwrap() = true;
     for _ in 0..3 {
-        world.pass(MAX_STALE / 3);
+        fake.pass(MAX_STALE / 3);
         assert!(watcher.is_usable());
         assert!(grants.find(&KEY).await.unwrap().is_some());
         assert_eq!(grants.find(&OTHER).await.unwrap_err().kind(), ErrorKind::Unavailable, "a key that is not known");
         assert_eq!(grants.find(&UNKNOWN).await.unwrap_err().kind(), ErrorKind::Unavailable, "and never as unknown");
     }
-    world.pass(Duration::from_millis(1));
+    fake.pass(Duration::from_millis(1));
     assert!(!watcher.is_usable());
     assert_eq!(grants.find(&KEY).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    *world.away.lock().unwrap() = false;
-    *world.disabled.lock().unwrap() = true;
-    world.change(ChangeSubject::Key(KEY));
+    *fake.away.lock().unwrap() = false;
+    *fake.disabled.lock().unwrap() = true;
+    fake.change(ChangeSubject::Key(KEY));
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "the changes of the outage count at once");
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn key_that_is_not_known_is_looked_up_only_once_the_feed_is_read_again() {
-    let (world, _, grants) = cached();
+async fn unknown_key_fails_until_feed_is_readable() {
+    let (fake, _, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.away.lock().unwrap() = true;
-    world.pass(STALE + Duration::from_millis(1));
+    *fake.away.lock().unwrap() = true;
+    fake.pass(STALE + Duration::from_millis(1));
     grants.find(&KEY).await.unwrap();
-    world.take_look_ups();
+    fake.take_look_ups();
     assert!(grants.find(&OTHER).await.is_err());
-    assert_eq!(world.take_look_ups(), [], "a store that is half away says nothing of keys");
-    *world.away.lock().unwrap() = false;
+    assert_eq!(fake.take_look_ups(), [], "a store that is half away says nothing of keys");
+    *fake.away.lock().unwrap() = false;
     assert!(grants.find(&OTHER).await.unwrap().is_some(), "at once, without a poll");
 }
 
 #[tokio::test]
-async fn requests_leave_a_feed_that_failed_a_moment_ago_to_the_poll() {
-    let (world, watcher, grants) = cached();
+async fn requests_do_not_read_feed_after_recent_failure() {
+    let (fake, watcher, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.away.lock().unwrap() = true;
-    world.pass(STALE + Duration::from_millis(1));
-    let reads = world.feed_reads.load(Ordering::SeqCst);
+    *fake.away.lock().unwrap() = true;
+    fake.pass(STALE + Duration::from_millis(1));
+    let reads = fake.feed_reads.load(Ordering::SeqCst);
     for _ in 0..10 {
         grants.find(&KEY).await.unwrap();
     }
-    assert_eq!(world.feed_reads.load(Ordering::SeqCst), reads + 1);
+    assert_eq!(fake.feed_reads.load(Ordering::SeqCst), reads + 1);
     // A process that was paused must not rely on the earlier failure.
-    *world.away.lock().unwrap() = false;
-    *world.disabled.lock().unwrap() = true;
-    world.change(ChangeSubject::Key(KEY));
-    world.pass(Duration::from_secs(3));
+    *fake.away.lock().unwrap() = false;
+    *fake.disabled.lock().unwrap() = true;
+    fake.change(ChangeSubject::Key(KEY));
+    fake.pass(Duration::from_secs(3));
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
     assert_eq!(watcher.freshness().await.unwrap(), Freshness::Current);
 }
 
 #[tokio::test(start_paused = true)]
-async fn feed_that_hangs_is_one_that_cannot_be_read() {
-    let (world, watcher, grants) = cached();
+async fn hanging_feed_counts_as_unreadable() {
+    let (fake, watcher, grants) = cached();
     grants.find(&KEY).await.unwrap();
-    *world.feed_hangs.lock().unwrap() = true;
-    world.pass(STALE + Duration::from_millis(1));
+    *fake.feed_hangs.lock().unwrap() = true;
+    fake.pass(STALE + Duration::from_millis(1));
     let began = tokio::time::Instant::now();
     let (known, other, polled) = tokio::join!(grants.find(&KEY), grants.find(&OTHER), watcher.refresh());
     assert!(known.unwrap().is_some() && polled.is_err());
@@ -283,16 +283,16 @@ async fn feed_that_hangs_is_one_that_cannot_be_read() {
 }
 
 /// Returns many cached keys of two workspaces.
-async fn many_cached(world: &World, grants: &CachedKeyGrants) -> [Vec<ApiKeyHash>; 2] {
+async fn many_cached(fake: &FakeStore, grants: &CachedKeyGrants) -> [Vec<ApiKeyHash>; 2] {
     let of = |first: u8| (0..100).map(|number| key(first, number)).collect::<Vec<_>>();
     let keys = [of(1), of(2)];
     for first in [1, 2] {
-        world.workspaces.lock().unwrap().insert(first, workspace_id(first.into()));
+        fake.workspaces.lock().unwrap().insert(first, workspace_id(first.into()));
     }
     for key in keys.iter().flatten() {
         grants.find(key).await.unwrap();
     }
-    assert_eq!(world.take_look_ups().len(), 200);
+    assert_eq!(fake.take_look_ups().len(), 200);
     keys
 }
 
@@ -307,10 +307,10 @@ fn workspace_id(number: u64) -> WorkspaceId {
 }
 
 #[tokio::test]
-async fn only_keys_that_a_change_names_are_read_again() {
-    let (world, watcher, grants) = cached();
-    let [ours, theirs] = many_cached(&world, &grants).await;
-    let named = |subjects: &[ChangeSubject]| subjects.iter().for_each(|subject| world.change(*subject));
+async fn change_drops_only_named_keys() {
+    let (fake, watcher, grants) = cached();
+    let [ours, theirs] = many_cached(&fake, &grants).await;
+    let named = |subjects: &[ChangeSubject]| subjects.iter().for_each(|subject| fake.change(*subject));
     let cases: [(&str, Vec<ChangeSubject>, Vec<ApiKeyHash>); 5] = [
         ("a key is created", vec![ChangeSubject::Key(OTHER)], vec![]),
         ("a key is disabled", vec![ChangeSubject::Key(ours[7])], vec![ours[7]]),
@@ -335,82 +335,82 @@ async fn only_keys_that_a_change_names_are_read_again() {
                 grants.find(key).await.unwrap();
             }
         }
-        assert_eq!(world.take_look_ups(), expected, "{what}");
+        assert_eq!(fake.take_look_ups(), expected, "{what}");
     }
-    world.change(ChangeSubject::Everything);
+    fake.change(ChangeSubject::Everything);
     watcher.refresh().await.unwrap();
     for key in ours.iter().chain(&theirs) {
         grants.find(key).await.unwrap();
     }
-    assert_eq!(world.take_look_ups().len(), 200);
+    assert_eq!(fake.take_look_ups().len(), 200);
 }
 
 #[tokio::test]
-async fn store_that_was_restored_from_a_backup_drops_everything_once() {
-    let (world, watcher, grants) = cached();
-    world.restore(10, 1);
+async fn restored_store_drops_everything_once() {
+    let (fake, watcher, grants) = cached();
+    fake.restore(10, 1);
     watcher.refresh().await.unwrap();
-    let [ours, _] = many_cached(&world, &grants).await;
+    let [ours, _] = many_cached(&fake, &grants).await;
     for (count, mark, what) in [(7, 1, "fewer changes"), (10, 2, "as many"), (12, 3, "more")] {
-        world.restore(count, mark);
+        fake.restore(count, mark);
         for _ in 0..3 {
             watcher.refresh().await.unwrap();
             for key in &ours {
                 grants.find(key).await.unwrap();
             }
         }
-        assert_eq!(world.take_look_ups(), ours, "{what}");
+        assert_eq!(fake.take_look_ups(), ours, "{what}");
     }
-    world.change(ChangeSubject::Key(ours[1]));
+    fake.change(ChangeSubject::Key(ours[1]));
     watcher.refresh().await.unwrap();
     for key in &ours {
         grants.find(key).await.unwrap();
     }
-    assert_eq!(world.take_look_ups(), ours[1..2], "the feed continues");
+    assert_eq!(fake.take_look_ups(), ours[1..2], "the feed continues");
 }
 
 #[tokio::test]
-async fn unknown_keys_and_failures_are_not_kept() {
-    let (world, _, grants) = cached();
+async fn unknown_keys_and_failures_are_not_cached() {
+    let (fake, _, grants) = cached();
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
-    assert_eq!(world.take_look_ups().len(), 2);
-    *world.away.lock().unwrap() = true;
+    assert_eq!(fake.take_look_ups().len(), 2);
+    *fake.away.lock().unwrap() = true;
     assert!(grants.find(&KEY).await.is_err());
-    *world.away.lock().unwrap() = false;
+    *fake.away.lock().unwrap() = false;
     assert!(grants.find(&KEY).await.unwrap().is_some());
 }
 
 /// The change happens during the look-up, and the look-up ends after the change was seen.
 #[tokio::test(start_paused = true)]
-async fn look_up_that_began_before_a_change_of_its_subject_is_not_kept() {
-    let (world, watcher, grants) = cached();
-    world.workspaces.lock().unwrap().insert(KEY.bytes()[0], workspace_id(1));
+async fn look_up_overtaken_by_change_is_not_cached() {
+    let (fake, watcher, grants) = cached();
+    fake.workspaces.lock().unwrap().insert(KEY.bytes()[0], workspace_id(1));
     watcher.refresh().await.unwrap();
-    *world.slow.lock().unwrap() = Duration::from_millis(100);
+    *fake.slow.lock().unwrap() = Duration::from_millis(100);
     for subject in [ChangeSubject::Key(KEY), ChangeSubject::Workspace(workspace_id(1)), ChangeSubject::Everything] {
-        *world.disabled.lock().unwrap() = false;
+        *fake.disabled.lock().unwrap() = false;
         let (first, second, ()) = tokio::join!(grants.find(&KEY), grants.find(&KEY), async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            *world.disabled.lock().unwrap() = true;
-            world.change(subject);
+            *fake.disabled.lock().unwrap() = true;
+            fake.change(subject);
             watcher.refresh().await.unwrap();
         });
         assert!(!first.unwrap().unwrap().disabled && !second.unwrap().unwrap().disabled, "read before the change");
-        assert_eq!(world.take_look_ups().len(), 1, "both by one look");
+        assert_eq!(fake.take_look_ups().len(), 1, "both by one look");
         assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "{subject:?}");
-        world.change(ChangeSubject::Key(KEY));
+        fake.change(ChangeSubject::Key(KEY));
         watcher.refresh().await.unwrap();
-        world.take_look_ups();
+        fake.take_look_ups();
     }
     let (found, ()) = tokio::join!(grants.find(&KEY), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        world.change(ChangeSubject::Key(OTHER));
+        fake.change(ChangeSubject::Key(OTHER));
         watcher.refresh().await.unwrap();
     });
     found.unwrap().unwrap();
     grants.find(&KEY).await.unwrap().unwrap();
-    assert_eq!(world.take_look_ups(), [KEY], "a change of another key discards nothing");
+    assert_eq!(fake.take_look_ups(), [KEY], "a change of another key discards nothing");
 }
 
 fn row(id: &str) -> Model {
@@ -422,11 +422,11 @@ fn ids(catalogue: &LiveCatalogue) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_catalogue_is_swapped_whole_when_its_version_changes() {
-    let world = Arc::new(World::default());
-    *world.rows.lock().unwrap() = vec![row("a/one"), row("sandbox/x")];
+async fn catalogue_reloads_when_version_changes() {
+    let fake = Arc::new(FakeStore::default());
+    *fake.rows.lock().unwrap() = vec![row("a/one"), row("sandbox/x")];
     let overlay = vec![row("a/one"), row("a/own")];
-    let catalogue = LiveCatalogue::load(Arc::clone(&world) as _, 0, overlay.clone(), false).await.unwrap();
+    let catalogue = LiveCatalogue::load(Arc::clone(&fake) as _, 0, overlay.clone(), false).await.unwrap();
     assert_eq!(
         ids(&catalogue),
         ["a/one", "sandbox/x", "a/own"],
@@ -434,26 +434,26 @@ async fn the_catalogue_is_swapped_whole_when_its_version_changes() {
     );
     let before = catalogue.snapshot();
 
-    *world.rows.lock().unwrap() = vec![row("a/two")];
+    *fake.rows.lock().unwrap() = vec![row("a/two")];
     catalogue.reload_if_changed(0).await.unwrap();
     assert!(Arc::ptr_eq(&before, &catalogue.snapshot()), "nothing changed, nothing was read");
     catalogue.reload_if_changed(1).await.unwrap();
     assert_eq!(ids(&catalogue), ["a/two", "a/one", "a/own"]);
     assert_eq!(before.rows().len(), 3, "an old snapshot stays as it was");
 
-    *world.away.lock().unwrap() = true;
+    *fake.away.lock().unwrap() = true;
     assert!(catalogue.reload_if_changed(2).await.is_err());
     assert_eq!(ids(&catalogue).len(), 3, "the old one stays in force");
 
-    *world.away.lock().unwrap() = false;
-    *world.rows.lock().unwrap() = vec![row("sandbox/x")];
-    let without = LiveCatalogue::load(Arc::clone(&world) as _, 0, Vec::new(), true).await.unwrap();
+    *fake.away.lock().unwrap() = false;
+    *fake.rows.lock().unwrap() = vec![row("sandbox/x")];
+    let without = LiveCatalogue::load(Arc::clone(&fake) as _, 0, Vec::new(), true).await.unwrap();
     assert!(ids(&without).is_empty());
 }
 
 #[tokio::test]
 async fn watcher_counts_changes_of_the_catalogue_and_of_destinations() {
-    let (world, watcher, _) = cached();
+    let (fake, watcher, _) = cached();
     watcher.refresh().await.unwrap();
     let versions = || (watcher.catalogue_version(), watcher.destinations_version());
     let mut before = versions();
@@ -463,7 +463,7 @@ async fn watcher_counts_changes_of_the_catalogue_and_of_destinations() {
         (ChangeSubject::Destinations, false, true),
         (ChangeSubject::Everything, true, true),
     ] {
-        world.change(subject);
+        fake.change(subject);
         assert_eq!(versions(), before, "not read yet");
         watcher.refresh().await.unwrap();
         assert_eq!((versions().0 != before.0, versions().1 != before.1), (catalogue, destinations), "{subject:?}");

@@ -39,7 +39,7 @@ fn destination(workspace_id: WorkspaceId) -> Destination {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
+async fn change_is_visible_after_reload_in_its_workspace_only() {
     let store = MemoryStore::new();
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
     let make = CreateWorkspace::new(Arc::new(store.clone()), Arc::new(clock.clone()), Arc::new(ids));

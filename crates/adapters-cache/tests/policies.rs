@@ -27,7 +27,7 @@ const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
 
 /// One fake for guardrails, grants, the change feed and the clock.
 #[derive(Default)]
-struct World {
+struct FakePorts {
     changes: Mutex<Vec<Change>>,
     guardrails: Mutex<Vec<Guardrail>>,
     /// The current guardrails of the key; `None` if the key does not exist.
@@ -38,7 +38,7 @@ struct World {
     now: Mutex<Duration>,
 }
 
-impl World {
+impl FakePorts {
     fn check(&self) -> Result<(), StoreError> {
         if *self.away.lock().unwrap() { Err(StoreError::unavailable("away")) } else { Ok(()) }
     }
@@ -66,7 +66,7 @@ impl World {
 }
 
 #[async_trait]
-impl ChangeFeed for World {
+impl ChangeFeed for FakePorts {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.check()?;
         let changes = self.changes.lock().unwrap();
@@ -77,7 +77,7 @@ impl ChangeFeed for World {
 }
 
 #[async_trait]
-impl KeyGrants for World {
+impl KeyGrants for FakePorts {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         self.check()?;
         let Some((workspace_guardrail_id, guardrail_id)) = *self.grant.lock().unwrap() else { return Ok(None) };
@@ -101,7 +101,7 @@ impl KeyGrants for World {
     }
 }
 
-impl Clock for World {
+impl Clock for FakePorts {
     fn now(&self) -> DateTime<chrono::Utc> {
         DateTime::UNIX_EPOCH
     }
@@ -112,12 +112,12 @@ impl Clock for World {
 }
 
 /// The result of methods that these tests do not use.
-fn not_asked<T>() -> Result<T, StoreError> {
+fn unavailable<T>() -> Result<T, StoreError> {
     Err(StoreError::unavailable("not asked"))
 }
 
 #[async_trait]
-impl GuardrailRepository for World {
+impl GuardrailRepository for FakePorts {
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.check()?;
@@ -128,43 +128,43 @@ impl GuardrailRepository for World {
     }
 
     async fn insert(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn insert_default(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn update(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn update_default(&self, _: &Guardrail, _: bool, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn list(&self, _: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn versions(&self, _: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn delete(&self, _: GuardrailId, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn set_default(&self, _: WorkspaceId, _: Option<GuardrailId>, _: &AuditDraft) -> Result<bool, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn assign_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
-        not_asked()
+        unavailable()
     }
 
     async fn count_keys(&self, _: GuardrailId) -> Result<u64, StoreError> {
-        not_asked()
+        unavailable()
     }
 }
 
@@ -192,15 +192,15 @@ fn key() -> InferenceKey {
         .under(Some(id(1)), Some(id(2)))
 }
 
-fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedPolicies) {
-    let world = Arc::new(World::default());
-    world.pass(Duration::from_secs(1));
-    *world.guardrails.lock().unwrap() = vec![guardrail(1, "workspace"), guardrail(2, "own"), guardrail(3, "other")];
-    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
+fn cached() -> (Arc<FakePorts>, Arc<ChangeWatcher>, CachedPolicies) {
+    let fake = Arc::new(FakePorts::default());
+    fake.pass(Duration::from_secs(1));
+    *fake.guardrails.lock().unwrap() = vec![guardrail(1, "workspace"), guardrail(2, "own"), guardrail(3, "other")];
+    *fake.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
     let bounds = StalenessBounds { recheck_after: STALE, max_stale: MAX_STALE };
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, bounds));
-    let policies = CachedPolicies::new(Arc::clone(&world) as _, Arc::clone(&world) as _, Arc::clone(&watcher), 100);
-    (world, watcher, policies)
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&fake) as _, Arc::clone(&fake) as _, bounds));
+    let policies = CachedPolicies::new(Arc::clone(&fake) as _, Arc::clone(&fake) as _, Arc::clone(&watcher), 100);
+    (fake, watcher, policies)
 }
 
 async fn names(policies: &CachedPolicies, key: &InferenceKey) -> Vec<String> {
@@ -210,27 +210,27 @@ async fn names(policies: &CachedPolicies, key: &InferenceKey) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_policy_is_made_once_while_nothing_changes() {
-    let (world, watcher, policies) = cached();
+async fn policy_is_compiled_once_while_unchanged() {
+    let (fake, watcher, policies) = cached();
     let first = policies.find(&key()).await.unwrap().unwrap();
     assert_eq!(first.ids(), [id(1), id(2)], "the workspace's first");
     for _ in 0..3 {
         assert!(Arc::ptr_eq(&first, &policies.find(&key()).await.unwrap().unwrap()));
         watcher.refresh().await.unwrap();
     }
-    assert_eq!(world.reads(), 2, "each guardrail once");
+    assert_eq!(fake.reads(), 2, "each guardrail once");
 }
 
 #[tokio::test]
-async fn who_holds_nothing_is_under_nothing_and_nobody_is_asked() {
-    let (world, _, policies) = cached();
-    *world.away.lock().unwrap() = true;
+async fn key_without_guardrails_has_no_policy_and_needs_no_read() {
+    let (fake, _, policies) = cached();
+    *fake.away.lock().unwrap() = true;
     assert!(policies.find(&key().under(None, None)).await.unwrap().is_none());
-    assert_eq!(world.reads(), 0);
+    assert_eq!(fake.reads(), 0);
 }
 
 #[tokio::test]
-async fn each_pair_has_a_policy_of_its_own() {
+async fn policies_are_cached_per_pair() {
     let (_, _, policies) = cached();
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
     assert_eq!(names(&policies, &key().under(Some(id(1)), None)).await, ["workspace"]);
@@ -240,21 +240,21 @@ async fn each_pair_has_a_policy_of_its_own() {
 }
 
 #[tokio::test]
-async fn change_is_in_force_after_a_poll_or_when_the_last_one_is_too_old() {
-    let (world, watcher, policies) = cached();
+async fn change_is_applied_after_poll_or_recheck() {
+    let (fake, watcher, policies) = cached();
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
-    world.change(2, |stored| stored[1] = guardrail(2, "changed"));
+    fake.change(2, |stored| stored[1] = guardrail(2, "changed"));
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "not polled yet");
     watcher.refresh().await.unwrap();
     assert_eq!(names(&policies, &key()).await, ["workspace", "changed"]);
-    world.change(1, |stored| stored[0] = guardrail(1, "changed as well"));
-    world.pass(STALE + Duration::from_millis(1));
+    fake.change(1, |stored| stored[0] = guardrail(1, "changed as well"));
+    fake.pass(STALE + Duration::from_millis(1));
     assert_eq!(names(&policies, &key()).await, ["changed as well", "changed"], "read again without a poll");
 }
 
 #[tokio::test]
-async fn only_policies_of_changed_guardrails_are_made_again() {
-    let (world, watcher, policies) = cached();
+async fn change_drops_only_policies_of_its_guardrail() {
+    let (fake, watcher, policies) = cached();
     let keys = [key(), key().under(Some(id(1)), None), key().under(Some(id(3)), None)];
     let find = async || {
         let mut found = Vec::new();
@@ -273,70 +273,70 @@ async fn only_policies_of_changed_guardrails_are_made_again() {
         ChangeSubject::Catalogue,
         ChangeSubject::Guardrail(id(9)),
     ] {
-        world.write(subject);
+        fake.write(subject);
     }
     watcher.refresh().await.unwrap();
     assert_eq!(same(&first, &find().await), [true, true, true]);
-    world.change(2, |stored| stored[1].rules.description = Some("of the same version".to_owned()));
+    fake.change(2, |stored| stored[1].rules.description = Some("of the same version".to_owned()));
     watcher.refresh().await.unwrap();
     let second = find().await;
     assert_eq!(same(&first, &second), [false, true, true]);
     assert!(second[0].guardrails()[1].rules.description.is_some());
-    world.change(1, |_| {});
+    fake.change(1, |_| {});
     watcher.refresh().await.unwrap();
     let third = find().await;
     assert_eq!(same(&second, &third), [false, false, true]);
-    world.write(ChangeSubject::Everything);
+    fake.write(ChangeSubject::Everything);
     watcher.refresh().await.unwrap();
     assert_eq!(same(&third, &find().await), [false, false, false]);
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_an_error_and_never_no_policy() {
-    let (world, watcher, policies) = cached();
-    *world.away.lock().unwrap() = true;
+async fn unavailable_store_is_error_and_never_no_policy() {
+    let (fake, watcher, policies) = cached();
+    *fake.away.lock().unwrap() = true;
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    *world.away.lock().unwrap() = false;
+    *fake.away.lock().unwrap() = false;
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "and it recovers");
-    *world.away.lock().unwrap() = true;
+    *fake.away.lock().unwrap() = true;
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "what is known is known");
-    world.pass(MAX_STALE);
+    fake.pass(MAX_STALE);
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
     let other = key().under(Some(id(1)), Some(id(3)));
     assert_eq!(policies.find(&other).await.unwrap_err().kind(), ErrorKind::Unavailable, "nothing else is");
-    world.pass(Duration::from_millis(1));
+    fake.pass(Duration::from_millis(1));
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "until it is too old");
-    *world.away.lock().unwrap() = false;
-    world.change(2, |_| {});
+    *fake.away.lock().unwrap() = false;
+    fake.change(2, |_| {});
     watcher.refresh().await.unwrap();
-    *world.away.lock().unwrap() = true;
+    *fake.away.lock().unwrap() = true;
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "a change cannot be read");
 }
 
 #[tokio::test]
-async fn a_guardrail_that_is_gone_is_looked_for_again_by_its_key() {
-    let (world, watcher, policies) = cached();
-    world.change(2, |stored| stored.retain(|found| found.id != id(2)));
+async fn deleted_guardrail_reads_key_again() {
+    let (fake, watcher, policies) = cached();
+    fake.change(2, |stored| stored.retain(|found| found.id != id(2)));
     watcher.refresh().await.unwrap();
     // The key was looked up before its guardrail was deleted; by now it has another one, or none.
-    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(3))));
+    *fake.grant.lock().unwrap() = Some((Some(id(1)), Some(id(3))));
     assert_eq!(names(&policies, &key()).await, ["workspace", "other"]);
-    *world.grant.lock().unwrap() = Some((Some(id(1)), None));
+    *fake.grant.lock().unwrap() = Some((Some(id(1)), None));
     assert_eq!(names(&policies, &key()).await, ["workspace"]);
-    *world.grant.lock().unwrap() = Some((None, None));
+    *fake.grant.lock().unwrap() = Some((None, None));
     assert!(policies.find(&key()).await.unwrap().is_none(), "the store says so itself");
 
-    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
+    *fake.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
     let error = policies.find(&key()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "it holds what is not there: that is no permission");
-    *world.grant.lock().unwrap() = None;
+    *fake.grant.lock().unwrap() = None;
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "the key is gone");
 }
 
 #[tokio::test]
-async fn filters_that_cannot_be_used_let_nobody_through() {
-    let (world, watcher, policies) = cached();
-    world.change(2, |stored| {
+async fn invalid_filters_reject_requests() {
+    let (fake, watcher, policies) = cached();
+    fake.change(2, |stored| {
         let broken = ContentFilter { pattern: "(".to_owned(), action: FilterAction::Block, label: None };
         stored[1].rules.content_filters = vec![broken];
     });
@@ -347,16 +347,16 @@ async fn filters_that_cannot_be_used_let_nobody_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_askers_ask_once_and_what_a_change_overtakes_is_not_kept() {
-    let (world, watcher, policies) = cached();
-    *world.slow.lock().unwrap() = Duration::from_millis(100);
+async fn concurrent_look_ups_share_read_and_discard_overtaken_one() {
+    let (fake, watcher, policies) = cached();
+    *fake.slow.lock().unwrap() = Duration::from_millis(100);
     let (asker, other) = (key(), key());
     let (first, second, ()) = tokio::join!(names(&policies, &asker), names(&policies, &other), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        world.change(1, |stored| stored[0] = guardrail(1, "changed"));
+        fake.change(1, |stored| stored[0] = guardrail(1, "changed"));
         watcher.refresh().await.unwrap();
     });
-    assert_eq!((first, world.reads()), (second, 2), "both by one look");
+    assert_eq!((first, fake.reads()), (second, 2), "both by one look");
     assert_eq!(
         names(&policies, &key()).await,
         ["changed", "own"],

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_locked_until_its_lock_is_dropped() {
+    fn folder_is_locked_until_lock_is_dropped() {
         let root = tempfile::tempdir().unwrap();
         let process = Uuid::from_u128(1);
         let (lock, ()) = FolderLock::create(root.path(), process, |_| Ok(())).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_not_finished_is_removed() {
+    fn find_orphans_removes_unfinished_folder() {
         let root = tempfile::tempdir().unwrap();
         let failed = FolderLock::create(root.path(), Uuid::from_u128(1), |_| {
             Err::<(), _>(JournalError::Write(std::io::ErrorKind::StorageFull.into()))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_is_gone_when_it_is_opened_is_no_orphan() {
+    fn find_orphans_ignores_folder_removed_after_listing() {
         let root = tempfile::tempdir().unwrap();
         for name in [Uuid::from_u128(1).to_string(), format!("{UNFINISHED}{}", Uuid::from_u128(2))] {
             std::os::unix::fs::symlink(root.path().join("absent"), root.path().join(name)).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_left_alone() {
+    fn find_orphans_ignores_foreign_names() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("quarantine")).unwrap();
         fs::write(root.path().join("README"), "").unwrap();

@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn header_of_another_version_is_named() {
+    fn header_reports_other_version() {
         let mut bytes = Header { number: 7, origin: origin() }.encode();
         bytes[8] = 9;
         assert_eq!(Header::decode(&bytes), Err(HeaderFault::Version(9)));
     }
 
     #[test]
-    fn zeros_are_no_entry() {
+    fn decode_rejects_zeros() {
         assert_eq!(decode_entry(Uuid::nil(), &[0; 64], 1024), None);
     }
 

@@ -256,7 +256,7 @@ mod tests {
     use crate::format::{Origin, encode_entry};
 
     #[test]
-    fn entries_behind_several_damaged_parts_of_a_segment_are_read_and_each_part_is_named() {
+    fn reader_returns_entries_between_damaged_parts_and_reports_each() {
         let id = Uuid::from_u128;
         let origin = Origin { store: id(1), process: id(2), boot: id(3) };
         let mut bytes = Header { number: 1, origin }.encode().to_vec();

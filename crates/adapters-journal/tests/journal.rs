@@ -196,7 +196,7 @@ fn append_is_rejected_above_the_bounds_and_leaves_no_trace() {
 }
 
 #[test]
-fn the_end_of_a_call_is_written_when_the_disk_is_full() {
+fn append_reserved_succeeds_on_full_disk() {
     let root = TempDir::new().unwrap();
     let (journal, disk) = faulty(&root);
     let mut granted = 0;
@@ -213,7 +213,7 @@ fn the_end_of_a_call_is_written_when_the_disk_is_full() {
 }
 
 #[test]
-fn an_entry_that_the_disk_refused_is_written_later_and_in_order() {
+fn rejected_entry_is_written_later_in_order() {
     let root = TempDir::new().unwrap();
     let (journal, disk) = faulty(&root);
     append(&journal, b"before");
@@ -238,7 +238,7 @@ fn an_entry_that_the_disk_refused_is_written_later_and_in_order() {
 }
 
 #[tokio::test]
-async fn wait_synced_resolves_after_the_sync_and_not_before() {
+async fn wait_synced_resolves_after_sync() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     let sequence = append(&journal, b"one");
@@ -248,7 +248,7 @@ async fn wait_synced_resolves_after_the_sync_and_not_before() {
 }
 
 #[tokio::test]
-async fn the_interval_syncs_without_a_call() {
+async fn entries_are_synced_after_interval() {
     let root = TempDir::new().unwrap();
     let interval = JournalSettings { sync_interval: Some(Duration::from_millis(1)), ..settings() };
     let journal = Journal::create(root.path(), origin(), interval, &ports(LocalDisk)).unwrap();
@@ -257,7 +257,7 @@ async fn the_interval_syncs_without_a_call() {
 }
 
 #[test]
-fn after_a_failed_sync_entries_are_written_to_a_new_segment_and_read_once() {
+fn failed_sync_rewrites_entries_to_new_segment() {
     let root = TempDir::new().unwrap();
     let (journal, disk) = faulty(&root);
     append(&journal, b"synced");
@@ -283,7 +283,7 @@ fn after_a_failed_sync_entries_are_written_to_a_new_segment_and_read_once() {
 }
 
 #[test]
-fn unfolded_returns_synced_entries_from_memory_and_from_the_disk() {
+fn unfolded_returns_synced_entries_from_memory_and_disk() {
     let root = TempDir::new().unwrap();
     let small = JournalSettings { max_memory_bytes: 100, ..settings() };
     let journal = Journal::create(root.path(), origin(), small, &ports(LocalDisk)).unwrap();
@@ -308,7 +308,7 @@ fn unfolded_returns_synced_entries_from_memory_and_from_the_disk() {
 }
 
 #[test]
-fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
+fn remove_segments_keeps_unfolded_and_pending_ones() {
     let root = TempDir::new().unwrap();
     let clock = FixedClock::default();
     let ports = JournalPorts { clock: Arc::new(clock.clone()), ..ports(LocalDisk) };
@@ -333,7 +333,7 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
 }
 
 #[test]
-fn folded_segments_take_no_more_than_unfolded_ones_may() {
+fn folded_segments_are_limited_in_size() {
     let root = TempDir::new().unwrap();
     let bounds = JournalSettings { max_unfolded_bytes: 3 * settings().segment_bytes, ..settings() };
     let journal = Journal::create(root.path(), origin(), bounds, &ports(LocalDisk)).unwrap();
@@ -351,7 +351,7 @@ fn folded_segments_take_no_more_than_unfolded_ones_may() {
 }
 
 #[test]
-fn a_folder_is_an_orphan_once_its_journal_is_dropped() {
+fn folder_is_orphan_after_journal_is_dropped() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     append(&journal, b"one");
@@ -383,7 +383,7 @@ fn written(root: &TempDir) -> (Entries, Vec<PathBuf>) {
 }
 
 #[test]
-fn a_missing_segment_is_a_named_gap() {
+fn reader_reports_missing_segment() {
     let root = TempDir::new().unwrap();
     let (all, segments) = written(&root);
     std::fs::remove_file(&segments[1]).unwrap();
@@ -394,7 +394,7 @@ fn a_missing_segment_is_a_named_gap() {
 }
 
 #[test]
-fn segments_of_another_store_process_or_version_are_named_and_not_read() {
+fn reader_reports_foreign_segments() {
     for (offset, expected) in [
         (20, GapReason::ForeignStore(Uuid::from_u128(9))),
         (36, GapReason::ForeignProcess(Uuid::from_u128(9))),
@@ -423,7 +423,7 @@ fn segments_of_another_store_process_or_version_are_named_and_not_read() {
 }
 
 #[test]
-fn segment_whose_header_was_not_finished_is_no_gap() {
+fn reader_ignores_unfinished_segment() {
     let root = TempDir::new().unwrap();
     let (all, segments) = written(&root);
     let header = std::fs::read(&segments[0]).unwrap()[..72].to_vec();
@@ -440,7 +440,7 @@ fn segment_whose_header_was_not_finished_is_no_gap() {
 }
 
 #[test]
-fn a_torn_end_is_cut_without_a_gap() {
+fn reader_cuts_torn_end_without_gap() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     for _ in 0..5 {
@@ -465,7 +465,7 @@ proptest! {
 
     /// For any damage: returned entries were written, and missing ones are reported or at the end.
     #[test]
-    fn damage_is_never_skipped_in_silence(
+    fn reader_reports_any_damage(
         sizes in prop::collection::vec(0_usize..300, 1..60),
         damage in prop::collection::vec((any::<prop::sample::Index>(), 1_usize..200, any::<u8>()), 1..4),
     ) {
@@ -499,7 +499,7 @@ proptest! {
 }
 
 #[test]
-fn reservation_of_nothing_keeps_nothing() {
+fn reservation_of_zero_reserves_no_bytes() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     journal.append_and_reserve(1, b"sent", 100).unwrap();

@@ -18,7 +18,7 @@ proptest! {
 
     /// For any surviving writes: synced entries are present, no entry is invented, and gaps are reported.
     #[test]
-    fn synced_entries_survive_and_holes_are_named(
+    fn synced_entries_survive_power_failure_and_gaps_are_reported(
         synced in prop::collection::vec(0_usize..300, 0..30),
         unsynced in prop::collection::vec(0_usize..300, 0..30),
         survivors in prop::collection::vec(any::<bool>(), 30),

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_powers_of_two_and_together_the_whole() {
+    fn chunks_are_powers_of_two_and_cover_all_items() {
         let items: Vec<usize> = (0..10_007).collect();
         let lengths: Vec<usize> = chunks(&items).map(<[usize]>::len).collect();
         assert_eq!(lengths, [4096, 4096, 1024, 512, 256, 16, 4, 2, 1]);

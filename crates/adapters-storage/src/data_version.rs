@@ -81,7 +81,7 @@ mod tests {
     use crate::{Database, StorageSettings};
 
     #[tokio::test]
-    async fn version_changes_with_every_commit_of_any_connection_and_with_nothing_else() {
+    async fn data_version_changes_with_commits_only() {
         let folder = TempDir::new().unwrap();
         let settings = StorageSettings::new(format!("sqlite://{}", folder.path().join("a.db").display()));
         let clock = || std::sync::Arc::new(FixedClock::default());

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn durable_and_other_transactions_take_turns() {
+    async fn durable_and_other_transactions_are_serialised() {
         let (_folder, database) = open(Synchronous::Normal).await;
         database.writer().unwrap().execute_unprepared("CREATE TABLE t (n INTEGER PRIMARY KEY)").await.unwrap();
         let add = |number: i64| {

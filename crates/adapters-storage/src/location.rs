@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_taken_as_the_url_says_it() {
+    fn parse_reads_path_and_mode() {
         for (url, path, access) in [
             ("sqlite://data/a.db", "./data/a.db", Access::Create),
             ("sqlite:a.db?mode=rwc", "./a.db", Access::Create),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_file_is_refused() {
+    fn parse_rejects_url_without_file() {
         for (url, error) in [
             ("postgres://host/db", InvalidUrl::Scheme),
             ("data.db", InvalidUrl::Scheme),

@@ -39,7 +39,7 @@ async fn insert_fixtures(database: &Database) {
 }
 
 #[tokio::test]
-async fn changes_by_the_service_keep_rows_accounted_for() {
+async fn rows_stay_accounted_for_after_service_changes() {
     let folder = Folder::new();
     let database = folder.open().await;
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
@@ -84,7 +84,7 @@ async fn changes_by_the_service_keep_rows_accounted_for() {
 #[case::sums("UPDATE audit_state SET keys_sum = zeroblob(32)", "audit_state", None)]
 #[case::sums_of_a_wrong_length("UPDATE audit_state SET keys_sum = x'00'", "", None)]
 #[tokio::test]
-async fn rows_changed_past_the_service_are_found(
+async fn verification_finds_rows_changed_outside_service(
     #[case] change: &str,
     #[case] table: &str,
     #[case] key_number: Option<u64>,
@@ -110,7 +110,7 @@ async fn rows_changed_past_the_service_are_found(
 }
 
 #[tokio::test]
-async fn entry_after_a_cut_end_leaves_the_gap() {
+async fn append_after_removed_end_keeps_gap() {
     let folder = Folder::new();
     let database = folder.open().await;
     let log = SeaOrmAuditLog::new(database.clone());
@@ -124,7 +124,7 @@ async fn entry_after_a_cut_end_leaves_the_gap() {
 }
 
 #[tokio::test]
-async fn rows_put_into_the_log_stop_no_change() {
+async fn inserted_audit_rows_do_not_block_changes() {
     let folder = Folder::new();
     let database = folder.open().await;
     let log = SeaOrmAuditLog::new(database.clone());
@@ -172,7 +172,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn older_log_and_rows_are_taken_over_with_a_baseline_entry() {
+async fn migration_adds_baseline_entry_for_older_log() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database).await;

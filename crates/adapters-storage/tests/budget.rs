@@ -50,7 +50,7 @@ async fn used(records: &Records) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn allowances_survive_the_death_of_the_process() {
+async fn allowances_survive_kill_of_process() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database, 100).await;
@@ -73,7 +73,7 @@ async fn allowances_survive_the_death_of_the_process() {
 
 /// Each process draws through its own handle and thread, while another one reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_draws_of_three_processes_keep_the_limit() {
+async fn concurrent_draws_of_three_processes_respect_limit() {
     let folder = Folder::new();
     insert_fixtures(&folder.open().await, 205).await;
     let observer = Records::over(folder.open().await);
@@ -103,7 +103,7 @@ async fn concurrent_draws_of_three_processes_keep_the_limit() {
 }
 
 #[tokio::test]
-async fn audit_names_what_does_not_add_up() {
+async fn audit_reports_discrepancies() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database, 1_000).await;
@@ -173,7 +173,7 @@ async fn audit_names_what_does_not_add_up() {
 }
 
 #[tokio::test]
-async fn audit_names_records_that_cannot_be_read_whatever_they_cost() {
+async fn audit_reports_unreadable_records() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database, 1_000).await;
@@ -211,7 +211,7 @@ async fn audit_reads_every_page() {
 }
 
 #[tokio::test]
-async fn upgrade_counts_records_of_before_there_were_counters() {
+async fn migration_counts_older_records() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database, 1_000).await;
@@ -246,7 +246,7 @@ async fn upgrade_counts_records_of_before_there_were_counters() {
 
 /// Ids and guardrails that the table stored as text.
 #[tokio::test]
-async fn upgrade_keeps_records_as_they_are() {
+async fn migration_keeps_records() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database, 1_000).await;
@@ -280,7 +280,7 @@ async fn upgrade_keeps_records_as_they_are() {
 }
 
 #[tokio::test]
-async fn retention_goes_on_behind_records_that_cannot_be_read() {
+async fn retention_continues_after_unreadable_records() {
     let folder = Folder::new();
     let clock = FixedClock::at(at(1_790_000_000));
     let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
@@ -317,7 +317,7 @@ async fn retention_goes_on_behind_records_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn retention_names_some_of_many_records_that_cannot_be_read() {
+async fn retention_reports_some_of_many_unreadable_records() {
     let folder = Folder::new();
     let clock = FixedClock::at(at(1_790_000_000));
     let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;

@@ -71,7 +71,7 @@ fn keys(numbers: impl IntoIterator<Item = u64>) -> Vec<ChangeSubject> {
 }
 
 #[tokio::test]
-async fn processes_see_the_changes_of_each_other_in_order() {
+async fn processes_see_changes_of_each_other_in_order() {
     let folder = Folder::new();
     let [mut one, mut two] = two(&folder, 4).await;
     one.disable(1, true).await;
@@ -90,7 +90,7 @@ async fn processes_see_the_changes_of_each_other_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reader_misses_no_change_of_writers_that_compete() {
+async fn reader_sees_all_changes_of_concurrent_writers() {
     const EACH: u64 = 40;
     let folder = Folder::new();
     let [mut reader, writer] = two(&folder, 2 * EACH).await;
@@ -119,7 +119,7 @@ async fn reader_misses_no_change_of_writers_that_compete() {
 }
 
 #[tokio::test]
-async fn transaction_that_is_undone_leaves_no_gap() {
+async fn rolled_back_transaction_leaves_no_gap() {
     let folder = Folder::new();
     let [one, mut two] = two(&folder, 2).await;
     let before = two.last.number;
@@ -138,7 +138,7 @@ async fn transaction_that_is_undone_leaves_no_gap() {
 
 /// A restored backup with new changes may have the same numbers.
 #[tokio::test]
-async fn feed_of_a_restored_backup_is_another_one() {
+async fn restored_backup_has_new_feed() {
     let folder = Folder::new();
     let [mut one, mut two] = two(&folder, 2).await;
     one.disable(1, true).await;
@@ -180,7 +180,7 @@ async fn bulk_assignment_writes_one_change() {
 }
 
 #[tokio::test]
-async fn subject_that_cannot_be_read_may_be_anything() {
+async fn unreadable_subject_counts_as_everything() {
     let folder = Folder::new();
     let [one, mut two] = two(&folder, 1).await;
     for damage in ["area = 'of a newer version'", "subject = 'no digest'", "subject = NULL"] {

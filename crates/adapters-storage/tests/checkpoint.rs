@@ -84,7 +84,7 @@ async fn until(database: &Database, what: &str, is_so: impl Fn(WalStatus) -> boo
 }
 
 #[tokio::test]
-async fn commits_do_not_copy_the_log_where_a_task_does() {
+async fn commits_do_not_checkpoint_while_task_runs() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(endless()).await.unwrap();
@@ -107,7 +107,7 @@ async fn commits_do_not_copy_the_log_where_a_task_does() {
 }
 
 #[tokio::test]
-async fn the_log_is_copied_without_the_writer() {
+async fn task_checkpoints_without_writer() {
     for synchronous in [Synchronous::Normal, Synchronous::Full] {
         let folder = Folder::new();
         let database = open(&StorageSettings { synchronous, ..folder.settings() }).await;
@@ -121,7 +121,7 @@ async fn the_log_is_copied_without_the_writer() {
 }
 
 #[tokio::test]
-async fn a_second_call_changes_nothing() {
+async fn start_checkpoint_task_is_idempotent() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(small()).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_second_call_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_log_stays_bounded_under_steady_writes_by_two() {
+async fn log_stays_bounded_under_writes_of_two_processes() {
     let folder = Folder::new();
     let (first, second) = (folder.open().await, folder.open().await);
     for database in [&first, &second] {
@@ -161,7 +161,7 @@ async fn the_log_stays_bounded_under_steady_writes_by_two() {
 }
 
 #[tokio::test]
-async fn who_reads_for_long_breaks_nothing() {
+async fn long_reader_delays_restart_only() {
     let folder = Folder::new();
     let database = folder.open().await;
     write(&database, 0..1).await;
@@ -187,7 +187,7 @@ async fn who_reads_for_long_breaks_nothing() {
 }
 
 #[tokio::test]
-async fn a_process_that_leaves_copies_all_of_it() {
+async fn close_checkpoints_whole_log() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(endless()).await.unwrap();
@@ -212,7 +212,7 @@ async fn a_process_that_leaves_copies_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_process_that_leaves_waits_for_no_reader() {
+async fn close_does_not_wait_for_reader() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(endless()).await.unwrap();
@@ -226,7 +226,7 @@ async fn a_process_that_leaves_waits_for_no_reader() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_copied_is_copied_later() {
+async fn failed_checkpoint_is_retried() {
     let folder = Folder::new();
     let database = folder.open().await;
     let (log, aside) = (folder.path().with_extension("db-wal"), folder.path().with_extension("aside"));
@@ -252,7 +252,7 @@ async fn a_log_that_cannot_be_copied_is_copied_later() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_gone_breaks_nothing() {
+async fn removed_database_does_not_panic() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(small()).await.unwrap();
@@ -269,7 +269,7 @@ async fn a_database_that_is_gone_breaks_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_happens_while_nothing_is_written() {
+async fn task_is_idle_without_writes() {
     let folder = Folder::new();
     let database = folder.open().await;
     database.start_checkpoint_task(small()).await.unwrap();
@@ -291,7 +291,7 @@ async fn nothing_happens_while_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_only_read_is_left_alone() {
+async fn read_only_database_is_not_checkpointed() {
     let folder = Folder::new();
     let writing = folder.open().await;
     write(&writing, 0..50).await;

@@ -6,7 +6,7 @@ mod common;
 use common::processes;
 use domain::testing::contract::Stores;
 
-async fn one_process() -> Stores {
+async fn open_single_process() -> Stores {
     processes(1).await
 }
 
@@ -17,7 +17,7 @@ async fn two_processes() -> Stores {
 mod in_one_process {
     domain::store_contracts!(
         #[tokio::test]
-        crate::one_process
+        crate::open_single_process
     );
 }
 

@@ -65,7 +65,7 @@ fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
 }
 
 /// Checks that every kind of write fails as unavailable.
-async fn every_write_is_unavailable(database: &Database) {
+async fn assert_writes_unavailable(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
@@ -99,7 +99,7 @@ async fn every_write_is_unavailable(database: &Database) {
 }
 
 /// Checks that the fixtures of [`insert_fixtures`] are unchanged. Reads only.
-async fn nothing_has_changed(database: &Database) {
+async fn assert_fixtures_unchanged(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
@@ -122,7 +122,7 @@ async fn nothing_has_changed(database: &Database) {
 }
 
 #[tokio::test]
-async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() {
+async fn foreign_lock_is_unavailable_after_timeout() {
     let folder = Folder::new();
     insert_fixtures(&folder.open().await).await;
     let database = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
@@ -136,8 +136,8 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
     unavailable("insert", &refused);
     assert!(took >= Duration::from_millis(150), "the lock was not waited for: {took:?}");
     assert!(took < Duration::from_secs(20), "{took:?}");
-    every_write_is_unavailable(&database).await;
-    nothing_has_changed(&database).await;
+    assert_writes_unavailable(&database).await;
+    assert_fixtures_unchanged(&database).await;
     database.probe().await.unwrap();
 
     lock.rollback().await.unwrap();
@@ -145,20 +145,20 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
 }
 
 #[tokio::test]
-async fn a_read_only_database_is_read_and_not_written() {
+async fn read_only_database_rejects_writes() {
     let folder = Folder::new();
     let writable = folder.open().await;
     insert_fixtures(&writable).await;
     let url = format!("{}?mode=ro", folder.settings().url);
     let database = open(&StorageSettings::new(url)).await;
-    every_write_is_unavailable(&database).await;
-    nothing_has_changed(&database).await;
+    assert_writes_unavailable(&database).await;
+    assert_fixtures_unchanged(&database).await;
     database.probe().await.unwrap();
     assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
 }
 
 #[tokio::test]
-async fn a_database_that_must_be_there_is_not_made() {
+async fn missing_database_is_not_created_in_rw_mode() {
     let folder = Folder::new();
     for mode in ["ro", "rw"] {
         let url = format!("{}?mode={mode}", folder.settings().url);
@@ -168,7 +168,7 @@ async fn a_database_that_must_be_there_is_not_made() {
 }
 
 #[tokio::test]
-async fn a_full_database_refuses_whole_transactions_and_recovers() {
+async fn full_database_rolls_back_and_recovers() {
     let folder = Folder::new();
     folder.open().await.close().await;
     let settings = StorageSettings { max_bytes: Some(80 * 4_096), ..folder.settings() };
@@ -244,7 +244,7 @@ async fn leave_after(polls: usize, future: impl Future) -> bool {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
+async fn cancelled_call_leaves_no_partial_write() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database).await;

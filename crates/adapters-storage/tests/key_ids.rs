@@ -99,7 +99,7 @@ async fn verify(database: &Database) -> AuditVerification {
 }
 
 #[tokio::test]
-async fn references_follow_keys_to_hashes_and_to_new_ids() {
+async fn migration_converts_key_references_both_ways() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database).await;
@@ -195,7 +195,7 @@ async fn step_down_with_sums(folder: &Folder) {
 }
 
 #[tokio::test]
-async fn rows_stay_accounted_for_and_an_entry_says_that_keys_got_ids() {
+async fn migration_keeps_rows_accounted_for_and_appends_entry() {
     let folder = Folder::new();
     let database = folder.open().await;
     insert_fixtures(&database).await;
@@ -211,7 +211,7 @@ async fn rows_stay_accounted_for_and_an_entry_says_that_keys_got_ids() {
 }
 
 #[tokio::test]
-async fn a_row_that_was_changed_past_the_service_before_is_still_found() {
+async fn migration_keeps_earlier_manipulation_detectable() {
     for (damage, row) in [
         ("UPDATE api_keys SET limit_pico = 9 WHERE deleted = 0", true),
         ("UPDATE api_keys SET guardrail_id = NULL", false),
@@ -231,7 +231,7 @@ async fn a_row_that_was_changed_past_the_service_before_is_still_found() {
 }
 
 #[tokio::test]
-async fn the_schema_refuses_keys_without_a_whole_id() {
+async fn schema_rejects_keys_without_valid_id() {
     let folder = Folder::new();
     let database = folder.open().await;
     let keys = SeaOrmApiKeyRepository::new(database.clone());

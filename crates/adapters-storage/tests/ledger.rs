@@ -13,7 +13,7 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_four_records_at_once_are_all_written() {
+async fn concurrent_folds_write_all_records() {
     let folder = Folder::new();
     let database = folder.open().await;
     let records = Records::over(database);
@@ -28,7 +28,7 @@ async fn sixty_four_records_at_once_are_all_written() {
 }
 
 #[tokio::test]
-async fn an_acknowledged_record_survives_the_death_of_the_process() {
+async fn acknowledged_record_survives_kill_of_process() {
     let folder = Folder::new();
     let database = folder.open().await;
     let records = Records::over(database);
@@ -45,7 +45,7 @@ async fn an_acknowledged_record_survives_the_death_of_the_process() {
 }
 
 #[tokio::test]
-async fn a_closed_database_is_found_again() {
+async fn closed_database_can_be_reopened() {
     let folder = Folder::new();
     let database = folder.open().await;
     let records = Records::over(database.clone());
@@ -62,7 +62,7 @@ const OLDER: &str = r#"[
     {"provider":"acme","upstream_model":"m-2","outcome":"completed","latency_us":3000}]"#;
 
 #[tokio::test]
-async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() {
+async fn missing_members_of_older_attempts_follow_from_record() {
     let folder = Folder::new();
     let records = Records::over(folder.open().await);
     records.record(usage(1, 1)).await.unwrap();
@@ -99,7 +99,7 @@ async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() 
 }
 
 #[tokio::test]
-async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
+async fn unreadable_attempt_is_corrupt() {
     let folder = Folder::new();
     let records = Records::over(folder.open().await);
     records.record(usage(1, 1)).await.unwrap();
@@ -127,7 +127,7 @@ async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
 }
 
 #[tokio::test]
-async fn a_record_of_before_shares_bears_its_whole_cost() {
+async fn record_without_share_bears_whole_cost() {
     let folder = Folder::new();
     let database = folder.open().await;
     let records = Records::over(database.clone());

@@ -24,7 +24,7 @@ async fn handles(folder: &Folder, count: usize) -> Vec<Database> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_start_at_once_on_nothing_all_come_up() {
+async fn concurrent_first_starts_all_succeed() {
     for _ in 0..5 {
         let folder = Folder::new();
         for database in handles(&folder, 6).await {
@@ -34,7 +34,7 @@ async fn processes_that_start_at_once_on_nothing_all_come_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_first_starts_makes_the_first_key() {
+async fn concurrent_first_starts_create_single_first_key() {
     let folder = Folder::new();
     let mut starting = JoinSet::new();
     for (number, database) in handles(&folder, 6).await.into_iter().enumerate() {
@@ -52,7 +52,7 @@ async fn one_of_many_first_starts_makes_the_first_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_quota_is_shared_to_the_byte() {
+async fn concurrent_processes_share_quota_exactly() {
     let folder = Folder::new();
     let handles = handles(&folder, 3).await;
     SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
@@ -94,7 +94,7 @@ async fn add_keys(folder: &Folder, count: u64) -> Vec<KeyReference> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
+async fn bulk_assignment_accepts_100000_keys() {
     let folder = Folder::new();
     let database = folder.open().await;
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rival_assignments_of_two_processes_are_whole() {
+async fn concurrent_assignments_are_atomic() {
     let folder = Folder::new();
     let handles = handles(&folder, 2).await;
     SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();

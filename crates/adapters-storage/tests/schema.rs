@@ -25,7 +25,7 @@ fn corrupt<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
 }
 
 #[tokio::test]
-async fn every_step_goes_up_down_and_up_again() {
+async fn every_migration_applies_and_reverts() {
     let folder = Folder::new();
     let database = Database::open(&folder.settings(), common::clock()).await.unwrap();
     assert!(database.migration_status().await.unwrap().iter().all(|step| !step.applied));
@@ -58,7 +58,7 @@ async fn every_step_goes_up_down_and_up_again() {
 }
 
 #[tokio::test]
-async fn schema_of_a_newer_release_is_used_unless_a_step_is_marked_incompatible() {
+async fn migrate_accepts_newer_schema_unless_marked_incompatible() {
     let folder = Folder::new();
     let database = folder.open().await;
     folder.execute("INSERT INTO seaql_migrations VALUES ('m20990101_000001_future', 0)").await;
@@ -88,7 +88,7 @@ async fn schema_with_a_newer_step_and_without_an_older_one_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused() {
+async fn open_rejects_file_that_is_no_database() {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.path().parent().unwrap()).unwrap();
     std::fs::write(folder.path(), "this is no database, only text that somebody put here").unwrap();
@@ -99,7 +99,7 @@ async fn what_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn the_path_may_hold_anything_and_what_is_made_is_private() {
+async fn created_files_are_private_for_any_path() {
     let folder = tempfile::TempDir::new().unwrap();
     let odd = folder.path().join("with space/ünï 100% ?#&'").join("a b.db");
     let url = format!("sqlite://{}", odd.display().to_string().replace('%', "%25").replace('?', "%3F"));
@@ -117,7 +117,7 @@ async fn the_path_may_hold_anything_and_what_is_made_is_private() {
 }
 
 #[tokio::test]
-async fn rows_that_do_not_read_are_told_and_never_shown() {
+async fn unreadable_rows_are_corrupt_and_not_shown() {
     let folder = Folder::new();
     let database = folder.open().await;
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
@@ -168,7 +168,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
 
 /// The database itself enforces the invariants, for every writer.
 #[tokio::test]
-async fn the_schema_refuses_what_must_never_be() {
+async fn schema_rejects_invalid_rows() {
     let folder = Folder::new();
     let database = folder.open().await;
     SeaOrmWorkspaceRepository::new(database).default_or_insert(&workspace(1), &common::audit()).await.unwrap();

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_sleep_is_seen_by_both_clocks_and_is_not_shorter() {
+    async fn sleep_advances_both_clocks() {
         let clock = SystemClock::new();
         let (wall, monotonic) = (clock.now(), clock.monotonic());
         TokioTimer.sleep(Duration::from_millis(20)).await;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_is_the_systems() {
+    fn now_matches_system_time() {
         let system = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let ours = u64::try_from(SystemClock::new().now().timestamp()).unwrap();
         assert!(ours.abs_diff(system) <= 5, "{ours} is not {system}");

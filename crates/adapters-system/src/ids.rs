@@ -58,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_sort_in_the_order_of_their_making() {
+    fn ids_are_unique_and_sort_by_creation() {
         let made: Vec<DocumentId> = (0..10_000).map(|_| UuidV7Ids.document_id()).collect();
         assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
-    fn every_id_has_its_form() {
+    fn ids_have_expected_format() {
         let workspace = UuidV7Ids.workspace_id();
         assert_eq!(workspace.uuid().get_version_num(), 7);
         assert_eq!(workspace.to_string().parse(), Ok(workspace));

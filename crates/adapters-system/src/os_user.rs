@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_named_by_the_database() {
+    fn name_of_user_id_is_read_from_passwd() {
         let file = std::env::temp_dir().join(format!("passwd-of-a-test-{}", std::process::id()));
         let database =
             "root:x:0:0:root:/root:/bin/sh\n# a comment\n:x:7:7::/:\nalice:x:1000:1000:Alice,,,:/home/alice:/bin/zsh\n";
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_user_and_a_machine() {
+    fn of_process_returns_user_and_host() {
         let user = OsUser::of_process();
         assert!(!user.name.is_empty() && !user.host.is_empty(), "{user:?}");
     }

@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_numbers_of_the_published_algorithm() {
+    fn seeded_numbers_match_published_algorithm() {
         let drawn = draw(&SeededRandomness::new(1_234_567), 3);
         assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
     #[test]
-    fn the_same_seed_repeats_and_another_does_not() {
+    fn seeded_numbers_repeat_for_same_seed() {
         let first = draw(&SeededRandomness::new(7), 100);
         assert_eq!(first, draw(&SeededRandomness::new(7), 100));
         let other = draw(&SeededRandomness::new(8), 100);
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_draw_differently() {
+    fn system_seeds_differ() {
         let (one, other) = (OsRandomness::new().unwrap(), OsRandomness::new().unwrap());
         assert_ne!(draw(&one, 4), draw(&other, 4));
     }
 
     /// Counts 64,000 draws in sixteen equal ranges: 4,000 each, within six standard deviations of 61.
     #[test]
-    fn numbers_fall_evenly_and_every_bit_is_as_often_set_as_not() {
+    fn numbers_and_bits_are_uniform() {
         for seed in [0, 1, u64::MAX] {
             let drawn = draw(&SeededRandomness::new(seed), 64_000);
             for range in 0..16 {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_never_draw_the_same_place() {
+    fn concurrent_draws_are_distinct() {
         let source = SeededRandomness::new(3);
         let mut drawn: Vec<u64> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4).map(|_| scope.spawn(|| draw(&source, 1_000))).collect();

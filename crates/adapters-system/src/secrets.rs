@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_secrets_are_alike_and_none_is_all_zeros() {
+    fn secrets_are_distinct_and_not_zero() {
         let zeros = ApiKeySecret::from_random([0; 32]);
         let (one, other) = (OsSecrets.api_key_secret().unwrap(), OsSecrets.api_key_secret().unwrap());
         assert!(one != other && one != zeros && other != zeros);

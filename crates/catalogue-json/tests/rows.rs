@@ -12,7 +12,7 @@ const FULL: &str = r#"{"id":"Acme/Judge-1:free","canonical_slug":"acme/judge-1-2
  "links":{"details":"/elsewhere"},"reasoning":{"mandatory":false},"benchmarks":{"x":[1.0]},"renamed_from":["acme/judge"]}"#;
 
 #[test]
-fn every_member_is_kept_and_the_link_is_ours() {
+fn row_keeps_all_members_and_gets_own_link() {
     let model = read_row(FULL).unwrap();
     let shown: serde_json::Value = serde_json::from_str(&write_row(&model, "/api/v1/models/x/endpoints")).unwrap();
     assert_eq!(shown["id"], "acme/judge-1:free");
@@ -35,13 +35,13 @@ fn every_member_is_kept_and_the_link_is_ours() {
 }
 
 #[test]
-fn a_stored_row_is_read_back_the_same() {
+fn stored_row_round_trips() {
     let model = read_row(FULL).unwrap();
     assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
 }
 
 #[test]
-fn a_listed_row_is_the_shown_one_and_says_whose_it_is() {
+fn listed_row_is_public_row_with_owner() {
     let model = read_row(FULL).unwrap();
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let listed = write_listed(&model, "/x");
@@ -57,7 +57,7 @@ fn a_listed_row_is_the_shown_one_and_says_whose_it_is() {
 }
 
 #[test]
-fn a_tokenizer_that_nobody_named_has_a_name_where_it_is_shown_only() {
+fn unknown_tokenizer_is_named_in_public_row_only() {
     let model = read_row(&FULL.replace("\"tokenizer\":\"Other\"", "\"tokenizer\":null")).unwrap();
     let shown: serde_json::Value = serde_json::from_str(&write_row(&model, "")).unwrap();
     assert_eq!(shown["architecture"]["tokenizer"], "Other");
@@ -66,7 +66,7 @@ fn a_tokenizer_that_nobody_named_has_a_name_where_it_is_shown_only() {
 }
 
 #[test]
-fn both_forms_of_a_file_are_read() {
+fn read_rows_accepts_array_and_object() {
     assert_eq!(
         read_rows(&format!("[{FULL}]")).unwrap(),
         read_rows(&format!("{{\"total_count\":1,\"data\":[{FULL}]}}")).unwrap()
@@ -77,7 +77,7 @@ fn both_forms_of_a_file_are_read() {
 }
 
 #[test]
-fn a_fault_is_named_by_row_id_and_member() {
+fn error_contains_row_id_and_member() {
     for (from, to, message) in [
         ("4.5e-7", "\"free\"", "row 1 (Acme/Judge-1:free): pricing.completion must be a decimal number"),
         ("\"seed\"", "7", "row 1 (Acme/Judge-1:free): supported_parameters must be an array of strings"),
@@ -106,13 +106,13 @@ fn ids_with_control_characters_are_rejected() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,200}") {
+    fn read_never_panics_on_any_text(text in ".{0,200}") {
         let _ = read_rows(&text);
         let _ = read_row(&text);
     }
 
     #[test]
-    fn any_name_and_description_survive(name in ".{0,40}", description in ".{0,80}") {
+    fn any_name_and_description_round_trip(name in ".{0,40}", description in ".{0,80}") {
         let mut model = read_row(FULL).unwrap();
         (model.name, model.description) = (name, description);
         prop_assert_eq!(read_row(&write_stored(&model)).unwrap(), model);

@@ -49,31 +49,31 @@ fn writable(path: &Path) -> File {
 }
 
 #[test]
-fn a_source_that_stays_as_it_is_is_copied() {
+fn copy_accepts_unchanged_source() {
     let copied = copy(|_| {});
     assert!(matches!(copied.outcome.unwrap(), CopyOutcome::Copied(_)));
     assert_eq!(std::fs::read(copied.folder.path().join("to")).unwrap(), vec![b'x'; 4 * PIECE]);
 }
 
 #[test]
-fn a_source_that_is_cut_short_on_the_way_has_changed() {
+fn copy_rejects_source_truncated_during_copy() {
     assert_changed(copy(|path| writable(path).set_len(PIECE as u64).unwrap()));
 }
 
 #[test]
-fn a_source_that_grows_on_the_way_has_changed() {
+fn copy_rejects_source_that_grows_during_copy() {
     assert_changed(copy(|path| {
         OpenOptions::new().append(true).open(path).unwrap().write_all(b"more").unwrap();
     }));
 }
 
 #[test]
-fn a_source_that_is_overwritten_in_place_has_changed() {
+fn copy_rejects_source_overwritten_in_place() {
     assert_changed(copy(|path| writable(path).write_all(b"y").unwrap()));
 }
 
 #[test]
-fn a_source_whose_times_are_set_back_after_a_write_has_changed() {
+fn copy_rejects_source_with_reset_times_after_write() {
     assert_changed(copy(|path| {
         let modified = std::fs::metadata(path).unwrap().modified().unwrap();
         let mut file = writable(path);
@@ -83,12 +83,12 @@ fn a_source_whose_times_are_set_back_after_a_write_has_changed() {
 }
 
 #[test]
-fn a_source_that_is_written_between_opening_and_copying_has_changed() {
+fn copy_rejects_source_written_before_copy() {
     assert_changed(copy_with(GivenUp::default(), |path| writable(path).write_all(b"y").unwrap(), |_| {}));
 }
 
 #[test]
-fn a_source_that_is_replaced_between_opening_and_copying_has_changed() {
+fn copy_rejects_source_replaced_before_copy() {
     let replace = |path: &Path| {
         std::fs::write(path.with_extension("new"), vec![b'y'; 4 * PIECE]).unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
@@ -97,7 +97,7 @@ fn a_source_that_is_replaced_between_opening_and_copying_has_changed() {
 }
 
 #[test]
-fn a_source_that_gets_a_second_name_on_the_way_has_changed() {
+fn copy_rejects_source_linked_during_copy() {
     assert_changed(copy(|path| {
         // The second and later pieces find an existing link.
         let _ = std::fs::hard_link(path, path.with_extension("link"));
@@ -105,7 +105,7 @@ fn a_source_that_gets_a_second_name_on_the_way_has_changed() {
 }
 
 #[test]
-fn a_second_reading_that_differs_is_seen_without_any_times() {
+fn copy_rejects_source_that_differs_when_read_again() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("from"), b"new").unwrap();
     let root = OwnedFd::from(File::open(folder.path()).unwrap());
@@ -117,7 +117,7 @@ fn a_second_reading_that_differs_is_seen_without_any_times() {
 }
 
 #[test]
-fn a_copy_that_nobody_waits_for_ends() {
+fn copy_ends_when_cancelled() {
     let given_up = GivenUp::default();
     let mut pieces = 0;
     let copied = copy_with(

@@ -112,14 +112,14 @@ fn same_as_file(name: &str, body: &Json) {
 }
 
 #[test]
-fn an_answered_request_is_as_on_file() {
+fn completed_request_matches_golden_file() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":{"type":"noul","noul":0.50}}"#));
     let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     same_as_file("completed", &trace(&record(), Some(&exchange)));
 }
 
 #[test]
-fn a_failed_request_that_says_nothing_of_itself_is_as_on_file() {
+fn failed_request_without_metadata_matches_golden_file() {
     let attempts: Arc<[AttemptRecord]> = record().attempts[..1].into();
     let bare = UsageRecord {
         outcome: UsageOutcome::Failed,
@@ -135,7 +135,7 @@ fn a_failed_request_that_says_nothing_of_itself_is_as_on_file() {
 }
 
 #[test]
-fn private_trace_has_nothing_of_the_caller_s() {
+fn private_trace_contains_no_text_of_caller() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":"the answer"}"#));
     let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     let (whole, private) = (trace(&record(), Some(&exchange)), trace(&record(), None));
@@ -162,7 +162,7 @@ fn told(record: &UsageRecord) -> Json {
 }
 
 #[test]
-fn the_same_request_is_the_same_spans_and_another_has_others() {
+fn spans_are_deterministic_per_request() {
     let ids = |record: &UsageRecord| {
         let spans = spans(&told(record));
         spans.iter().map(|span| span["spanId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -181,7 +181,7 @@ fn with_trace(trace: &str) -> UsageRecord {
 }
 
 #[test]
-fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
+fn trace_ids_are_taken_or_derived_from_metadata() {
     let trace_id = |text: &str| spans(&told(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
     let plain = "4bf92f3577b34da6a3ce929d0e0e4736";
     assert_eq!(trace_id(&format!(r#"{{"trace_id":"{plain}"}}"#)), plain);
@@ -200,7 +200,7 @@ fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
 }
 
 #[test]
-fn spans_hang_below_each_other_as_far_as_they_have_names() {
+fn spans_nest_below_named_parents() {
     for (text, names) in [
         ("{}", &["decisions ~acme/judge-latest"][..]),
         (r#"{"generation_name":"g"}"#, &["g"]),
@@ -225,7 +225,7 @@ fn spans_hang_below_each_other_as_far_as_they_have_names() {
 }
 
 #[test]
-fn long_content_is_cut_at_a_character_and_marked() {
+fn long_content_is_truncated_and_marked() {
     let (provider_input, answers) = (provider_input(&"é".repeat(300_000)), Json::string(&"x".repeat(300_000)));
     let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     let body = trace(&record(), Some(&exchange));
@@ -246,7 +246,7 @@ fn long_content_is_cut_at_a_character_and_marked() {
 }
 
 #[test]
-fn a_callers_metadata_is_bounded_and_marked() {
+fn metadata_is_limited_and_marked() {
     let many: Vec<String> = (0..1_000).map(|n| format!(r#""k{n}":"v""#)).collect();
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(1_000_000));
     let name = format!(r#"{{"{}":1}}"#, "n".repeat(100_000));
@@ -263,7 +263,7 @@ fn a_callers_metadata_is_bounded_and_marked() {
 }
 
 #[test]
-fn hostile_names_are_quoted_and_cut() {
+fn names_are_escaped_and_truncated() {
     let text = format!(r#"{{"generation_name":"{}","trace_name":"\"}}]\u0000"}}"#, "n".repeat(1_000));
     let hostile =
         UsageRecord { requested_model: "\"}],".repeat(10_000), outcome: UsageOutcome::Cancelled, ..with_trace(&text) };
@@ -275,7 +275,7 @@ fn hostile_names_are_quoted_and_cut() {
 }
 
 #[test]
-fn bodies_are_joined_in_their_order() {
+fn merged_keeps_order_of_bodies() {
     let other = UsageRecord { id: DecisionId::from_uuid(SequentialIds::uuid(70)), ..record() };
     let bodies = [trace(&record(), None), merged([]), trace(&other, None)];
     let joined = read(&merged(&bodies));

@@ -82,7 +82,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
 }
 
 #[test]
-fn a_charged_request_counts_its_attempts_tokens_and_money() {
+fn record_charge_counts_attempts_tokens_and_spend() {
     let metrics = metrics();
     let attempts = vec![attempt("alpha", "http_error", 1, 100), attempt("beta", "completed", 101, 198)];
     metrics.record_charge(&record(attempts, UsageShare::WHOLE));
@@ -101,7 +101,7 @@ fn a_charged_request_counts_its_attempts_tokens_and_money() {
 }
 
 #[test]
-fn requests_that_shared_a_call_count_it_once() {
+fn record_charge_counts_shared_call_once() {
     let metrics = metrics();
     for index in 0..3 {
         metrics.record_charge(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
@@ -111,7 +111,7 @@ fn requests_that_shared_a_call_count_it_once() {
 }
 
 #[test]
-fn what_is_not_configured_has_no_series_of_its_own() {
+fn unknown_provider_counts_as_other() {
     let metrics = metrics();
     for number in 0..100 {
         let attempts = vec![attempt(&format!("provider-{number}"), &format!("outcome-{number}"), 1, 1)];
@@ -122,7 +122,7 @@ fn what_is_not_configured_has_no_series_of_its_own() {
 }
 
 #[test]
-fn money_that_was_reserved_and_refused_is_told_apart() {
+fn holds_are_counted_by_result() {
     let metrics = metrics();
     for refused_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
         metrics.record_hold(refused_by, Duration::from_millis(1));
@@ -145,14 +145,14 @@ fn money_that_was_reserved_and_refused_is_told_apart() {
 }
 
 #[test]
-fn abandoned_requests_are_counted() {
+fn abandoned_requests_are_counted_as_outcome() {
     let metrics = metrics();
     metrics.record_abandoned_requests(3);
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="abandoned"}"#, "3");
 }
 
 #[test]
-fn the_edge_counts_routes_places_and_rates() {
+fn http_metrics_count_responses_operations_and_rate_limits() {
     let metrics = metrics();
     let http = metrics.http();
     http.begin_operation();
@@ -170,7 +170,7 @@ fn the_edge_counts_routes_places_and_rates() {
 }
 
 #[test]
-fn the_outbox_is_as_old_as_its_oldest_message() {
+fn outbox_lag_is_age_of_oldest_message() {
     let metrics = metrics();
     let now = DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(100);
     let oldest = Some(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(58));
@@ -185,7 +185,7 @@ fn the_outbox_is_as_old_as_its_oldest_message() {
 }
 
 #[test]
-fn what_others_keep_is_read_at_each_scrape() {
+fn samples_are_read_at_each_scrape() {
     let metrics = metrics();
     let hits = Arc::new(AtomicU64::new(5));
     let read = Arc::clone(&hits);

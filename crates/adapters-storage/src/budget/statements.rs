@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statement_has_a_place_for_each_value() {
+    fn places_has_placeholder_per_value() {
         assert_eq!(places(2, 3), "(?,?,?),(?,?,?)");
         assert_eq!(list(3), "?,?,?");
         assert_eq!(numbered("a ? b ?, c"), "a $1 b $2, c");

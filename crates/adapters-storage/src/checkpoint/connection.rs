@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_sqlite_says_is_read() {
+    fn parse_row_reads_sqlite_result() {
         assert_eq!(parse_row((0, 10, 4), 4120), Some(LogState { bytes: 41_200, waiting: 24_720, is_blocked: false }));
         assert_eq!(parse_row((1, 10, 10), 4120), Some(LogState { bytes: 41_200, waiting: 0, is_blocked: true }));
         assert_eq!(parse_row((0, 0, 0), 4120), Some(LogState { bytes: 0, waiting: 0, is_blocked: false }));

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_told_when_it_changes() {
+    fn update_state_reports_changes() {
         let mut state = false;
         let told: Vec<bool> = [false, true, true, true, false, false, true]
             .into_iter()

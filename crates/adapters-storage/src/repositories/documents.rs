@@ -92,7 +92,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             .col_expr(Column::State, Expr::value(READY))
             .col_expr(Column::Sha256, Expr::value(sha256))
             .col_expr(Column::MediaType, Expr::value(media_type))
-            .filter(one_of(workspace_id, id, PENDING))
+            .filter(document_condition(workspace_id, id, PENDING))
             .exec_with_returning(&*transaction)
             .await
             .map_err(store_error)?;
@@ -105,7 +105,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
 
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        let gone = remove(&transaction, one_of(workspace_id, id, PENDING)).await?;
+        let gone = remove(&transaction, document_condition(workspace_id, id, PENDING)).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(!gone.is_empty())
     }
@@ -119,7 +119,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
     }
 
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
-        let query = Entity::find().filter(one_of(workspace_id, id, READY));
+        let query = Entity::find().filter(document_condition(workspace_id, id, READY));
         let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_document).transpose()
     }
@@ -186,7 +186,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
     }
 }
 
-fn one_of(workspace_id: WorkspaceId, id: &DocumentId, state: &str) -> Expr {
+fn document_condition(workspace_id: WorkspaceId, id: &DocumentId, state: &str) -> Expr {
     Column::Id.eq(id.as_str()).and(Column::WorkspaceId.eq(workspace_id.to_string())).and(Column::State.eq(state))
 }
 

@@ -96,7 +96,7 @@ mod tests {
     #[case::hyphens("gen-dec-01990000-0000-7000-8000-000000000001", 44)]
     #[case::short("gen-dec-a", 9)]
     #[case::as_long_as_a_uuid("gen-dec-12345678", 17)]
-    fn decision_ids_are_read_as_they_were_written(#[case] id: &str, #[case] length: usize) {
+    fn decision_id_round_trips(#[case] id: &str, #[case] length: usize) {
         let id: DecisionId = id.parse().unwrap();
         let column = decision_column(&id);
         assert_eq!((column.len(), decision_id(&column).unwrap()), (length, id));
@@ -107,14 +107,14 @@ mod tests {
     #[case::digits("01990000000070008000000000000001", 32)]
     #[case::as_long_as_a_uuid("1234567890123456", 17)]
     #[case::free("a.b-c_d", 7)]
-    fn request_ids_are_read_as_they_were_written(#[case] id: &str, #[case] length: usize) {
+    fn request_id_round_trips(#[case] id: &str, #[case] length: usize) {
         let id: RequestId = id.parse().unwrap();
         let column = request_column(&id);
         assert_eq!((column.len(), request_id(&column)), (length, Some(id)));
     }
 
     #[test]
-    fn ids_that_are_cut_are_not_read() {
+    fn truncated_ids_are_rejected() {
         let ids = [GuardrailId::from_uuid(Uuid::from_u128(1)), GuardrailId::from_uuid(Uuid::from_u128(2))];
         let column = guardrails_column(&ids).unwrap();
         assert_eq!((column.len(), guardrails(Some(&column))), (32, Some(ids.to_vec())));

@@ -36,7 +36,7 @@ fn states(limiter: &LocalRateLimiter) -> usize {
 }
 
 #[test]
-fn one_request_too_many_is_refused_until_its_time_comes() {
+fn request_above_limit_is_rejected_until_refill() {
     let (limiter, clock) = limiter();
     let (one, two) = (subject(1, limits(2, 0), NONE), subject(2, limits(2, 0), NONE));
     assert_eq!(limiter.count_request(&one), Ok(()));
@@ -52,7 +52,7 @@ fn one_request_too_many_is_refused_until_its_time_comes() {
 }
 
 #[test]
-fn a_workspace_is_limited_over_all_of_its_keys_and_others_are_not() {
+fn workspace_limit_applies_to_all_its_keys() {
     let (limiter, _) = limiter();
     for number in 0..3 {
         assert_eq!(limiter.count_request(&subject(number, NONE, limits(3, 0))), Ok(()));
@@ -66,7 +66,7 @@ fn a_workspace_is_limited_over_all_of_its_keys_and_others_are_not() {
 }
 
 #[test]
-fn a_request_that_is_refused_counts_nowhere() {
+fn rejected_request_is_not_counted() {
     let (limiter, _) = limiter();
     let (greedy, modest) = (subject(1, limits(1, 0), limits(3, 0)), subject(2, NONE, limits(3, 0)));
     assert_eq!(limiter.count_request(&greedy), Ok(()));
@@ -81,7 +81,7 @@ fn a_request_that_is_refused_counts_nowhere() {
 }
 
 #[test]
-fn a_request_that_its_tokens_refuse_is_no_request() {
+fn request_rejected_by_token_limit_is_not_counted() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(2, 100), limits(2, 0));
     for _ in 0..50 {
@@ -99,7 +99,7 @@ fn a_request_that_its_tokens_refuse_is_no_request() {
 }
 
 #[test]
-fn the_limit_that_must_be_waited_for_the_longest_is_told() {
+fn rejection_reports_limit_with_longest_wait() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(6, 0), limits(2, 0));
     assert_eq!((limiter.count_request(&caller), limiter.count_request(&caller)), (Ok(()), Ok(())));
@@ -111,7 +111,7 @@ fn the_limit_that_must_be_waited_for_the_longest_is_told() {
 }
 
 #[test]
-fn tokens_are_given_back_and_owed() {
+fn tokens_are_released_and_owed() {
     let (limiter, clock) = limiter();
     let caller = subject(1, limits(0, 60), limits(0, 600));
     assert_eq!(limiter.take_tokens(&caller, 60), Ok(()));
@@ -127,7 +127,7 @@ fn tokens_are_given_back_and_owed() {
 }
 
 #[test]
-fn limits_may_change_between_calls() {
+fn changed_limits_apply_to_next_call() {
     let (limiter, _) = limiter();
     for _ in 0..5 {
         assert_eq!(limiter.count_request(&subject(1, limits(5, 0), NONE)), Ok(()));
@@ -139,7 +139,7 @@ fn limits_may_change_between_calls() {
 }
 
 #[test]
-fn idle_states_are_forgotten_and_debts_are_not() {
+fn sweep_removes_idle_states_and_keeps_debts() {
     let (limiter, clock) = limiter();
     let debtor = subject(u64::MAX, limits(0, 1), NONE);
     assert_eq!(limiter.take_tokens(&debtor, 1), Ok(()));
@@ -155,7 +155,7 @@ fn idle_states_are_forgotten_and_debts_are_not() {
 
 /// A caller has token debt for an hour and request debt for a second, or vice versa, in either order.
 #[test]
-fn state_is_kept_while_either_unit_owes() {
+fn state_with_debt_in_either_unit_is_kept() {
     let (owing, brief) = (limits(0, 1), limits(60, 0));
     let both = limits(60, 1);
     for requests_last in [true, false] {
@@ -189,7 +189,7 @@ fn state_is_kept_while_either_unit_owes() {
 }
 
 #[test]
-fn unlimited_callers_leave_no_state() {
+fn unlimited_subjects_have_no_state() {
     let (limiter, _) = limiter();
     let call = |subject: &RateSubject| {
         assert_eq!((limiter.count_request(subject), limiter.take_tokens(subject, 5)), (Ok(()), Ok(())));
@@ -202,7 +202,7 @@ fn unlimited_callers_leave_no_state() {
 }
 
 #[test]
-fn many_threads_together_get_exactly_what_there_is() {
+fn concurrent_requests_get_exactly_the_limit() {
     let (limiter, _) = limiter();
     let taken: usize = thread::scope(|scope| {
         let ask = |number| {

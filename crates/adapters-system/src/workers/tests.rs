@@ -73,7 +73,7 @@ impl Calls {
 }
 
 #[tokio::test]
-async fn work_is_done_on_another_thread_before_it_returns() {
+async fn run_executes_task_on_worker_thread() {
     let on: Arc<Mutex<Option<ThreadId>>> = Arc::default();
     let told = Arc::clone(&on);
     let work = Box::new(move || *told.lock().unwrap() = Some(current().id()));
@@ -82,7 +82,7 @@ async fn work_is_done_on_another_thread_before_it_returns() {
 }
 
 #[tokio::test]
-async fn owners_take_turns_when_one_has_much_more_work() {
+async fn tasks_of_owners_alternate() {
     let workers = workers(1);
     let mut calls = Calls::of(&workers);
     let begun = Arc::default();
@@ -104,7 +104,7 @@ async fn owners_take_turns_when_one_has_much_more_work() {
 }
 
 #[tokio::test]
-async fn workers_limit_one_owner_to_half_of_the_threads() {
+async fn owner_uses_at_most_half_of_threads() {
     let workers = workers(4);
     let mut calls = Calls::of(&workers);
     let (of_a, of_b) = (Arc::default(), Arc::default());
@@ -128,7 +128,7 @@ async fn workers_limit_one_owner_to_half_of_the_threads() {
 }
 
 #[tokio::test]
-async fn a_queue_is_bounded_for_each_owner() {
+async fn queue_is_limited_per_owner() {
     let workers = FairWorkers::start(WorkerSettings { threads: 1, queue_per_owner: 2 }).unwrap();
     let mut calls = Calls::of(&workers);
     let begun = Arc::default();
@@ -146,7 +146,7 @@ async fn a_queue_is_bounded_for_each_owner() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_and_takes_no_thread_with_it() {
+async fn panic_is_error_and_keeps_thread() {
     let workers = workers(1);
     for _ in 0..3 {
         assert_eq!(workers.run(owner(A), Box::new(|| panic!("as it should"))).await, Err(TaskError::Panicked));
@@ -155,7 +155,7 @@ async fn a_panic_is_an_error_and_takes_no_thread_with_it() {
 }
 
 #[tokio::test]
-async fn waiting_work_is_not_done_when_its_caller_leaves() {
+async fn waiting_task_is_removed_when_caller_leaves() {
     let workers = workers(1);
     let begun = Arc::default();
     let (let_go, work) = held(&begun);
@@ -176,7 +176,7 @@ async fn waiting_work_is_not_done_when_its_caller_leaves() {
 }
 
 #[tokio::test]
-async fn running_work_sees_that_its_caller_left() {
+async fn running_task_is_notified_when_caller_leaves() {
     let workers: Arc<dyn Workers> = Arc::new(workers(1));
     let (began, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (of_began, of_ended) = (Arc::clone(&began), Arc::clone(&ended));
@@ -197,7 +197,7 @@ async fn running_work_sees_that_its_caller_left() {
 }
 
 #[tokio::test]
-async fn waiting_work_is_lost_when_the_threads_end() {
+async fn waiting_task_fails_when_threads_end() {
     let workers = workers(1);
     let shared = Arc::clone(&workers.handle.0);
     let begun = Arc::default();

@@ -50,7 +50,7 @@ async fn is_commit_notified(database: &Database) -> bool {
 }
 
 #[tokio::test]
-async fn what_panics_or_ends_is_sqlites_meanwhile_and_begins_again() {
+async fn supervisor_restarts_ended_task_and_reenables_sqlite_meanwhile() {
     let folder = TempDir::new().unwrap();
     let database = open(&folder).await;
     assert_eq!(automatic(&database).await, AUTOMATIC);
@@ -92,7 +92,7 @@ async fn what_panics_or_ends_is_sqlites_meanwhile_and_begins_again() {
 }
 
 #[tokio::test]
-async fn where_it_cannot_begin_it_stays_sqlites() {
+async fn supervisor_ends_when_start_fails() {
     let folder = TempDir::new().unwrap();
     let database = open(&folder).await;
     database.close().await;
@@ -109,7 +109,7 @@ async fn where_it_cannot_begin_it_stays_sqlites() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_the_pause_as_well() {
+async fn stop_ends_pause() {
     let folder = TempDir::new().unwrap();
     let database = open(&folder).await;
     let (mut supervisor, stop) = supervisor(&database);
