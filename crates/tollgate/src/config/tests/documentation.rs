@@ -81,3 +81,44 @@ fn every_section_lists_its_own_keys() {
         assert_eq!(listed, keys, "{heading}");
     }
 }
+
+/// The keys under a heading, each with its example.
+fn examples<'a>(page: &'a str, heading: &str) -> Vec<(&'a str, &'a str)> {
+    let text = page.split(&format!("\n## {heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
+    let example = |line: &'a str| {
+        let (key, rest) = line.strip_prefix("| `")?.split_once("` |")?;
+        let (_, example) = rest.rsplit_once(" | ")?.0.rsplit_once(" | `")?;
+        Some((key, example.strip_suffix('`')?))
+    };
+    text.unwrap().lines().filter_map(example).collect()
+}
+
+/// Lists have required keys and need a table of their own: the examples of whole providers above cover them.
+#[test]
+fn every_key_of_a_section_has_an_example_that_is_accepted() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let variables = [("OTLP_HEADERS", "x-key: 1")];
+    for section in schema::SECTIONS.iter().filter(|section| !section.repeated) {
+        let examples = examples(page, &format!("`[{}]`", section.name));
+        assert_eq!(examples.len(), section.keys.len(), "{}", section.name);
+        for (key, example) in examples {
+            let required = match key {
+                "default_usd_per_token" => "unpriced_models = \"default_price\"\n",
+                "otlp_headers" | "otlp_headers_env" | "otlp_privacy_mode" => "otlp_url = \"http://h\"\n",
+                _ => "",
+            };
+            let text = format!("[{}]\n{required}{key} = {example}\n", section.name);
+            let read = with(&variables, &text);
+            assert!(read.is_ok(), "{text}: {}", read.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn every_key_of_a_list_has_an_example() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    for heading in ["`[[providers]]`", "`[[endpoints]]`", "`[[models]]`", "Keys of providers and endpoints alike"] {
+        let examples: Vec<&str> = examples(page, heading).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(examples, rows(page, heading), "{heading}");
+    }
+}
