@@ -246,7 +246,7 @@ async fn explain_reports_findings_without_matched_text() {
     );
     assert_eq!((explanation.provider_input, explanation.findings.len(), explanation.bound), (None, 0, None));
     assert_eq!(explanation.decided_by.unwrap().to_string(), "Request blocked by content filter: [ADA]");
-    assert_eq!(explanation.endpoints.len(), 2, "what would become of them is told all the same");
+    assert_eq!(explanation.endpoints.len(), 2, "endpoints are still explained");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn sent_attempt_without_usage_is_charged_its_bound(#[case] failure: Attemp
     let source = if tokens > 0 { UsageSource::UpperBound } else { UsageSource::None };
     assert_eq!((attempt.input_tokens, attempt.output_tokens, attempt.usage_source), (tokens, 0, source));
     assert_eq!(record.cost.pico(), i64::try_from(tokens + u64::from(!disconnected)).unwrap() * 42_000);
-    let answered = if gone { UsageSource::None } else { UsageSource::Reported };
+    let answered = if disconnected { UsageSource::None } else { UsageSource::Reported };
     assert_eq!(record.usage_source, source.combine(answered), "one bound makes the sum one");
 
     let (attempt, record) = charged(UnknownUsage::Free, failure).await;

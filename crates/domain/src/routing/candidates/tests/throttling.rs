@@ -31,30 +31,30 @@ fn choose_reports_shortest_wait_when_all_reject() {
     sentences.sort_unstable();
     found.sort_unstable();
     assert_eq!((found, outcome.funnel), (sentences, vec![("health", 0)]));
-    let other = Field { workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(2)), ..field };
+    let other = SelectionFixture { workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(2)), ..fixture };
     assert_eq!(other.names(), ["c", "b", "a"], "another workspace keeps no back-off");
 }
 
 #[test]
 fn choose_orders_throttled_candidates_last() {
-    let mut field = Field::of_three();
+    let mut fixture = SelectionFixture::of_three();
     for _ in 0..20 {
-        field.report(2, failed(), NOW);
+        fixture.report(2, failed(), NOW);
     }
     // The first draw orders the two healthy candidates; 20 of 21 draws reject the throttled one.
-    field.draws = vec![0, u64::MAX / 21 * 20 + u64::MAX / 1_000];
-    let chosen = field.choose().chosen.unwrap();
+    fixture.draws = vec![0, u64::MAX / 21 * 20 + u64::MAX / 1_000];
+    let chosen = fixture.choose().chosen.unwrap();
     assert_eq!((names(&chosen.candidates), names(&chosen.throttled)), (slugs(&["b", "a"]), slugs(&["c"])));
-    field.draws = vec![0, u64::MAX / 21 * 20 - u64::MAX / 1_000];
-    let chosen = field.choose().chosen.unwrap();
+    fixture.draws = vec![0, u64::MAX / 21 * 20 - u64::MAX / 1_000];
+    let chosen = fixture.choose().chosen.unwrap();
     assert_eq!((chosen.throttled, names(&chosen.rejected)), (Vec::new(), slugs(&["c"])));
 }
 
 #[test]
 fn choose_keeps_position_of_due_probe() {
-    let field = Field::new(vec![candidate(0, "a", "1e-6")]);
+    let fixture = SelectionFixture::new(vec![candidate(0, "a", "1e-6")]);
     let policy = HealthPolicy::default();
-    field.report(0, unauthorised(), NOW.saturating_sub(policy.auth_backoff));
-    assert_eq!(field.names(), ["a"], "the back-off is over, to the nanosecond");
-    assert!(matches!(field.choose().chosen, Err(NoCandidates::Throttled(_))), "and the probe is taken");
+    fixture.report(0, unauthorised(), NOW.saturating_sub(policy.auth_backoff));
+    assert_eq!(fixture.names(), ["a"], "the back-off is over, to the nanosecond");
+    assert!(matches!(fixture.choose().chosen, Err(NoCandidates::Throttled(_))), "and the probe is taken");
 }
