@@ -122,8 +122,8 @@ pub struct AliasTarget {
 }
 
 impl Model {
-    /// Returns a row for a model of which only an endpoint is known: `text->decisions` at that price. Sizes that nobody
-    /// knows are 0, as public catalogues write them.
+    /// Returns a row for a model of which only an endpoint is known: `text->decisions` at that price. Unknown sizes
+    /// are 0, as public catalogues write them.
     pub fn minimal(id: ModelId, pricing: Pricing) -> Self {
         Self {
             canonical_slug: id.clone(),

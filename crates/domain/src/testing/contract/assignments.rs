@@ -25,7 +25,7 @@ suite! {
     }
 }
 
-/// A workspace with two guardrails and `keys` keys, all of which hold the first.
+/// Inserts a workspace with two guardrails, and `keys` keys with the first guardrail.
 async fn insert_keys(stores: &Stores, keys: u64) -> Vec<ApiKeyId> {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &guardrail(1, 1)).await;

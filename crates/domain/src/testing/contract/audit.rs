@@ -1,4 +1,4 @@
-//! Cases of [`crate::audit::AuditLog`], and of the entries that changes leave.
+//! Cases of [`crate::audit::AuditLog`], and of the entries of changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::system::Clock;
 use crate::workspace::Workspace;
 
 suite! {
-    /// Every case of the port's contract, and that every change appends its one entry.
+    /// Every case of the port's contract, and of the entry of every change.
     audit_log_cases as audit_log_contract over Stores {
         read_returns_appended_entries,
         concurrent_appends_form_one_chain,
@@ -89,7 +89,7 @@ async fn concurrent_appends_form_one_chain(stores: &Stores) {
     assert_eq!(verified(stores).await, 101, "without a gap, and each after the one before");
 }
 
-/// Ten entries, an hour apart.
+/// Appends ten entries, an hour apart.
 async fn ten_hours(stores: &Stores) -> Vec<AuditEntry> {
     let mut written = Vec::new();
     for number in 1..=10 {
@@ -118,29 +118,29 @@ async fn chain_continues_after_prune(stores: &Stores) {
     stores.audit.prune(stores.clock.now(), 100).await.unwrap();
     let next = stores.audit.append(&draft(11)).await.unwrap();
     assert_eq!((next.seq, next.previous_hash), (11, written[9].hash), "no place is given twice");
-    // A clock that was set back does not keep what is behind from being counted right.
+    // The clock may have been set back.
     stores.clock.set(written[0].at - TimeDelta::days(1));
     stores.audit.append(&draft(12)).await.unwrap();
     assert_eq!(stores.audit.prune(written[0].at, 100).await.unwrap(), 0, "what stands before it is newer");
     assert_eq!(verified(stores).await, 3);
 }
 
-/// Runs a change and says how many entries it count_entries_of; with one it is that of the change.
-async fn count_entries_of<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize) {
+/// Runs a change, and returns its result with the number of its entries.
+async fn run_and_count_entries<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize) {
     let before = stores.audit.newest(1).await.unwrap().first().map_or(0, |entry| entry.seq);
     let ended = change.await;
     let new = stores.audit.read(before + 1, 10).await.unwrap();
-    // The repository words the entry on an assignment itself.
+    // The repository creates the entries of assignments itself.
     let words = |entry: &AuditEntry| matches!(entry.action.as_str(), "test.change" | "guardrail.assign_keys");
     assert!(new.iter().all(words), "{new:?}");
     verified(stores).await;
     (ended, new.len())
 }
 
-/// That the change says `$ended` and appends so many entries.
-macro_rules! appends {
+/// Asserts that the change returns `$ended` and appends `$count` entries.
+macro_rules! assert_entries {
     ($stores:expr, $count:expr, $ended:pat, $change:expr) => {{
-        let (ended, entries) = count_entries_of($stores, $change).await;
+        let (ended, entries) = run_and_count_entries($stores, $change).await;
         assert!(matches!(ended, $ended), "{}: {ended:?}", stringify!($change));
         assert_eq!(entries, $count, "{}", stringify!($change));
     }};
@@ -148,81 +148,86 @@ macro_rules! appends {
 
 async fn key_changes_append_one_entry_each(stores: &Stores) {
     let (keys, draft) = (&stores.api_keys, audit());
-    appends!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
+    assert_entries!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
-    appends!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
-    appends!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
-    appends!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    appends!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    appends!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
-    appends!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
+    assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
+    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    assert_entries!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
     let before = inference_key(1, 1);
     let after = ApiKey { limit: None, ..before.clone() };
-    appends!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
-    appends!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
-    appends!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
+    assert_entries!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
-    appends!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
-    appends!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
-    appends!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
-    appends!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
+    assert_entries!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
+    assert_entries!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
 }
 
 async fn workspace_changes_append_one_entry_each(stores: &Stores) {
     let (workspaces, draft, one) = (&stores.workspaces, audit(), workspace_id(1));
-    appends!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
-    appends!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
-    appends!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
-    appends!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
-    appends!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
-    appends!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
-    appends!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
-    appends!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
+    assert_entries!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
+    assert_entries!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
+    assert_entries!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
+    assert_entries!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
+    assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
+    assert_entries!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
+    assert_entries!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
+    assert_entries!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
     let (none, some) = (
         WorkspaceBudgets::default(),
         WorkspaceBudgets { daily: Some(Usd::from_pico(5)), ..WorkspaceBudgets::default() },
     );
-    appends!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
-    appends!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
-    appends!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
+    assert_entries!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
+    assert_entries!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
+    assert_entries!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
     let (none, some) = (RateLimits::default(), RateLimits { requests_per_minute: Some(7), tokens_per_minute: None });
-    appends!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
-    appends!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
-    appends!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
-    appends!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
-    appends!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
-    appends!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    appends!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
-    appends!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
-    appends!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    appends!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
+    assert_entries!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
+    assert_entries!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
+    assert_entries!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
+    assert_entries!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
+    assert_entries!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
+    assert_entries!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    assert_entries!(
+        stores,
+        0,
+        Err(StoreError::Corrupt(_)),
+        workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft)
+    );
+    assert_entries!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
+    assert_entries!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    assert_entries!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
 }
 
 async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
-    appends!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
-    appends!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
-    appends!(stores, 1, Ok(true), guardrails.update(&second, &draft));
-    appends!(stores, 0, Ok(false), guardrails.update(&second, &draft));
-    appends!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    appends!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    appends!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
-    appends!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
-    appends!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
-    appends!(stores, 1, Ok(true), guardrails.delete(id, &draft));
-    appends!(stores, 0, Ok(false), guardrails.delete(id, &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.update(&second, &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.update(&second, &draft));
+    assert_entries!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    assert_entries!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    assert_entries!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
+    assert_entries!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.delete(id, &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.delete(id, &draft));
 }
 
 async fn catalogue_changes_append_one_entry_each(stores: &Stores) {
     let (version, draft) = (catalogue_version(stores).await, audit());
-    appends!(stores, 1, Ok(true), stores.models.apply(&CatalogueChange::default(), version, &draft));
-    appends!(stores, 0, Ok(false), stores.models.apply(&CatalogueChange::default(), version, &draft));
+    assert_entries!(stores, 1, Ok(true), stores.models.apply(&CatalogueChange::default(), version, &draft));
+    assert_entries!(stores, 0, Ok(false), stores.models.apply(&CatalogueChange::default(), version, &draft));
 }
 
-/// Whoever sees the change sees its entry.
+/// A reader of the change sees its entry.
 async fn entry_is_visible_with_its_change(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
     let act = async |number: u64| {

@@ -12,8 +12,7 @@ use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome};
 use crate::error::StoreError;
 
 suite! {
-    /// Every case of the port's contract that needs nothing but the port; links, devices and the death of the process
-    /// are for the adapter's own tests.
+    /// Every case of the port's contract. Links, devices and the death of the process are for the adapter's own tests.
     blob_store_cases as blob_store_contract over Blobs {
         put_stores_content,
         put_replaces_object,
@@ -47,7 +46,7 @@ async fn size(blobs: &Blobs, name: &str) -> Option<u64> {
     blobs.store.stat(&key(name)).await.unwrap().map(|meta| meta.size_bytes)
 }
 
-/// Reads an object by the only way that the port has: it copies it aside.
+/// Reads an object by a copy, which is the only way of the port.
 async fn assert_content(blobs: &Blobs, name: &str, content: &[u8]) {
     let aside = key("documents/aside");
     let outcome = blobs.store.copy(&key(name), &aside, content.len() as u64).await.unwrap();
@@ -61,7 +60,7 @@ async fn names(blobs: &Blobs, prefix: &str) -> Vec<String> {
     listed.into_iter().map(|meta| meta.key.to_string()).collect()
 }
 
-/// Not a multiple of any buffer's size, and nowhere the same.
+/// Returns varying bytes whose length is no multiple of any buffer's size.
 fn large() -> Vec<u8> {
     (0..1_500_007_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
@@ -98,7 +97,7 @@ async fn put_leaves_nothing_when_source_fails(blobs: &Blobs) {
     assert_eq!(names(blobs, "documents/").await, ["documents/w/old"], "nothing half-written is listed");
 }
 
-/// Looks at the store between two pieces of the object that is being written to it.
+/// A source that reads the store between two pieces of the object that is being written.
 struct ConcurrentReader {
     store: Arc<dyn BlobStore>,
     pieces: u8,
@@ -190,7 +189,7 @@ async fn names_are_not_decoded(blobs: &Blobs) {
 
 async fn list_is_in_bytewise_order(blobs: &Blobs) {
     assert_eq!(names(blobs, "containers/").await, [""; 0], "an empty store lists nothing");
-    // A slash sorts between a dot and a zero, so the names inside a folder lie between those around it.
+    // A slash sorts between a dot and a zero, so the names in a folder are between other names.
     let sorted = ["a!", "a-b", "a.txt", "a/b/c", "a/b0", "a/z", "a0", "aa", "b", "ä"];
     for name in ["aa", "a/z", "b", "a.txt", "a/b0", "ä", "a0", "a!", "a/b/c", "a-b"] {
         put(blobs, &format!("containers/w/c/{name}"), b"x").await;

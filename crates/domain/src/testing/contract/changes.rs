@@ -178,7 +178,7 @@ async fn effect_is_readable_when_its_change_is(stores: &Stores) {
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
 }
 
-/// Keys and guardrails are written by two processes where the stores are of two.
+/// Keys and guardrails are written by two processes if the stores belong to two.
 async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
     add_workspace(stores, 1).await;
     for number in 1..=8 {
@@ -189,7 +189,7 @@ async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
     let writers = (1..=8).flat_map(|number| [(number, true), (number, false)]).map(|(number, is_key)| async move {
         if is_key {
             disable(stores, number, true).await;
-            // Fails, and writes nothing.
+            // The insert fails and writes nothing.
             assert!(stores.api_keys.insert(&inference_key(number, 1), &audit()).await.is_err());
         } else {
             let next = Guardrail { version: 2, ..guardrail(10 + number, 1) };
@@ -246,7 +246,7 @@ async fn changes_are_pruned_after_an_hour_but_not_the_newest(stores: &Stores) {
     assert_eq!(since(stores, newest).await, Changes::Continued(Vec::new()), "the newest is kept");
 }
 
-/// What every process knows as the newest change must not be pruned by the change that follows it.
+/// A change must not prune the one before it, which is the newest known change of every process.
 async fn feed_continues_after_a_pause_of_any_length(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;

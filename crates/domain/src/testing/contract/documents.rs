@@ -53,7 +53,7 @@ fn pending(number: u64, workspace: u64, size_bytes: u64) -> PendingDocument {
     }
 }
 
-/// A quota of bytes alone.
+/// Returns a quota of bytes only.
 fn byte_quota(bytes: u64) -> DocumentQuota {
     DocumentQuota { bytes, documents: u64::MAX }
 }
@@ -322,7 +322,7 @@ async fn claim_expires(stores: &Stores) {
 async fn concurrent_claims_reserve_once(stores: &Stores) {
     insert_fixtures(stores).await;
     let rivals = (1..=12).map(|number| async move {
-        // There is room for one: a rival must not be told that the quota is exceeded by the very call that it repeats.
+        // There is room for one: a repeated call must not fail by the quota that the first call used.
         let document = pending(number, 1, 100);
         stores.documents.reserve(&document, byte_quota(100), Some(&claim("k1", "c/a"))).await.unwrap()
     });

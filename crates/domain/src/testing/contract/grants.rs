@@ -14,7 +14,7 @@ use crate::money::Usd;
 use crate::workspace::Workspace;
 
 suite! {
-    /// Every case of the port's contract, but for failures of the store, which an adapter provokes in its own way.
+    /// Every case of the port's contract but failures of the store, which are for the adapter's own tests.
     key_grants_cases as key_grants_contract over Stores {
         grant_has_fields_of_key_and_workspace,
         new_key_is_found_at_once,
@@ -113,7 +113,7 @@ async fn changes_become_visible(stores: &Stores) {
     assert_eq!(find(stores, 1).await.map(held), Some(None));
 }
 
-/// Whether requests of the key need a reservation.
+/// Returns true if requests of the key need a hold.
 async fn is_limited(stores: &Stores, number: u64) -> bool {
     match find(stores, number).await.unwrap().scope {
         GrantScope::Inference { limited, .. } => limited,
@@ -121,13 +121,13 @@ async fn is_limited(stores: &Stores, number: u64) -> bool {
     }
 }
 
-/// A key without a limit of its own, in a workspace without any.
+/// Adds a key without a limit, in a workspace without limits.
 async fn add_unlimited(stores: &Stores, number: u64) {
     add_workspace(stores, number).await;
     add_key(stores, &ApiKey { limit: None, ..inference_key(number, number) }).await;
 }
 
-/// A limit that the grant misses is a limit that nothing enforces.
+/// A limit that the grant misses is not enforced.
 async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
     add_unlimited(stores, 1).await;
     assert!(!is_limited(stores, 1).await, "without any limit");
@@ -156,7 +156,7 @@ async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
 async fn grant_is_limited_after_first_credit(stores: &Stores) {
     add_unlimited(stores, 1).await;
     assert!(!is_limited(stores, 1).await);
-    // A credit of nothing is a limit too.
+    // A credit of zero is a limit too.
     stores.workspaces.add_credit(workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(is_limited(stores, 1).await);

@@ -1,4 +1,4 @@
-//! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and what is written down of changes.
+//! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and audit entries of changes.
 
 use super::super::join_all;
 use super::Stores;
@@ -28,7 +28,7 @@ fn named(number: u64, name: &str, version: u32) -> Guardrail {
     Guardrail { name: GuardrailName::try_new(name).unwrap(), version, updated_at, ..guardrail(number, 1) }
 }
 
-/// With every member that there is, in words that a store could stumble over.
+/// Returns a guardrail with every field, in texts that are hard to store.
 fn whole(number: u64, version: u32) -> Guardrail {
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     let rules = GuardrailRules {
@@ -148,7 +148,7 @@ pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
     assert_eq!(default_of(stores, 1).await, (won[0] % 2 == 1).then(|| guardrail_id(10)));
 }
 
-/// What the key of that number is effective_guardrails, once changes show.
+/// Returns the guardrails of a key, once changes are visible.
 async fn effective_guardrails(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<GuardrailId>) {
     stores.wait_for_grants().await;
     let grant = stores.key_grants.find(&hash(key)).await.unwrap().expect("the key is live");
@@ -205,7 +205,7 @@ pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Sto
         assert_eq!(stored(stores, number).await, changed);
         default_of(stores, 1).await
     };
-    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "it was effective_guardrails another one, and is");
+    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "another default stays");
     assert_eq!(update(11, 3, true).await, Some(guardrail_id(11)));
     assert_eq!(update(11, 4, false).await, None);
 }
@@ -245,11 +245,11 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
     assert!(stores.guardrails.delete(guardrail_id(11), &by("delete")).await.unwrap());
     wrote("delete").await;
-    // What was not done is not written down.
+    // Failed changes have no entry.
     assert!(!stores.guardrails.delete(guardrail_id(11), &by("again")).await.unwrap());
     assert!(!stores.guardrails.insert(&guardrail(12, 9), &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
-    assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("nobody")).await.unwrap());
+    assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());
     assert_eq!(
         stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
         None

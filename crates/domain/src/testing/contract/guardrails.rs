@@ -51,7 +51,7 @@ async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
     stores.api_keys.find(&key_id(key).into()).await.unwrap().expect("the key is live").guardrail_id
 }
 
-/// Workspaces 1 and 2; keys 1 to 3 and guardrails 10 and 11 in the first of them.
+/// Inserts workspaces 1 and 2; keys 1 to 3 and guardrails 10 and 11 are in the first one.
 async fn insert_fixtures(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
@@ -124,7 +124,7 @@ async fn unknown_guardrail_changes_nothing(stores: &Stores) {
     assert_eq!(stores.guardrails.count_keys(guardrail_id(99)).await.unwrap(), 0);
 }
 
-/// More than a statement of any common database takes parameters.
+/// The hashes exceed the parameters of a statement in common databases.
 async fn assign_keys_takes_many_hashes(stores: &Stores) {
     insert_fixtures(stores).await;
     let numbers: Vec<u64> = (1..=70_000).collect();

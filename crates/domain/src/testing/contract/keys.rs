@@ -136,7 +136,7 @@ async fn concurrent_updates_succeed_once(stores: &Stores) {
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
 }
 
-/// Each column is compared: a change that was decided on an outdated key must not win.
+/// Every column is compared: a change based on an outdated key must fail.
 async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
     add_workspace(stores, 1).await;
     let changed = |number: u64| {

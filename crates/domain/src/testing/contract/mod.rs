@@ -1,8 +1,8 @@
-//! One list of cases per port. The fakes of this crate and the real adapters run the same lists, so that a use case
-//! which works over a fake works over the real thing.
+//! A list of cases per port. The fakes of this crate and the real adapters run the same lists, so that a use case that
+//! works with a fake also works with the adapter.
 //!
-//! Each case is a test of its own on each implementation: the suite's macro expands the list to tests, and each test
-//! asks a factory for a fresh, empty store. Suites need no runtime of their own: they run wherever the adapter runs.
+//! Each case is a separate test of each implementation: the suite's macro expands the list to tests, and each test asks
+//! a factory for an empty store. Suites need no own runtime: they run in that of the adapter.
 
 #[macro_use]
 mod suite;

@@ -28,7 +28,7 @@ fn change(upsert: &[Model], remove: &[&str]) -> CatalogueChange {
 
 async fn apply(stores: &Stores, change: CatalogueChange) {
     let version = catalogue_version(stores).await;
-    assert!(stores.models.apply(&change, version, &audit()).await.unwrap(), "nobody else changes the catalogue");
+    assert!(stores.models.apply(&change, version, &audit()).await.unwrap(), "no concurrent change");
     assert!(catalogue_version(stores).await > version, "the feed is told");
 }
 

@@ -38,7 +38,7 @@ suite! {
 const LEASE: Duration = Duration::from_mins(1);
 const ALL: usize = usize::MAX;
 
-/// A moment of the year 2100, and so many seconds.
+/// Returns a time in the year 2100 plus seconds.
 fn later(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(4_102_444_800, 0).unwrap() + TimeDelta::seconds(seconds)
 }
@@ -52,7 +52,7 @@ fn message(number: u64, destination: u64) -> OutboxMessage {
     OutboxMessage { id: id(number), destination_id: destination_id(destination), payload }
 }
 
-/// Settles a request with messages, each a number and its destination.
+/// Charges a request with messages, each a number and its destination.
 pub(super) async fn put(stores: &Stores, messages: &[(u64, u64)]) {
     let first = messages.first().map_or(0, |(number, _)| *number);
     let messages = messages.iter().map(|(number, destination)| message(*number, *destination)).collect();
@@ -110,7 +110,7 @@ async fn concurrent_takers_share_messages(stores: &Stores) {
         (0..8).map(|_| async { stores.outbox.take(destination_id(1), later(0), LEASE, 7, ALL).await.unwrap() });
     let taken: Vec<DueMessage> = join_all(takers).await.into_iter().flatten().collect();
     let distinct: HashSet<OutboxId> = taken.iter().map(|due| due.message.id).collect();
-    assert_eq!(distinct.len(), taken.len(), "nobody has what another has");
+    assert_eq!(distinct.len(), taken.len(), "each message has one taker");
     let rest = take(stores, 1, later(0)).await;
     assert_eq!(distinct.len() + rest.len(), 40, "and nothing is lost");
 }
@@ -223,7 +223,7 @@ async fn discard_removes_messages_of_deleted_destinations_only(stores: &Stores) 
     assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
 }
 
-/// An operator may still want to read or retry them; retention removes them.
+/// An operator may still read or retry dead letters; retention removes them.
 async fn discard_keeps_dead_letters(stores: &Stores) {
     put(stores, &[(1, 2), (2, 2)]).await;
     stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();

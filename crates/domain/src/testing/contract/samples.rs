@@ -1,4 +1,4 @@
-//! Records to store.
+//! Sample records.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::workspace::{Workspace, WorkspaceName};
 
-/// A moment in whole milliseconds, `minutes` after the first of them.
+/// Returns a time in whole milliseconds, `minutes` after the first one.
 pub(super) fn at(minutes: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(1_790_000_000_123).unwrap() + TimeDelta::minutes(minutes)
 }
@@ -101,13 +101,13 @@ pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
     }
 }
 
-/// What a change is written down as.
+/// Returns the audit entry of test changes.
 pub(super) fn audit() -> AuditDraft {
     let details = Json::object([("after", "{}")]);
     AuditDraft::done(&Actor::system(), "test.change", "subject", details)
 }
 
-/// Folds a charge, as the only one of a process of its own.
+/// Folds a charge as the only one of a new process.
 pub(super) async fn fold_charge(stores: &Stores, charge: UsageCharge) -> Result<(), StoreError> {
     static PROCESSES: AtomicU64 = AtomicU64::new(1 << 40);
     let process = ProcessId::from_uuid(SequentialIds::uuid(PROCESSES.fetch_add(1, Ordering::Relaxed)));
@@ -135,7 +135,7 @@ pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
     );
 }
 
-/// The newest position of the change feed.
+/// Returns the newest position of the change feed.
 pub(super) async fn newest_change(stores: &Stores) -> ChangePosition {
     match stores.changes.changes_since(None).await.expect("the change feed answers") {
         Changes::StartOver(newest) => newest,
@@ -143,7 +143,7 @@ pub(super) async fn newest_change(stores: &Stores) -> ChangePosition {
     }
 }
 
-/// The subjects of the changes after a position.
+/// Returns the subjects of the changes after a position.
 pub(super) async fn changed_since(stores: &Stores, last: ChangePosition) -> Vec<ChangeSubject> {
     match stores.changes.changes_since(Some(last)).await.expect("the change feed answers") {
         Changes::Continued(changes) => changes.iter().map(|change| change.subject).collect(),

@@ -1,4 +1,4 @@
-//! What a factory makes.
+//! The subjects of contract suites.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::system::Timer;
 use crate::usage::UsageRepository;
 use crate::workspace::WorkspaceRepository;
 
-/// Every port of one fresh, empty database: no workspace, no key, no row.
+/// All ports of one empty database.
 pub struct Stores {
     /// Workspaces.
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// Keys.
     pub api_keys: Arc<dyn ApiKeyRepository>,
-    /// What keys grant.
+    /// Grants of keys.
     pub key_grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// Which keys hold them.
+    /// Assignments of keys to guardrails.
     pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
@@ -36,7 +36,7 @@ pub struct Stores {
     pub models: Arc<dyn ModelRepository>,
     /// The change feed.
     pub changes: Arc<dyn ChangeFeed>,
-    /// Usage, as it is read.
+    /// Usage records.
     pub usage: Arc<dyn UsageRepository>,
     /// Holds and charges.
     pub ledger: Arc<dyn Ledger>,
@@ -54,25 +54,25 @@ pub struct Stores {
     pub audit: Arc<dyn AuditLog>,
     /// Destinations of traces.
     pub destinations: Arc<dyn DestinationRepository>,
-    /// Messages on their way to them.
+    /// Messages to destinations.
     pub outbox: Arc<dyn Outbox>,
-    /// For a cache in front of `key_grants`: how long a change may take to show (at most a second), and a timer to
-    /// wait by. `None` where changes show at once.
+    /// For a cache in front of `key_grants`: a timer, and the time until changes are visible (at most a second). `None`
+    /// if changes are visible at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
-    /// The stores' own clock.
+    /// The clock of the stores.
     pub clock: FixedClock,
-    /// Whatever must live as long as the stores, such as a temporary folder.
+    /// Values that must live as long as the stores, such as a temporary folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
 
 impl Stores {
-    /// The fakes.
+    /// Returns the fakes.
     pub fn memory() -> Self {
         let clock = FixedClock::default();
         Self::over(&MemoryStore::new().with_clock(clock.clone()), clock)
     }
 
-    /// One store that is all of the ports, and its clock; to be changed member by member where an adapter has several.
+    /// Returns one store for all ports, with its clock. Adapters with several stores replace single fields.
     pub fn over<S>(store: &S, clock: FixedClock) -> Self
     where
         S: WorkspaceRepository
@@ -128,16 +128,16 @@ impl Stores {
     }
 }
 
-/// One fresh, empty blob store.
+/// An empty blob store.
 pub struct Blobs {
     /// The store.
     pub store: Arc<dyn BlobStore>,
-    /// Whatever must live as long as the store, such as a temporary folder.
+    /// Values that must live as long as the store, such as a temporary folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
 
 impl Blobs {
-    /// The fake.
+    /// Returns the fake.
     pub fn memory() -> Self {
         Self { store: Arc::new(MemoryBlobStore::default()), keep: Box::new(()) }
     }

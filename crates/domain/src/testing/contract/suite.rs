@@ -1,8 +1,8 @@
 //! The macros that turn a list of cases into tests.
 
-/// Defines a suite: the list of a port's cases, and an exported macro that makes each case a test of its own.
+/// Defines a suite: the list of a port's cases, and an exported macro that turns each case into a test.
 ///
-/// A case is an `async fn(&Subject)` beside the list. A case that the list lacks is dead code, which the lints refuse.
+/// A case is an `async fn(&Subject)` beside the list. A case that the list lacks is dead code, which the lints reject.
 /// With `then check`, `check(&subject, name)` runs after every case.
 macro_rules! suite {
     ($(#[$doc:meta])* $suite:ident as $export:ident over $subject:ident $(then $check:ident)? { $($case:ident),+ $(,)? }) => {
@@ -22,8 +22,8 @@ macro_rules! suite {
 
         $(#[$doc])*
         ///
-        /// Expands to a module of tests, one a case. Takes the attributes of a test and the path, from the crate's
-        /// root, of an `async fn` that returns a fresh and empty subject.
+        /// Expands to a module with a test per case. Takes the attributes of a test, and the path from the crate's root
+        /// of an `async fn` that returns an empty subject.
         #[macro_export]
         macro_rules! $export {
             ($dollar(#[$dollar test:meta])+ $dollar make:path) => {

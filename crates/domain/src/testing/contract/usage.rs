@@ -16,7 +16,7 @@ use crate::usage::Finding;
 use crate::usage::{AttemptRecord, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 suite! {
-    /// Every case of the port's contract, but for the death of the process.
+    /// Every case of the port's contract but the death of the process.
     usage_repository_cases as usage_repository_contract over Stores {
         find_returns_recorded_usage,
         second_charge_changes_nothing,
@@ -174,7 +174,7 @@ async fn list_by_key_needs_no_workspace(stores: &Stores) {
     assert_eq!(stores.usage.list(&UsageFilter::for_key(key_id(9)), 9).await.unwrap(), []);
 }
 
-/// Neighbouring ranges share a bound; a record at it belongs to one of them.
+/// Adjacent ranges share a bound; a record at the bound belongs to one of them.
 async fn list_includes_since_and_excludes_until(stores: &Stores) {
     insert_fixtures(stores).await;
     for number in 1..=4 {

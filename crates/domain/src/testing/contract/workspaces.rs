@@ -187,7 +187,7 @@ async fn set_rates_changes_unchanged_rates_only(stores: &Stores) {
     assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
 }
 
-/// Each column is compared: a change that was decided on an outdated budget must not win.
+/// Every column is compared: a change based on an outdated budget must fail.
 async fn budgets_change_is_rejected_when_any_other_budget_changed(stores: &Stores) {
     let (repository, usd) = (&stores.workspaces, |pico| Some(Usd::from_pico(pico)));
     let before = WorkspaceBudgets { daily: usd(1), weekly: usd(2), monthly: usd(3), lifetime: usd(4) };
@@ -226,7 +226,7 @@ async fn rates_change_is_rejected_when_the_other_rate_changed(stores: &Stores) {
     }
 }
 
-/// Cached keys carry whether money is limited. Once it is, the ledger reads the amount itself.
+/// Cached keys carry whether spend is limited. If it is, the ledger reads the amount itself.
 async fn first_credit_is_a_change_of_the_workspace(stores: &Stores) {
     add_workspace(stores, 1).await;
     let add = async |pico| {

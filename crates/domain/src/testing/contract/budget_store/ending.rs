@@ -21,7 +21,7 @@ pub(super) async fn end_returns_allowances(stores: &Stores) {
     let denied = second.draw_one(stores, &payer, 81, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(0), usd(20)));
     second.draw_one(stores, &payer, 80, &[counter]).await.unwrap();
-    // The journal of an ended process may still be folded.
+    // The journal of an ended process can still be folded.
     first.fold(stores, vec![entry(record(1, payer.clone(), 5, noon()), &[(counter, 5)])]).await;
     let denied = second.draw_one(stores, &payer, 1, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(5), usd(100)), "no allowance of another process is taken");

@@ -1,4 +1,4 @@
-//! Charges that are folded.
+//! Folds of charges.
 
 use super::super::Stores;
 use super::super::ledger::fixtures::{
@@ -25,7 +25,7 @@ pub(super) async fn fold_charges_and_takes_allowances(stores: &Stores) {
     let denied = process.draw_one(stores, &payer, 31, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(25), usd(45)));
     process.draw_one(stores, &payer, 30, &[counter]).await.unwrap();
-    // A cost above what the allowances bear is spent all the same, and more than there is cannot be taken.
+    // A cost above the allowances is spent in full, and takes at most the allowances.
     process.fold(stores, vec![entry(record(2, payer.clone(), 200, noon()), &[(counter, 75)])]).await;
     let denied = process.draw_one(stores, &payer, 1, &[counter]).await.unwrap_err();
     assert_eq!((denied.spent, denied.reserved), (usd(225), usd(0)));
@@ -100,7 +100,7 @@ pub(super) async fn fold_replaces_abandoned_records(stores: &Stores) {
     process.fold(stores, vec![entry(real.clone(), &[])]).await;
     process.fold(stores, vec![entry(abandoned(1, 40), &[])]).await;
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), Some(real));
-    // In one batch the real one counts, whichever is first.
+    // In one batch the real record counts, in any order.
     let both = vec![
         entry(record(3, payer_1.clone(), 4, noon()), &[]),
         entry(abandoned(3, 20), &[]),
@@ -128,7 +128,7 @@ pub(super) async fn fold_raises_credit_base_for_late_charges(stores: &Stores) {
     assert_eq!(credit().await, Some(usd(90)), "nor is one that replaces another of before");
     process.draw_one(stores, &payer, 91, &[workspace_of(&payer)]).await.unwrap_err();
     process.draw_one(stores, &payer, 90, &[workspace_of(&payer)]).await.unwrap();
-    // Adding to a credit keeps its beginning; a new one begins anew.
+    // Adding to a credit keeps its beginning; a new credit has a new beginning.
     stores.clock.set(utc("2026-07-15T12:00:02Z"));
     stores.workspaces.add_credit(workspace_id(1), usd(10), &audit()).await.unwrap();
     let between = record(4, payer.clone(), 1, utc("2026-07-15T12:00:01Z"));

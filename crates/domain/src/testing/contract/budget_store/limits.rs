@@ -1,4 +1,4 @@
-//! Limits as processes read them.
+//! Reads of limits.
 
 use super::super::Stores;
 use super::super::ledger::fixtures::{insert_fixtures, limit_key, limit_workspace, payer, payer_under, usd};

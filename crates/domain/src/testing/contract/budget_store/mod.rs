@@ -44,7 +44,7 @@ use self::{
 use super::Stores;
 
 suite! {
-    /// Every case of the port's contract. After each, everything adds up.
+    /// Every case of the port's contract. The ledger is audited after each.
     budget_store_cases as budget_store_contract over Stores then adds_up {
         // drawing
         draw_grants_no_more_than_each_limit_leaves,
@@ -105,7 +105,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::LedgerAuditor`] that leave behind what does not add up.
+    /// Cases of [`crate::budget::LedgerAuditor`] that leave discrepancies.
     ledger_reports_audit_cases as ledger_reports_audit_contract over Stores {
         audit_names_records_whose_cost_is_not_that_of_their_tokens,
     }

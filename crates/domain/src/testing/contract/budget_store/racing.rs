@@ -1,4 +1,4 @@
-//! Several processes at once.
+//! Concurrent processes.
 
 use super::super::Stores;
 use super::super::ledger::fixtures::{insert_fixtures, limit_key, limit_workspace, payer, record, usd};
@@ -6,7 +6,7 @@ use super::setup::{Holder, ask, entry, key_of, noon, period};
 use crate::budget::{Account, BudgetStoreError, ResetInterval, WorkspaceBudgets};
 use crate::testing::join_all;
 
-/// Draws of 64 requests by two processes, whose numbers are in order within each.
+/// 64 draws by two processes, each with numbers in order.
 pub(super) async fn concurrent_draws_never_exceed_a_limit(stores: &Stores) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((109, None))).await;
@@ -19,7 +19,7 @@ pub(super) async fn concurrent_draws_never_exceed_a_limit(stores: &Stores) {
         for request in 0..32_u64 {
             if process.draw_one(stores, &payer, 10, &counters).await.is_ok() {
                 granted += 1;
-                // Some come to less, and what they leave is returned.
+                // Some cost less, and return the rest.
                 if request % 3 == 0 {
                     let id = u64::try_from(number).unwrap() * 1_000 + request;
                     let borne = counters.map(|counter| (counter, 4));

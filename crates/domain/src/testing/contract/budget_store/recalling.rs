@@ -12,7 +12,7 @@ async fn recalled(stores: &Stores) -> Vec<CounterId> {
     signals.recalled.into_iter().map(|recall| recall.counter).collect()
 }
 
-/// Two processes: the first has 90 of 100.
+/// Registers two processes: the first has 90 of 100.
 async fn held(stores: &Stores) -> (Holder, Holder) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
@@ -26,11 +26,11 @@ pub(super) async fn refusal_is_uncertain_until_every_holder_has_answered(stores:
     let (payer, counter) = (payer(1), key_of(&payer(1)));
     let third = Holder::register(stores, 3).await;
     third.draw_one(stores, &payer, 5, &[counter]).await.unwrap();
-    // An answer to what was recalled before is none to this recall.
+    // An answer to an earlier recall does not count for this one.
     first.answer(stores).await;
     stores.clock.advance(Duration::from_millis(100));
     let refused = async || second.draw_one(stores, &payer, 20, &[counter]).await.unwrap_err();
-    assert!(refused().await.is_uncertain, "nobody was asked before");
+    assert!(refused().await.is_uncertain, "no recall before");
     first.answer(stores).await;
     assert!(refused().await.is_uncertain, "one of two has answered");
     third.answer(stores).await;
@@ -96,7 +96,7 @@ pub(super) async fn own_allowances_are_not_recalled(stores: &Stores) {
     let counter = key_of(&payer);
     process.draw_one(stores, &payer, 90, &[counter]).await.unwrap();
     process.draw_one(stores, &payer, 20, &[counter]).await.unwrap_err();
-    assert_eq!(recalled(stores).await, [], "nobody else has any");
+    assert_eq!(recalled(stores).await, [], "no other process has any");
     let other = Holder::register(stores, 2).await;
     other.draw_one(stores, &payer, 101, &[counter]).await.unwrap_err();
     assert_eq!(recalled(stores).await, [], "no return makes room for it");

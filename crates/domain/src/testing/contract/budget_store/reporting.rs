@@ -22,7 +22,7 @@ async fn prune(stores: &Stores, older_than: Duration, limit: u64) -> u64 {
     stores.pruner.prune(older_than, limit).await.expect("records are pruned").removed
 }
 
-/// The spent and reserved amounts of the payer's limits.
+/// Returns the spent and reserved amounts of the payer's limits.
 async fn statuses(stores: &Stores, payer: &Payer) -> Vec<(i64, i64)> {
     let statuses = stores.limits.limit_statuses(payer).await.expect("the store answers");
     statuses.iter().map(|status| (status.spent.pico(), status.reserved.pico())).collect()
@@ -59,7 +59,7 @@ pub(super) async fn audit_counts_what_it_compares(stores: &Stores) {
     assert_eq!(found.discrepancies, []);
 }
 
-/// Leaves behind what does not add up.
+/// Leaves a discrepancy.
 pub(super) async fn audit_names_records_whose_cost_is_not_that_of_their_tokens(stores: &Stores) {
     insert_fixtures(stores).await;
     let process = Holder::register(stores, 1).await;
@@ -68,7 +68,7 @@ pub(super) async fn audit_names_records_whose_cost_is_not_that_of_their_tokens(s
         cost: usd(cost),
         ..record(number, payer(1), 100, noon())
     };
-    // A hundred picodollars shared by three, the last of whom was charged one too many.
+    // 100 picodollars shared by three; the last one is charged one too many.
     let costs = [(1, 0, 34), (2, 1, 33), (3, 2, 34)];
     let mut entries: Vec<_> =
         costs.into_iter().map(|(number, index, cost)| entry(shared(number, index, cost), &[])).collect();
@@ -91,7 +91,7 @@ pub(super) async fn prune_keeps_totals(stores: &Stores) {
     stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
     let process = Holder::register(stores, 1).await;
-    // After the credit began, for what was charged before is not taken from it.
+    // After the beginning of the credit: earlier charges do not count against it.
     stores.clock.set(utc("2026-11-15T12:00:00Z"));
     let days = ["2026-08-01T00:00:00Z", "2026-08-31T23:59:59Z", "2026-09-01T00:00:00Z", "2026-11-01T00:00:00Z"];
     let records = (1..).zip(days).map(|(number, day)| record(number, payer_under(1, &[5]), 100, utc(day)));
@@ -117,7 +117,7 @@ pub(super) async fn prune_keeps_what_still_counts(stores: &Stores) {
     limit_workspace(stores, 1, budgets).await;
     limit_key(stores, 1, Some((30, Some(ResetInterval::Daily)))).await;
     let process = Holder::register(stores, 1).await;
-    // The first of the month is in a week that began in the month before.
+    // The first day of the month is in a week that began in the month before.
     stores.clock.set(utc("2026-07-03T12:00:00Z"));
     let days = ["2026-06-28T23:59:59Z", "2026-06-29T00:00:00Z", "2026-07-01T00:00:00Z", "2026-07-03T00:00:00Z"];
     let records = (1..).zip(days).map(|(number, day)| record(number, payer(1), 20, utc(day)));
@@ -159,7 +159,7 @@ pub(super) async fn concurrent_prunes_remove_each_record_once(stores: &Stores) {
     assert_eq!(pruned.into_iter().sum::<u64>(), 100);
     assert_eq!(statuses(stores, &payer(1)).await, [(300, 0)]);
     assert_eq!(audited(stores).await.records, 0);
-    // What comes late, of a time that was pruned before, is charged and pruned in its turn.
+    // A late charge of a pruned time is charged and pruned later.
     process.fold(stores, vec![old(200)]).await;
     adds_up(stores, "a late charge").await;
     assert_eq!(prune(stores, DAY * 32, 17).await, 1);

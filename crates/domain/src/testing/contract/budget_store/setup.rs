@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::ids::ProcessId;
 use crate::usage::UsageRecord;
 
-/// The time at which [`super::super::ledger::fixtures::insert_fixtures`] sets the clock.
+/// Returns the time at which [`super::super::ledger::fixtures::insert_fixtures`] sets the clock.
 pub(super) fn noon() -> DateTime<Utc> {
     utc("2026-07-15T12:00:00Z")
 }
@@ -37,7 +37,7 @@ pub(super) fn workspace_of(payer: &Payer) -> CounterId {
     lifetime(Account::Workspace(payer.workspace_id))
 }
 
-/// Lacks the whole amount in each of the counters.
+/// Returns an ask that lacks the whole amount in each of the counters.
 pub(super) fn ask(payer: &Payer, pico: i64, counters: &[CounterId]) -> DrawAsk {
     ask_at(payer, noon(), pico, counters)
 }
@@ -107,7 +107,7 @@ impl Holder {
         self.number.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Answers the recalls of now, with nothing to return.
+    /// Answers the current recalls without a return.
     pub(super) async fn answer(&self, stores: &Stores) {
         let answered = Some(stores.budget.signals().await.expect("the store answers").at);
         let request = ReturnRequest { answered, ..self.return_request(&[]) };
@@ -115,7 +115,7 @@ impl Holder {
         self.number.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A fold whose last entry has the number after as many as there are charges.
+    /// Returns a fold whose entry numbers continue by the number of charges.
     pub(super) fn fold_request(&self, entries: Vec<FoldEntry>) -> FoldRequest {
         let after = self.folded.load(Ordering::SeqCst);
         FoldRequest { process: self.id, after, up_to: after + entries.len() as u64, entries }

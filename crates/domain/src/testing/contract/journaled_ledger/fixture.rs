@@ -1,4 +1,4 @@
-//! A store, processes that fold into it, and what is sent to them.
+//! A store, processes that fold into it, and their requests.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -26,22 +26,22 @@ use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournal
 use crate::usage::{AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
-/// Copies a store.
+/// Creates backups of a store.
 #[async_trait]
 pub trait StoreBackup: Send + Sync {
-    /// The store as it is now, as a store of its own.
+    /// Returns an independent copy of the store.
     async fn copy(&self) -> Stores;
 }
 
-/// A fresh, empty store, and a machine whose processes fold into it.
+/// An empty store, and a machine whose processes fold into it.
 pub struct LedgerMachine {
-    /// The store. Its clock is that of the processes, too.
+    /// The store. Its clock is also that of the processes.
     pub stores: Stores,
     /// The machine.
     pub journals: Arc<dyn JournalMachine>,
     /// Backups of the store.
     pub backup: Arc<dyn StoreBackup>,
-    /// Whatever must live as long, such as a temporary folder.
+    /// Values that must live as long, such as a temporary folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
 
@@ -55,7 +55,7 @@ impl StoreBackup for MemoryBackup {
 }
 
 impl LedgerMachine {
-    /// The fakes.
+    /// Returns the fakes.
     pub fn memory() -> Self {
         let clock = FixedClock::at(chrono::DateTime::from_timestamp(1_784_116_800, 0).unwrap_or_default());
         let store = MemoryStore::new().with_clock(clock.clone());
@@ -68,14 +68,14 @@ impl LedgerMachine {
     }
 }
 
-/// One key in one workspace of a store, and the processes that it asks.
+/// A key in a workspace of a store, and the processes that serve it.
 pub(super) struct LedgerFixture<'a> {
     pub(super) machine: &'a LedgerMachine,
-    /// Those of the machine, or of a copy.
+    /// The stores of the machine, or of a copy.
     stores: &'a Stores,
 }
 
-/// A process. It dies when this is dropped.
+/// A process, which dies when it is dropped.
 pub(super) struct Process {
     pub(super) ledger: JournaledLedger,
     pub(super) store: Arc<FaultyBudgetStore>,
@@ -97,7 +97,7 @@ fn audit() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test", "test", Json::object([]))
 }
 
-/// The one payer of these cases.
+/// Returns the payer of these cases.
 pub fn payer() -> Payer {
     Payer {
         workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(1)),
@@ -106,7 +106,7 @@ pub fn payer() -> Payer {
     }
 }
 
-/// Inserts the workspace and the key of [`payer`], which nothing limits.
+/// Inserts the workspace and the key of [`payer`], without limits.
 ///
 /// # Panics
 /// The store fails.
@@ -152,20 +152,20 @@ pub async fn limit_payer(stores: &Stores, pico: Option<i64>) {
     assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap());
 }
 
-/// The counter of the key's limit.
+/// Returns the counter of the key's limit.
 pub(super) fn key_counter() -> CounterId {
     CounterId { account: Account::Key(payer().api_key), period: CounterPeriod::Lifetime }
 }
 
 impl<'a> LedgerFixture<'a> {
-    /// With one key that may spend so much in all.
+    /// Creates a fixture whose key has a limit for all time.
     pub(super) async fn limited(machine: &'a LedgerMachine, pico: i64) -> Self {
         let fixture = Self::unlimited(machine).await;
         fixture.limit_key(Some(pico)).await;
         fixture
     }
 
-    /// The same machine over another store.
+    /// Returns the same machine with another store.
     pub(super) fn over(&self, stores: &'a Stores) -> Self {
         LedgerFixture { machine: self.machine, stores }
     }
@@ -175,18 +175,18 @@ impl<'a> LedgerFixture<'a> {
         limit_payer(self.stores, pico).await;
     }
 
-    /// With one key that nothing limits.
+    /// Creates a fixture whose key has no limit.
     pub(super) async fn unlimited(machine: &'a LedgerMachine) -> Self {
         insert_payer(&machine.stores).await;
         LedgerFixture { machine, stores: &machine.stores }
     }
 
-    /// Moves all clocks on.
+    /// Advances all clocks.
     pub(super) fn advance(&self, duration: Duration) {
         self.stores.clock.advance(duration);
     }
 
-    /// A new process.
+    /// Starts a process.
     pub(super) fn process(&self, number: u128) -> Process {
         self.process_with(number, JournalBounds::default())
     }
@@ -230,17 +230,17 @@ impl<'a> LedgerFixture<'a> {
         }
     }
 
-    /// A store whose calls can fail.
+    /// Returns a store whose calls can fail.
     pub(super) fn faulty_store(&self) -> Arc<FaultyBudgetStore> {
         Arc::new(FaultyBudgetStore::new(Arc::clone(&self.stores.budget)))
     }
 
-    /// The record of a request.
+    /// Returns the record of a request.
     pub(super) async fn record(&self, number: u128) -> Option<UsageRecord> {
         self.stores.usage.find(&id(number)).await.unwrap()
     }
 
-    /// The amounts of the key's limit in the store: spent and allotted.
+    /// Returns the spent and allotted amounts of the key's limit in the store.
     pub(super) async fn counted(&self) -> (i64, i64) {
         let found = self.stores.limits.limit_statuses(&payer()).await.unwrap();
         let [LimitStatus { spent, reserved, .. }] = found[..] else { panic!("one limit: {found:?}") };
@@ -279,7 +279,7 @@ pub(super) fn attempt(pico: i64) -> AttemptRecord {
     }
 }
 
-/// A request of [`payer`] that holds an amount, in picodollars.
+/// Returns a request of [`payer`] that holds an amount, in picodollars.
 ///
 /// # Panics
 /// The amount is negative.
@@ -295,7 +295,7 @@ pub fn hold_request(number: u128, pico: i64) -> HoldRequest {
     }
 }
 
-/// The record of that request, which cost an amount, in picodollars.
+/// Returns the record of that request with a cost, in picodollars.
 ///
 /// # Panics
 /// The amount is negative.

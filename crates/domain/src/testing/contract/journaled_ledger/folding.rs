@@ -1,4 +1,4 @@
-//! Draws, folds and returns, with lost answers and an absent store.
+//! Draws, folds and returns, with lost answers and store outages.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -187,7 +187,7 @@ pub(super) async fn request_in_flight_when_a_limit_begins_counts_when_it_is_char
     fixture.audit().await;
 }
 
-/// A process of which one answer is lost, another one each round.
+/// One answer of a process is lost, a different one in each round.
 pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 100_000).await;
     for lost in 0.. {
@@ -234,7 +234,7 @@ pub(super) async fn folding_of_a_long_journal_leaves_turns_to_requests(machine: 
         process.hold(number, 1).await.unwrap().unwrap();
         process.charge(number, 1).await.unwrap();
     }
-    // Each call to the store takes longer than a turn.
+    // Each call to the store takes longer than a round of folding.
     process.store.set(StoreFault::Slow);
     let clock = async {
         loop {

@@ -1,4 +1,4 @@
-//! Processes whose journals are gone.
+//! Processes whose journals are lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::ids::ProcessId;
 use crate::testing::MemoryJournals;
 use crate::usage::UnknownUsage;
 
-/// The journals of another machine: none of these processes'.
+/// Returns the journals of another machine, without those of these processes.
 fn elsewhere() -> Arc<dyn OrphanedJournals> {
     Arc::new(MemoryJournals::default())
 }
@@ -17,13 +17,13 @@ fn elsewhere() -> Arc<dyn OrphanedJournals> {
 const LOST_AFTER: Duration = Duration::from_hours(1);
 const STEP: Duration = Duration::from_secs(10);
 
-/// Watches from a machine with these journals.
+/// Returns a watcher on a machine with these journals.
 fn watcher(machine: &LedgerMachine, journals: Arc<dyn OrphanedJournals>, unknown: UnknownUsage) -> ForgetProcesses {
     let settings = ForgetSettings { lost_after: LOST_AFTER, unknown };
     ForgetProcesses::new(Arc::clone(&machine.stores.budget), journals, Arc::new(machine.stores.clock.clone()), settings)
 }
 
-/// Lets time pass for a living process and the watcher. Returns the lost ones.
+/// Advances the time for a living process and the watcher. Returns the lost processes.
 async fn pass(
     fixture: &LedgerFixture<'_>,
     alive: &Process,
@@ -59,7 +59,7 @@ pub(super) async fn silent_process_without_journal_is_lost_and_its_allowances_co
     assert_eq!(pass(&fixture, &alive, &watcher, LOST_AFTER).await, [], "once, and never the living one");
 }
 
-/// The journal of a lost process turns up, with a charge of 100 of 300.
+/// The journal of a lost process reappears, with a charge of 100 of 300.
 async fn turns_up(machine: &LedgerMachine, unknown: UnknownUsage, counted_as_spent: i64) {
     let fixture = LedgerFixture::limited(machine, 1_000).await;
     let (dead, alive) = (fixture.process(1), fixture.process(2));
@@ -103,7 +103,7 @@ pub(super) async fn process_is_not_lost_because_the_store_was_away(machine: &Led
     other.hold(1, 300).await.unwrap().unwrap();
     let watcher = watcher(machine, elsewhere(), UnknownUsage::Bound);
     pass(&fixture, &alive, &watcher, STEP).await;
-    // The store is away for all of them.
+    // The store is unavailable for all of them.
     fixture.advance(2 * LOST_AFTER);
     assert_eq!(pass(&fixture, &alive, &watcher, Duration::from_secs(50)).await, []);
     other.ledger.tick().await.unwrap();

@@ -55,7 +55,7 @@ use self::{
 };
 
 suite! {
-    /// Every case.
+    /// Every case of the ledger on a machine.
     ledger_machine_cases as ledger_machine_contract over LedgerMachine {
         // folding
         request_waits_for_the_store_only_while_its_counter_is_cold,

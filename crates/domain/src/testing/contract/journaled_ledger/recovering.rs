@@ -196,8 +196,7 @@ pub(super) async fn recovery_is_repeated_when_the_store_was_away(machine: &Ledge
     assert_eq!(fixture.counted().await, (30, 0));
 }
 
-/// A recovery whose answer of each call is lost, one call a round, with a journal that is whole and with one that is
-/// not.
+/// One answer of a recovery is lost, a different one in each round, with a complete and with a damaged journal.
 pub(super) async fn recovery_with_any_answer_lost_is_finished_by_the_next_one(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 1_000_000).await;
     for is_damaged in [false, true] {
@@ -210,7 +209,7 @@ pub(super) async fn recovery_with_any_answer_lost_is_finished_by_the_next_one(ma
             dead.ledger.tick().await.unwrap();
             dead.hold(number + 1, 100).await.unwrap().unwrap();
             dead.charge(number, 10).await.unwrap();
-            // A damaged end would be that of the last write.
+            // Damage at the end would look like an interrupted write.
             dead.hold(number + 2, 100).await.unwrap().unwrap();
             let (_, allotted) = fixture.counted().await;
             assert!(allotted >= 600, "some is free: {allotted}");

@@ -1,4 +1,4 @@
-//! Several processes and one limit.
+//! Several processes with one limit.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) async fn limit_holds_over_processes_and_its_whole_room_can_be_used(ma
         let (spent, allotted) = fixture.counted().await;
         assert!(spent + allotted <= 1_000, "{spent} + {allotted}");
     }
-    assert_eq!(held, 1_000, "what others have free is returned to whoever lacks it");
+    assert_eq!(held, 1_000, "free allowances of other processes are returned");
     fixture.audit().await;
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn process_that_was_paused_keeps_its_money_and_charges_afterwar
     let fixture = LedgerFixture::limited(machine, 100).await;
     let (paused, other) = (fixture.process(1), fixture.process(2));
     paused.hold(1, 60).await.unwrap().unwrap();
-    // Longer than a month, a lease or a recall.
+    // Longer than a month and a recall.
     fixture.advance(Duration::from_hours(40 * 24));
     assert_eq!(fixture.recover(UnknownUsage::Bound).await, RecoveryReport::default(), "its journal is its own");
     let exceeded = other.hold(2, 41).await.unwrap().unwrap_err();
@@ -137,10 +137,10 @@ pub(super) async fn key_at_its_limit_is_refused_from_memory_for_a_moment(machine
         assert_eq!(process.hold(number, 10).await.unwrap().unwrap_err(), first);
     }
     assert_eq!(process.store.draws(), draws);
-    // What fits is held.
+    // An amount within the limit is held.
     process.hold(50, 5).await.unwrap().unwrap();
     process.ledger.release(&id(50)).await.unwrap();
-    // A higher limit is in force with the next look at the feed, and the store is asked again after a moment.
+    // A higher limit applies after the next read of the feed; then the store is asked again.
     fixture.limit_key(Some(110)).await;
     process.ledger.tick().await.unwrap();
     process.hold(51, 10).await.unwrap().unwrap();
@@ -167,7 +167,7 @@ pub(super) async fn request_is_answered_when_the_one_that_draws_for_it_leaves(ma
     process.store.set(StoreFault::Hangs);
     {
         let (mut leaver, mut other) = (Box::pin(process.hold(1, 70)), Box::pin(process.hold(2, 70)));
-        // Both wait in the queue, the first one for the store.
+        // Both wait in the queue; the first one waits for the store.
         for future in [&mut leaver, &mut other] {
             assert!(future.as_mut().now_or_never().is_none());
         }

@@ -1,4 +1,4 @@
-//! Records that go without some of their details, so that their charges fit into the journal.
+//! Charges that leave out details to fit into the journal.
 
 use super::fixture::{LedgerFixture, LedgerMachine, attempt, hold_request, key_counter, payer, usage_record, usd};
 use crate::budget::{HoldRequest, Ledger, UsageCharge, cost_of_attempts};
@@ -41,7 +41,7 @@ pub(super) async fn records_go_without_their_trace_above_half_of_the_journal(mac
         charge(number).await;
     }
     assert!(process.ledger.journal_status().unfolded_bytes - bytes < 3_000, "two charges without their traces");
-    // A record without a trace goes without nothing.
+    // A record without a trace loses no detail.
     process.hold(traced + 3, 10).await.unwrap().unwrap();
     process.charge(traced + 3, 7).await.unwrap();
     assert_eq!(process.ledger.omitted_traces(), 2);
@@ -121,7 +121,7 @@ pub(super) async fn hold_is_rejected_when_its_end_cannot_fit_into_the_journal(ma
     let rejected = process.hold(1, 10).await;
     assert!(matches!(rejected, Err(StoreError::Unavailable(_))), "{rejected:?}");
     assert_eq!(process.ledger.open_calls(), 0);
-    // Nothing is held for it: the whole limit fits, and fails alike.
+    // No amount is held: the whole limit is free, and fails alike.
     let all = HoldRequest { amount: usd(1_000), ..hold_request(2, 10) };
     assert!(matches!(process.ledger.reserve(all).await, Err(StoreError::Unavailable(_))));
     process.ledger.flush().await.unwrap();

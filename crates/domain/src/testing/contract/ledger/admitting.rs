@@ -1,4 +1,4 @@
-//! What is reserved.
+//! Holds.
 
 use super::super::Stores;
 use super::super::samples::{key_id, workspace_id};
@@ -42,7 +42,7 @@ pub(super) async fn reserve_returns_existing_hold(stores: &Stores) {
     let first = reserve(stores, 1, &payer(1), 60).await.unwrap();
     stores.clock.advance(std::time::Duration::from_mins(1));
     assert_eq!(reserve(stores, 1, &payer(1), 60).await, Ok(first.clone()));
-    assert_eq!(reserve(stores, 1, &payer(2), 7).await, Ok(first.clone()), "whoever asks, and for how much");
+    assert_eq!(reserve(stores, 1, &payer(2), 7).await, Ok(first.clone()), "also for another payer and amount");
     let both = join_all([1, 2].map(async |number| reserve(stores, number, &payer(1), 40).await)).await;
     assert_eq!(both[0], Ok(first), "beside others in one batch too");
     assert_eq!(both[1].as_ref().unwrap().amount, usd(40));

@@ -1,4 +1,4 @@
-//! Who pays, for what, and how it stands.
+//! Payers, requests and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(in super::super) fn id(number: u64) -> DecisionId {
     DecisionId::from_uuid(SequentialIds::uuid(number))
 }
 
-/// Workspaces 1 and 2 with keys 1 and 2, which have no limit; it is noon on a Wednesday.
+/// Inserts workspaces 1 and 2 with keys 1 and 2, without limits. The clock is at noon on a Wednesday.
 pub(in super::super) async fn insert_fixtures(stores: &Stores) {
     stores.clock.set(utc("2026-07-15T12:00:00Z"));
     for number in [1, 2] {
@@ -39,7 +39,7 @@ pub(in super::super) async fn insert_fixtures(stores: &Stores) {
     }
 }
 
-/// Key and workspace of that number, under no guardrail.
+/// Returns the payer with key and workspace of that number, without guardrails.
 pub(in super::super) fn payer(number: u64) -> Payer {
     Payer { workspace_id: workspace_id(number), api_key: key_id(number), guardrails: Vec::new() }
 }
@@ -48,7 +48,7 @@ pub(in super::super) fn payer_under(number: u64, guardrails: &[u64]) -> Payer {
     Payer { guardrails: guardrails.iter().copied().map(guardrail_id).collect(), ..payer(number) }
 }
 
-/// An attempt that costs so much: a token costs a picodollar.
+/// Returns an attempt with this cost: a token costs a picodollar.
 pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
     AttemptRecord {
         provider: "acme".to_owned(),
@@ -115,7 +115,7 @@ pub(in super::super) async fn reserve(
     stores.ledger.reserve(hold_request(number, payer.clone(), pico)).await.expect("the ledger answers")
 }
 
-/// Charges so much now.
+/// Charges an amount now.
 pub(in super::super) async fn spend(stores: &Stores, number: u64, payer: &Payer, pico: i64) {
     use crate::system::Clock;
     settle(stores, record(number, payer.clone(), pico, stores.clock.now())).await;
@@ -130,7 +130,7 @@ pub(in super::super) async fn limit_statuses(stores: &Stores, payer: &Payer) -> 
     stores.limits.limit_statuses(payer).await.expect("the ledger answers")
 }
 
-/// What is spent and reserved of the payer's only limit.
+/// Returns the spent and reserved amounts of the payer's only limit.
 pub(in super::super) async fn used(stores: &Stores, payer: &Payer) -> (i64, i64) {
     let limit_statuses = limit_statuses(stores, payer).await;
     let [limit] = &limit_statuses[..] else { panic!("there is one limit: {limit_statuses:?}") };

@@ -1,4 +1,4 @@
-//! Which limits bind.
+//! Limits.
 
 use super::super::Stores;
 use super::super::samples::{
@@ -26,7 +26,7 @@ fn resets_at(reset: Option<ResetInterval>) -> Option<chrono::DateTime<chrono::Ut
 const RESETS: [Option<ResetInterval>; 4] =
     [None, Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly)];
 
-/// Of a limit of 100, 30 are spent and 50 reserved: 20 fit and 21 do not.
+/// Spends 30 and holds 50 of a limit of 100: 20 fit, and 21 do not.
 async fn binds(stores: &Stores, payer: &Payer, number: u64, expected: LimitExceeded) {
     spend(stores, number, payer, 30).await;
     reserve(stores, number + 1, payer, 50).await.unwrap();
@@ -54,7 +54,7 @@ fn exceeded_limit(scope: BudgetScope, reset: Option<ResetInterval>) -> LimitExce
 
 pub(super) async fn each_limit_binds_independently(stores: &Stores) {
     insert_fixtures(stores).await;
-    // A payer for each limit; workspace 1 has none of its own until the last.
+    // A payer for each limit; workspace 1 has no limit until the last case.
     for (number, reset) in (10..).zip(RESETS) {
         let limit = Some(SpendLimit { amount: usd(100), reset });
         add_key(stores, &ApiKey { limit, ..inference_key(number, 1) }).await;
@@ -168,12 +168,12 @@ pub(super) async fn guardrail_budgets_count_per_key(stores: &Stores) {
     reserve(stores, 4, &both, 60).await.unwrap();
     let refused = reserve(stores, 5, &second, 41).await.unwrap_err();
     assert_eq!((refused.guardrail_id, refused.reserved), (Some(guardrail_id(1)), usd(60)));
-    // What is spent under no guardrail counts in none.
+    // Spend without a guardrail counts for no guardrail.
     spend(stores, 6, &Payer { api_key: key_id(3), ..payer(1) }, 1_000).await;
     reserve(stores, 5, &second, 40).await.unwrap();
     let unlimited = Guardrail { budget: None, version: 2, ..guardrail_with(1, 1, None) };
     assert!(stores.guardrails.update(&unlimited, &audit()).await.unwrap());
-    reserve(stores, 7, &second, 1_000).await.expect("a budget that was taken away binds nobody");
+    reserve(stores, 7, &second, 1_000).await.expect("a removed budget has no effect");
     assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap());
     reserve(stores, 8, &both, 1_000).await.expect("nor does a guardrail that is gone");
 }

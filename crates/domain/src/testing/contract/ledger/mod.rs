@@ -43,7 +43,7 @@ use self::{
 use super::Stores;
 
 suite! {
-    /// Every case of the port's contract, but for the death of the process. After each, everything adds up.
+    /// Every case of the port's contract but the death of the process. The ledger is audited after each.
     ledger_cases as ledger_contract over Stores then adds_up {
         // admitting
         reserve_accepts_amounts_up_to_the_limit,
@@ -88,8 +88,7 @@ suite! {
 }
 
 suite! {
-    /// The cases of a ledger whose charges reach the store later: in a journal first, then folded. After each,
-    /// everything adds up.
+    /// The cases of a ledger that folds charges from a journal into the store. The ledger is audited after each.
     journaled_ledger_cases as journaled_ledger_contract over Stores then adds_up {
         // admitting
         reserve_accepts_amounts_up_to_the_limit,
@@ -130,7 +129,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::LedgerAuditor`] that leave behind what does not add up.
+    /// Cases of [`crate::budget::LedgerAuditor`] that leave discrepancies.
     ledger_audit_cases as ledger_audit_contract over Stores {
         audit_reports_cost_that_differs_from_tokens,
     }

@@ -4,7 +4,7 @@ use super::super::Stores;
 use super::fixtures::{attempt, id, insert_fixtures, limit_key, payer, record, reserve, settle, spend, usd, used, utc};
 use crate::budget::ResetInterval;
 
-/// A limit of 100 is used up at `before`, and there again at `after`.
+/// Asserts that a limit of 100 is used up at `before`, and free again at `after`.
 async fn rolls_over(stores: &Stores, reset: ResetInterval, before: &[&str], after: &str) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, Some(reset)))).await;
@@ -29,7 +29,7 @@ pub(super) async fn day_ends_at_midnight(stores: &Stores) {
 }
 
 pub(super) async fn week_begins_on_monday(stores: &Stores) {
-    // A Monday, the turn of the year, and a Sunday.
+    // A Monday, the end of the year, and a Sunday.
     let before = ["2026-12-28T00:00:00Z", "2026-12-31T23:59:59Z", "2027-01-01T00:00:00Z", "2027-01-03T23:59:59.999Z"];
     rolls_over(stores, ResetInterval::Weekly, &before, "2027-01-04T00:00:00Z").await;
 }

@@ -1,4 +1,4 @@
-//! What retention removes.
+//! Retention.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) async fn prune_keeps_records_of_current_periods(stores: &Stores) {
     let budgets = WorkspaceBudgets { weekly: Some(usd(100)), monthly: Some(usd(1_000)), ..WorkspaceBudgets::default() };
     limit_workspace(stores, 1, budgets).await;
     limit_key(stores, 1, Some((30, Some(ResetInterval::Daily)))).await;
-    // The first of the month is in a week that began in the month before.
+    // The first day of the month is in a week that began in the month before.
     stores.clock.set(utc("2026-07-03T12:00:00Z"));
     let days = ["2026-06-28T23:59:59Z", "2026-06-29T00:00:00Z", "2026-07-01T00:00:00Z", "2026-07-03T00:00:00Z"];
     for (number, day) in (1..).zip(days) {
@@ -70,7 +70,7 @@ pub(super) async fn concurrent_prunes_remove_each_record_once(stores: &Stores) {
     assert_eq!(pruned.into_iter().map(|pruned| pruned.unwrap().removed).sum::<u64>(), 100);
     assert_eq!(used(stores, &payer(1)).await, (300, 0));
     assert_eq!(audited(stores).await.records, 0);
-    // What comes late, of a time that was pruned before, is charged and pruned in its turn.
+    // A late charge of a pruned time is charged and pruned later.
     settle(stores, record(200, payer(1), 5, utc("2026-01-05T00:00:00Z"))).await;
     adds_up(stores, "a late charge").await;
     assert_eq!(stores.pruner.prune(DAY * 32, 17).await.unwrap().removed, 1);

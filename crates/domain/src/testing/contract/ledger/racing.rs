@@ -1,4 +1,4 @@
-//! Everything at once.
+//! Concurrent calls.
 
 use futures_util::future::join;
 
@@ -28,7 +28,7 @@ pub(super) async fn concurrent_reads_never_exceed_the_limit(stores: &Stores) {
     limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(95)), ..WorkspaceBudgets::default() }).await;
     let (payer, done) = (payer(1), std::cell::Cell::new(0));
     let callers = join_all((1..=64).map(async |number| {
-        // Bounds of 10 that come to 4 or to nothing.
+        // Upper bounds of 10 that cost 4 or nothing.
         if let Ok(reservation) = reserve(stores, number, &payer, 10).await {
             yield_now().await;
             if number % 3 == 0 {
@@ -52,11 +52,11 @@ pub(super) async fn concurrent_reads_never_exceed_the_limit(stores: &Stores) {
         seen
     };
     let (_, seen) = join(callers, observer).await;
-    assert!(seen > 1, "nobody looked");
+    assert!(seen > 1, "no read happened");
     assert!(limit_statuses(stores, &payer).await.iter().all(|limit| limit.reserved == usd(0)), "no hold is left");
 }
 
-/// Callers that wait for each other's settlements come as far as the money reaches, and no further.
+/// Callers that wait for each other's charges spend the limit, and no more.
 pub(super) async fn concurrent_charges_make_room(stores: &Stores) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
@@ -93,7 +93,7 @@ pub(super) async fn concurrent_increases_share_the_room(stores: &Stores) {
     .await;
     assert_eq!(extended.iter().sum::<i64>(), 10, "{extended:?}");
     assert_eq!(used(stores, &payer).await, (0, 100));
-    // An extension and a charge of one request at once: whichever is first, the money is not held.
+    // A concurrent increase and charge of one request leave no hold, in any order.
     let now = utc("2026-07-15T12:00:00Z");
     limit_key(stores, 1, Some((1_000, None))).await;
     join_all((1..=10).map(async |number| {

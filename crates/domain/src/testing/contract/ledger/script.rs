@@ -1,5 +1,4 @@
-//! Any order of anything, beside a model that is too simple to be wrong: a list of what was reserved and charged, and
-//! sums over all of it.
+//! Random scripts, compared with a simple model: a list of holds and charges, and sums over them.
 
 use std::time::Duration;
 
@@ -22,20 +21,20 @@ use crate::money::Usd;
 use crate::system::Clock;
 use crate::usage::{UsageOutcome, UsageRecord};
 
-/// One thing that happens to a ledger.
+/// A step of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerStep {
-    /// A request of this id and payer reserves so much.
+    /// A request holds an amount: id, payer and amount.
     Reserve(u64, usize, i64),
-    /// It reserves so much more.
+    /// A hold is increased.
     Extend(u64, i64),
-    /// It is charged so much.
+    /// A request is charged: id, payer and cost.
     Settle(u64, usize, i64),
-    /// It is given back.
+    /// A hold is released.
     Release(u64),
-    /// Its process died: it is charged its bound.
+    /// The process died: the request is charged its upper bound.
     Abandon(u64),
-    /// So many seconds pass.
+    /// Seconds pass.
     Wait(i64),
     /// A key's limit changes.
     LimitKey(usize, Option<SpendLimit>),
@@ -43,11 +42,11 @@ pub enum LedgerStep {
     LimitWorkspace(WorkspaceBudgets),
     /// The budget of a guardrail changes.
     LimitGuardrail(usize, Option<SpendLimit>),
-    /// The first workspace is given credit.
+    /// The first workspace gets credit.
     AddCredit(i64),
-    /// It becomes unlimited.
+    /// The first workspace becomes unlimited.
     ClearCredit,
-    /// Retention removes what is older than so many days.
+    /// Retention removes records older than a number of days.
     Prune(u64),
 }
 
@@ -56,7 +55,7 @@ const PAYERS: usize = 4;
 const HOUR: i64 = 3_600;
 
 impl LedgerStep {
-    /// The step that draws stand for. Steps that reserve and charge are the most frequent.
+    /// Returns the step of random numbers. Holds and charges are the most frequent.
     pub fn drawn(kind: u8, what: u8, amount: u8) -> Self {
         let (id, payer) = (u64::from(what) % IDS + 1, usize::from(what / 29) % PAYERS);
         let pico = i64::from(amount);
@@ -87,7 +86,7 @@ impl LedgerStep {
         }
     }
 
-    /// As many steps as that, by a seed.
+    /// Returns random steps by a seed.
     pub fn script(seed: u64, length: usize) -> Vec<Self> {
         let mut state = seed;
         let mut draw = || {
@@ -100,10 +99,10 @@ impl LedgerStep {
     }
 }
 
-/// Runs a script on stores that are fresh.
+/// Runs a script on empty stores.
 ///
 /// # Panics
-/// The ledger is not what the model says.
+/// The ledger differs from the model.
 pub async fn ledger_script(stores: &Stores, steps: &[LedgerStep]) {
     let mut model = Model::insert_fixtures(stores).await;
     for (number, step) in steps.iter().enumerate() {
@@ -126,7 +125,7 @@ struct Model {
     keys: [Option<SpendLimit>; PAYERS],
     guardrails: [Option<SpendLimit>; 2],
     budgets: WorkspaceBudgets,
-    /// What was granted, and what had been spent when it began.
+    /// The granted credit, and the spend at its beginning.
     credit: Option<(i64, i64)>,
 }
 
@@ -159,7 +158,7 @@ fn counts(
 impl Model {
     async fn insert_fixtures(stores: &Stores) -> Self {
         insert_fixtures(stores).await;
-        // Towards the end of a week and of a month.
+        // Near the end of a week and of a month.
         stores.clock.set(utc("2026-07-30T18:00:00Z"));
         add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
         for number in [1, 2] {
@@ -179,7 +178,7 @@ impl Model {
     }
 
     fn spent(&self, account: Account, reset: Option<ResetInterval>, now: DateTime<Utc>) -> i64 {
-        // Removed records count in the total alone.
+        // Removed records count in the total only.
         let known = self.charged.iter().filter(|one| one.id.is_some() || reset.is_none());
         let counting = known.filter(|one| counts(&one.payer, one.at, account, reset, now));
         counting.map(|one| one.cost).sum()
@@ -219,7 +218,7 @@ impl Model {
         limits
     }
 
-    /// Refused exactly where a limit has no room for it, and by such a one. Zero is always granted.
+    /// Asserts that a hold is rejected exactly if a limit has no room, and by such a limit. Zero is always granted.
     fn judge(&self, payer: &Payer, at: DateTime<Utc>, pico: i64, exceeded_limit: Option<LimitExceeded>) {
         let limit_statuses = self.limit_statuses(payer, at);
         let full =

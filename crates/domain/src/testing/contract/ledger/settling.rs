@@ -1,4 +1,4 @@
-//! What is charged and released.
+//! Charges and releases.
 
 use super::super::Stores;
 use super::super::samples::{audit, key_id, workspace_id};
@@ -134,7 +134,7 @@ pub(super) async fn real_charge_replaces_an_abandoned_one(stores: &Stores) {
     }
 }
 
-/// Leaves behind what does not add up.
+/// Leaves a discrepancy.
 pub(super) async fn audit_reports_cost_that_differs_from_tokens(stores: &Stores) {
     insert_fixtures(stores).await;
     let now = utc("2026-07-15T12:00:00Z");
@@ -143,7 +143,7 @@ pub(super) async fn audit_reports_cost_that_differs_from_tokens(stores: &Stores)
         cost: Usd::from_pico(cost),
         ..record(number, payer(1), 100, now)
     };
-    // A hundred picodollars shared by three, the last of whom was charged one too many.
+    // 100 picodollars shared by three; the last one is charged one too many.
     for (number, cost) in [(1, 34), (2, 33), (3, 34)] {
         let index = u32::try_from(number - 1).unwrap();
         settle(stores, shared(number, index, cost)).await;

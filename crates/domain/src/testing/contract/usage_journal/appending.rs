@@ -37,7 +37,7 @@ pub(super) async fn concurrent_appends_have_distinct_numbers_in_the_order_of_the
     let mut all = appended.concat();
     all.sort_unstable();
     assert!(all.iter().map(|entry| entry.0).eq(1..=800), "each number once");
-    // Several may wait at once.
+    // Several callers may wait at the same time.
     let synced = join_all([800, 1, 400].map(|sequence| journal.wait_synced(sequence))).await;
     assert!(synced.into_iter().all(|synced| synced.is_ok()));
     assert_eq!(unfolded(&*journal), all);

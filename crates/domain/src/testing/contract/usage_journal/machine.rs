@@ -8,21 +8,21 @@ use crate::budget::{OrphanedJournals, UsageJournal};
 use crate::ids::ProcessId;
 use crate::testing::{JournalBounds, MemoryJournals};
 
-/// A machine with a disk. Its faults are planted by the cases.
+/// A machine with a disk, whose faults the cases inject.
 pub trait JournalMachine: Send + Sync {
     /// Starts a process with an empty journal. The process dies when the journal is dropped.
     fn start(&self, process: ProcessId, bounds: JournalBounds) -> Arc<dyn UsageJournal>;
 
-    /// Syncs what a living process appended.
+    /// Syncs the entries of a living process.
     fn sync(&self, process: ProcessId);
 
-    /// The journals of dead processes. Recovered ones are kept for so long.
+    /// Returns the journals of dead processes. Recovered ones are kept for a time.
     fn orphans(&self, keep: Duration) -> Arc<dyn OrphanedJournals>;
 
-    /// Whether the disk takes no writes.
+    /// Sets whether writes to the disk fail.
     fn set_disk_failing(&self, is_failing: bool);
 
-    /// The loss of power while no process lives: writes that were not synced are gone, and the machine starts anew.
+    /// Simulates a power loss while no process lives: unsynced writes are lost, and the machine restarts.
     fn lose_power(&self);
 
     /// Destroys an entry of a dead process.
@@ -31,7 +31,7 @@ pub trait JournalMachine: Send + Sync {
     /// Copies all journals to a backup.
     fn back_up(&self);
 
-    /// Copies the backup over the journals. No process of it lives.
+    /// Restores the journals from the backup. Their processes are dead.
     fn restore(&self);
 }
 
@@ -69,16 +69,16 @@ impl JournalMachine for MemoryJournals {
     }
 }
 
-/// A fresh machine without journals.
+/// A machine without journals.
 pub struct Journals {
     /// The machine.
     pub machine: Arc<dyn JournalMachine>,
-    /// Whatever must live as long as the machine, such as a temporary folder.
+    /// Values that must live as long as the machine, such as a temporary folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
 
 impl Journals {
-    /// The fake.
+    /// Returns the fake.
     pub fn memory() -> Self {
         Self { machine: Arc::new(MemoryJournals::default()), keep: Box::new(()) }
     }

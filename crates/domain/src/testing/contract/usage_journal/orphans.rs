@@ -76,7 +76,7 @@ pub(super) async fn folded_entries_are_read_back_while_they_are_kept(journals: &
     journal.wait_synced(10).await.unwrap();
     journal.remove_folded(10);
     drop(journal);
-    // A store that is restored from a backup lacks what was folded since.
+    // A store that is restored from a backup lacks later folds.
     assert_eq!(plain(&read(&*orphan(journals)).entries), written);
 }
 

@@ -25,7 +25,7 @@ pub(super) fn start_unsynced(journals: &Journals) -> Arc<dyn UsageJournal> {
     journals.machine.start(process(1), JournalBounds { is_synced_by_hand: true, ..JournalBounds::default() })
 }
 
-/// A payload that no other number has.
+/// Returns a payload that is unique to the number.
 pub(super) fn payload(number: usize) -> Vec<u8> {
     format!("{number} ").repeat(1 + number % 40).into_bytes()
 }
@@ -46,12 +46,12 @@ pub(super) fn plain(entries: &[JournalEntry]) -> Vec<Written> {
     entries.iter().map(|entry| (entry.sequence, entry.kind, entry.payload.to_vec())).collect()
 }
 
-/// Everything that is unfolded and synced.
+/// Returns all unfolded and synced entries.
 pub(super) fn unfolded(journal: &dyn UsageJournal) -> Vec<Written> {
     plain(&journal.unfolded(usize::MAX, usize::MAX).expect("entries are read"))
 }
 
-/// The one journal of a dead process.
+/// Returns the only journal of a dead process.
 pub(super) fn orphan(journals: &Journals) -> Box<dyn OrphanedJournal> {
     let found = find(journals);
     let Ok([orphan]) = <[_; 1]>::try_from(found) else { panic!("not one journal of a dead process") };
