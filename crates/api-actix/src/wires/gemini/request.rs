@@ -24,7 +24,7 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     let (state, form, media_in_state) = state(&input)?;
     let questions = body.questions.map(Json::from).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
     let questions = Fields::new(&questions, "questions")?;
-    let typed = questions.members()?.iter().map(|(name, json)| question(name, json, &questions.at(name)));
+    let typed = questions.members()?.iter().map(|(name, json)| question(name, json, &questions.member_path(name)));
     Ok(DecisionDraft {
         model,
         typed: Some(typed.collect::<Result<_, _>>()?),
