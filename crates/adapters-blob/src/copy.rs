@@ -102,7 +102,7 @@ impl Copy<'_> {
 }
 
 fn abandoned() -> StoreError {
-    StoreError::unavailable("nobody waits for the copy any more")
+    StoreError::unavailable("the copy was cancelled")
 }
 
 struct Hex<'a>(&'a [u8]);

@@ -54,7 +54,7 @@ impl Drop for Partial {
         if !self.finished
             && let Err(error) = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty())
         {
-            tracing::warn!(error = %error, "a half-written file stays for the sweeper");
+            tracing::warn!(error = %error, "partial file not removed; left to the sweeper");
         }
     }
 }

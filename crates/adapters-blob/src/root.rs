@@ -38,7 +38,7 @@ impl Root {
         if self.was_missing.swap(is_missing, Ordering::Relaxed) != is_missing {
             let folder = self.path.display();
             if is_missing {
-                tracing::error!(%folder, "blobs folder was moved or replaced; promotions are refused until it is back");
+                tracing::error!(%folder, "blobs folder was moved or replaced; promotions are rejected until it is back");
             } else {
                 tracing::info!(%folder, "blobs folder is back");
             }

@@ -7,16 +7,16 @@ pub enum BroadcastError {
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
     /// The user agent is no valid header value.
-    #[error("the user agent cannot stand in a header")]
+    #[error("the user agent is not a valid header value")]
     UserAgent,
 }
 
 /// An address that must not be dialled.
 #[derive(Debug, thiserror::Error)]
-#[error("the address of the target is not public")]
+#[error("the destination address is not public")]
 pub(crate) struct Forbidden;
 
 /// A name without any address.
 #[derive(Debug, thiserror::Error)]
-#[error("the name of the target cannot be resolved")]
+#[error("the destination host cannot be resolved")]
 pub(crate) struct Unresolved;

@@ -170,7 +170,7 @@ fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if current.is::<Forbidden>() {
-            return address("its address is not of the public network, which this gateway is configured to refuse");
+            return address("its address is not public; egress.allow_private_addresses would allow it");
         }
         if current.is::<Unresolved>() {
             return receiver("its name cannot be resolved");

@@ -46,7 +46,7 @@ impl LiveDestinations {
                     Err(error) if !away => {
                         away = true;
                         let error = &error as &dyn std::error::Error;
-                        tracing::warn!(error, "the destinations of traces cannot be read; they are tried again");
+                        tracing::warn!(error, "trace destinations not readable, retrying");
                     }
                     Err(_) => {}
                 }

@@ -28,9 +28,9 @@ type Grants = SharedFills<ApiKeyHash, Arc<KeyGrant>, Miss>;
 /// The reason for a look-up without a result to cache.
 #[derive(Debug, thiserror::Error)]
 enum Miss {
-    #[error("there is no such key")]
+    #[error("key not found")]
     Unknown,
-    #[error("the look-up failed")]
+    #[error("the lookup failed")]
     Store(#[source] StoreError),
 }
 

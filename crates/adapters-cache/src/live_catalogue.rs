@@ -53,7 +53,7 @@ impl LiveCatalogue {
         }
         self.reload(version).await?;
         let rows = self.snapshot.load().rows().len();
-        tracing::info!(catalogue.version = version, catalogue.rows = rows, "the catalogue was reloaded");
+        tracing::info!(catalogue.version = version, catalogue.rows = rows, "catalogue reloaded");
         Ok(())
     }
 

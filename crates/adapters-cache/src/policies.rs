@@ -37,9 +37,9 @@ type Policies = SharedFills<Pair, Arc<Policy>, Miss>;
 /// The reason for a look-up without a policy to cache.
 #[derive(Debug, thiserror::Error)]
 enum Miss {
-    #[error("a guardrail is not there any more")]
+    #[error("the guardrail was deleted")]
     Gone,
-    #[error("the look-up failed")]
+    #[error("the lookup failed")]
     Store(#[source] StoreError),
 }
 
@@ -136,6 +136,6 @@ impl GuardrailPolicies for CachedPolicies {
             }
         }
         // Never "no policy" for a key with a guardrail.
-        Err(StoreError::unavailable("the guardrail of the key is not there"))
+        Err(StoreError::unavailable("the guardrail of the key was not found"))
     }
 }

@@ -135,11 +135,11 @@ impl ChangeWatcher {
             match turn.await {
                 Ok(()) if away => {
                     away = false;
-                    tracing::info!("the change feed is back");
+                    tracing::info!("change feed recovered");
                 }
                 Err(error) if !away => {
                     away = true;
-                    tracing::warn!(error = &error as &dyn std::error::Error, "the change feed cannot be read");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "change feed not readable");
                 }
                 // Unchanged state: log changes only, not every poll.
                 _ => {}
@@ -163,7 +163,7 @@ impl ChangeWatcher {
     /// Applies a timeout to a read: a hanging store counts as unreadable.
     async fn bounded<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let read = tokio::time::timeout(READ_WITHIN, read).await;
-        let read = read.unwrap_or_else(|_| Err(StoreError::unavailable("the change feed was not read in time")));
+        let read = read.unwrap_or_else(|_| Err(StoreError::unavailable("change feed not read in time")));
         if read.is_err() {
             self.failed_at.fetch_max(nanos(self.clock.monotonic()).max(1), Ordering::AcqRel);
         }

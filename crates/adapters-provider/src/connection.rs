@@ -38,7 +38,7 @@ impl Connection {
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
         let uri = self.address.of(upstream_model).ok_or_else(|| {
-            AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the model's name at the provider makes no address")
+            AttemptFailure::new(AttemptFailureKind::ConnectFailed, "upstream_model does not form a valid URL")
         })?;
         self.client.post(&self.target, uri, payload, sent, read_error).await
     }

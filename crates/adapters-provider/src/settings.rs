@@ -129,10 +129,10 @@ pub enum ProviderSettingsError {
     #[error("the API key must be printable ASCII")]
     ApiKey,
     /// The header for the key or its scheme is invalid.
-    #[error("the header for the API key must be a header name of its own, and its scheme a single word")]
+    #[error("auth_header must be a header name that no other header uses, and auth_scheme a single word")]
     AuthHeader,
     /// An additional header is invalid.
-    #[error("a header must have a name that is not the client's own and a value of printable ASCII")]
+    #[error("a header must not be set by the client and must have a printable ASCII value")]
     Header,
 }
 

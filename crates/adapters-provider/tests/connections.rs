@@ -186,7 +186,7 @@ async fn tls_rejects_unknown_authority() {
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::ConnectFailed);
-    let without_any = "https is not possible: no certificate authority is known; configure a file of them";
+    let without_any = "https is not possible: no certificate authorities found; set ca_file";
     let has_trusted_authorities = HttpClient::new(&support::settings()).unwrap().has_trusted_authorities();
     assert_eq!(
         failure.detail,

@@ -123,7 +123,7 @@ async fn refused_connection_fails() {
     drop(listener);
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
-    assert_eq!(failure.detail, "the connection could not be made: nobody listens there");
+    assert_eq!(failure.detail, "the connection could not be made: connection refused");
 }
 
 #[rstest]

@@ -20,7 +20,7 @@ const CHANGED: &str = "changed or added without an entry in the audit log";
 const UNKNOWN: &str = "rows were added, changed or removed without an entry in the audit log";
 const ASSIGNMENTS: &str = "guardrails of keys were changed without an entry in the audit log";
 const STATE: &str = "its sums are not those that the newest entry of the audit log accounts for";
-const GONE: &str = "the row is gone";
+const GONE: &str = "the row is missing";
 /// The name of an unidentifiable row.
 const SOME: &str = "(not known which)";
 

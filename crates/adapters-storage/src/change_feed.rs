@@ -83,7 +83,7 @@ async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -
 /// Returns the position of the newest change.
 pub(crate) async fn newest(connection: &impl ConnectionTrait) -> Result<ChangePosition, StoreError> {
     let newest = Entity::find().order_by_desc(Column::Number).one(connection).await.map_err(store_error)?;
-    let newest = newest.ok_or_else(|| StoreError::Corrupt("the change feed has lost its rows".to_owned()))?;
+    let newest = newest.ok_or_else(|| StoreError::Corrupt("the rows of the change feed are missing".to_owned()))?;
     Ok(to_change(&newest)?.position)
 }
 
@@ -209,5 +209,5 @@ fn to_change(row: &Model) -> Result<Change, StoreError> {
 }
 
 fn missing() -> StoreError {
-    StoreError::Corrupt("change_feed has lost its row".to_owned())
+    StoreError::Corrupt("the row of change_feed is missing".to_owned())
 }

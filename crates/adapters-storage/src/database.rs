@@ -130,18 +130,18 @@ impl Database {
     pub async fn id(&self) -> Result<Uuid, StoreError> {
         let row = store_identity::Entity::find().one(self.readers()?).await.map_err(store_error)?;
         let id = row.as_ref().and_then(|row| Uuid::parse_str(&row.store_id).ok());
-        id.ok_or_else(|| StoreError::Corrupt("the database has lost its identity".to_owned()))
+        id.ok_or_else(|| StoreError::Corrupt("the identity of the database is missing".to_owned()))
     }
 
     /// Waits for pending writes and closes every connection; later operations are unavailable.
     pub async fn close(&self) {
         if let Err(error) = self.shared.data_version.close().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+            tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
         }
         for connection in [Some(&self.shared.readers), self.shared.durable.get(), Some(&self.shared.writer)] {
             let Some(connection) = connection else { continue };
             if let Err(error) = connection.close_by_ref().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+                tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
             }
         }
         self.shared.checkpoints.end().await;

@@ -32,7 +32,7 @@ impl DatabaseFile {
         if self.was_missing.swap(is_missing, Ordering::Relaxed) != is_missing {
             let file = self.path.display();
             if is_missing {
-                tracing::error!(%file, "database file was removed or replaced; every operation is refused until it is back");
+                tracing::error!(%file, "database file was removed or replaced; every operation is rejected until it is back");
             } else {
                 tracing::info!(%file, "database file is back");
             }

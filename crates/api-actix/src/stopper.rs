@@ -36,7 +36,7 @@ impl Stopper {
             drain_ms = millis(self.drain_period),
             connections.open = counts.open(),
             connections.in_request = counts.in_request,
-            "draining: not ready, connections close after their next answer"
+            "draining: not ready, connections close after their next response"
         );
         tokio::select! {
             () = sleep(self.drain_period) => {}
@@ -53,7 +53,7 @@ impl Stopper {
         gate.shut();
         let accepted = accept_pending(&connections, drain_period.min(ACCEPT_TIMEOUT));
         if timeout_at(until, accepted).await.is_err() {
-            tracing::warn!("shutdown timeout passed, connections that wait to be accepted are cut off");
+            tracing::warn!("shutdown timeout passed, closing connections that wait to be accepted");
         }
         drop(gate);
         // The stop command is sent at once; the end of the server is awaited elsewhere.
@@ -71,7 +71,7 @@ impl Stopper {
             tracing::warn!(
                 connections.open = counts.open(),
                 connections.in_request = counts.in_request,
-                "shutdown timeout passed, connections are cut off"
+                "shutdown timeout passed, closing connections"
             );
         }
         drop((stopped, ended));

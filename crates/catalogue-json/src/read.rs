@@ -201,7 +201,7 @@ impl Members {
         names.sort_unstable();
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let dot = if path.is_empty() { "" } else { "." };
-            return Err(RowFault::member(format!("{path}{dot}{name}"), "stands in the object more than once"));
+            return Err(RowFault::member(format!("{path}{dot}{name}"), "is in the object more than once"));
         }
         Ok(Self(members))
     }

@@ -84,7 +84,7 @@ fn error_contains_row_id_and_member() {
         ("[\"decisions\"]", "[]", "row 1 (Acme/Judge-1:free): architecture.output_modalities must name at least one"),
         ("Acme/Judge-1:free", "judge", "row 1 (judge): id must be author/slug"),
         ("32000", "-1", "row 1 (Acme/Judge-1:free): context_length must be an integer that is not negative"),
-        ("\"per_request_limits\"", "\"id\"", "row 1 (Acme/Judge-1:free): id stands in the object more than once"),
+        ("\"per_request_limits\"", "\"id\"", "row 1 (Acme/Judge-1:free): id is in the object more than once"),
     ] {
         let file = format!("[{FULL},{}]", FULL.replacen(from, to, 1));
         let fault = read_rows(&file).unwrap_err().to_string();

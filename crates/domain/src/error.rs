@@ -30,7 +30,7 @@ pub enum ErrorKind {
     TimedOut,
     /// Every provider that was tried is overloaded.
     ProviderOverloaded,
-    /// The caller left before the answer; nobody reads this one.
+    /// The client disconnected before the response; nobody reads this one.
     ClientDisconnected,
 }
 

@@ -169,14 +169,14 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
     let mut report = Report::default();
     for (command, part) in [
         (format!("key update {hash}"), "nothing is to be changed"),
-        (format!("key update {nobody} --no-limit"), "there is no key"),
+        (format!("key update {nobody} --no-limit"), "not found"),
         (format!("key update {hash} --limit-usd 0"), "more than 0 USD"),
         (format!("key update {hash} --limit-usd 1e99"), "is not an amount of USD"),
         (format!("key update {hash} --limit-reset daily"), "a reset belongs to a limit"),
         (format!("key update {hash} --expires-at 2020-01-01T00:00:00Z"), "lies in the past"),
         (format!("key update {management} --rpm 5"), "a management key runs nothing"),
         ("key create --management --limit-usd 1".to_owned(), "a management key runs nothing"),
-        (format!("key show {nobody}"), "there is no key"),
+        (format!("key show {nobody}"), "not found"),
         ("key show sk-tg-v1-00".to_owned(), "a key is named by its id"),
         ("guardrail create --from missing.json".to_owned(), "missing.json cannot be read"),
         ("guardrail create --from broken.json".to_owned(), "not valid JSON"),
@@ -184,13 +184,13 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
         ("guardrail create --from wrong.json".to_owned(), "allowed_models[0]: "),
         (format!("guardrail update {guardrail} --from empty.json"), "No update fields provided"),
         (format!("guardrail update {guardrail} --from wrong.json"), "acme/nobody"),
-        (format!("guardrail update {none} --from wrong.json"), "there is no guardrail"),
-        (format!("guardrail versions {none}"), "there is no guardrail"),
+        (format!("guardrail update {none} --from wrong.json"), "not found"),
+        (format!("guardrail versions {none}"), "not found"),
         (format!("guardrail restore {guardrail} 7"), "has no version 7"),
-        (format!("guardrail default {none}"), "there is no guardrail"),
-        (format!("guardrail unassign {none} {hash}"), "there is no guardrail"),
-        (format!("workspace show {none}"), "there is no workspace"),
-        (format!("workspace unlimited {none}"), "there is no workspace"),
+        (format!("guardrail default {none}"), "not found"),
+        (format!("guardrail unassign {none} {hash}"), "not found"),
+        (format!("workspace show {none}"), "not found"),
+        (format!("workspace unlimited {none}"), "not found"),
         ("workspace budget --daily 0".to_owned(), "more than 0 USD"),
         ("workspace budget --daily much".to_owned(), "neither an amount of USD nor the word none"),
         ("workspace budget --daily 5 --weekly 4".to_owned(), "must be more than the daily one"),
@@ -225,6 +225,6 @@ async fn command_line_shows_changes_made_over_http() -> Result<()> {
     ensure!(gateway.server.send(&delete).await?.ok()? == json!({"deleted": true}));
     gateway.server.send(&delete).await?.error(404, "Resource not found")?;
     let said = gateway.instance.refused(&["guardrail", "show", &id]).await?;
-    ensure!(said == format!("error: there is no guardrail {id}"), "{said}");
+    ensure!(said == format!("error: guardrail {id} not found"), "{said}");
     Ok(())
 }

@@ -62,7 +62,7 @@ async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
         ensure!(shown["id"] == key.id.as_str() && shown["hash"] == new.hash.as_str(), "{shown}");
         ensure!(shown["guardrail_id"] == guardrail.as_str() && shown["name"] == "ci", "{shown}");
     }
-    ensure!(instance.refused(&["usage", "list", "--key", &key.hash]).await?.contains("there is no key"));
+    ensure!(instance.refused(&["usage", "list", "--key", &key.hash]).await?.contains("not found"));
     gateway.server.send(&rotation(&gateway, &key.hash)).await?.error(404, "Resource not found")?;
 
     let path = format!("/api/v1/guardrails/{guardrail}/assignments/keys");

@@ -67,7 +67,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
         (vec!["--until", "2027-02-30"], "--until"),
         (vec!["--since", "2027-01-02", "--until", "2027-01-01"], "later than"),
         (vec!["--key", "sk-tg-v1-00"], "hash"),
-        (vec!["--key", &unknown], "there is no key"),
+        (vec!["--key", &unknown], "not found"),
         (vec!["--key", &gateway.management.hash], "management key"),
         (vec!["--workspace", "nowhere"], "workspace"),
     ] {

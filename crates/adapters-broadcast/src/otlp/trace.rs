@@ -125,7 +125,7 @@ fn failure(record: &UsageRecord) -> Option<String> {
     match record.outcome {
         UsageOutcome::Completed => None,
         UsageOutcome::Failed => Some(format!("every attempt failed; the last one: {}", last_outcome(record))),
-        UsageOutcome::Cancelled => Some("the caller left before the end".to_owned()),
+        UsageOutcome::Cancelled => Some("the client disconnected before the end".to_owned()),
         UsageOutcome::Abandoned => Some("the process died before the end".to_owned()),
     }
 }

@@ -43,13 +43,13 @@ impl Objection {
     /// Returns the sentence that identifies the objection in a failure.
     fn detail(self) -> &'static str {
         match self {
-            Self::Member(Member::ReasoningEffort) => "the provider does not take reasoning_effort",
-            Self::Member(Member::ChatTemplateKwargs) => "the provider does not take chat_template_kwargs",
-            Self::Member(Member::Temperature) => "the provider does not take this temperature",
-            Self::Member(Member::MaxTokens) => "the provider does not take max_tokens",
-            Self::Member(Member::MaxCompletionTokens) => "the provider does not take max_completion_tokens",
-            Self::Member(Member::ResponseFormat) => "the provider does not take this response_format",
-            Self::Logprobs => "the provider does not tell log-probabilities of this model",
+            Self::Member(Member::ReasoningEffort) => "the provider does not accept reasoning_effort",
+            Self::Member(Member::ChatTemplateKwargs) => "the provider does not accept chat_template_kwargs",
+            Self::Member(Member::Temperature) => "the provider does not accept this temperature",
+            Self::Member(Member::MaxTokens) => "the provider does not accept max_tokens",
+            Self::Member(Member::MaxCompletionTokens) => "the provider does not accept max_completion_tokens",
+            Self::Member(Member::ResponseFormat) => "the provider does not accept this response_format",
+            Self::Logprobs => "the provider does not support log-probabilities for this model",
         }
     }
 

@@ -23,7 +23,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let meaning = |kind, retry_after, detail| Some(ErrorMeaning { kind, retry_after, detail });
     match (status, named.as_str()) {
         (400, _) if details.iter().any(|detail| text(detail, "reason").as_deref() == Some("API_KEY_INVALID")) => {
-            meaning(AttemptFailureKind::ProviderAuthFailed, None, "the provider does not take the API key")
+            meaning(AttemptFailureKind::ProviderAuthFailed, None, "the provider rejected the API key")
         }
         (400, "FAILED_PRECONDITION") => {
             meaning(AttemptFailureKind::HttpError, None, "the provider does not serve this account")

@@ -16,7 +16,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T, AttemptFailure> {
     tokio::select! {
         biased;
-        () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left")),
+        () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the client disconnected")),
         done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
         }),

@@ -130,7 +130,7 @@ impl HttpClient {
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
         if uri.scheme() == Some(&Scheme::HTTPS) && !self.has_trusted_authorities() {
-            let detail = "https is not possible: no certificate authority is known; configure a file of them";
+            let detail = "https is not possible: no certificate authorities found; set ca_file";
             return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
         }
         let mut headers = target.headers.clone();
@@ -147,7 +147,7 @@ impl HttpClient {
             .map_err(CallError::into_failure)?;
         let status = answer.status;
         if status != 200 {
-            tracing::debug!(status, "a provider answered with a failure");
+            tracing::debug!(status, "provider responded with an error status");
             return Err(failure(answer, read_error).await);
         }
         self.read(answer)
@@ -164,7 +164,7 @@ impl HttpClient {
         match body::read(&mut answer.body, self.settings.max_response_bytes).await {
             Ok(body) => {
                 answer.body.release();
-                tracing::debug!(bytes = body.len(), "a provider answered");
+                tracing::debug!(bytes = body.len(), "provider responded");
                 Ok(body)
             }
             Err(error) => {

@@ -85,7 +85,7 @@ fn connect_error_detail(error: &(dyn Error + 'static)) -> &'static str {
             return "the connection could not be made: TLS failed";
         }
         if cause.downcast_ref().map(std::io::Error::kind) == Some(std::io::ErrorKind::ConnectionRefused) {
-            return "the connection could not be made: nobody listens there";
+            return "the connection could not be made: connection refused";
         }
     }
     "the connection could not be made"

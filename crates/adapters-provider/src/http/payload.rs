@@ -89,7 +89,7 @@ impl Drop for EndCallOnDrop {
 
 /// The error of a body whose call is over.
 #[derive(Debug, thiserror::Error)]
-#[error("the call was given up before its body was sent")]
+#[error("the call was cancelled before its body was sent")]
 pub(super) struct CallEnded;
 
 impl SentCounter {

@@ -29,7 +29,7 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
         return meaning(AttemptFailureKind::Overloaded, "the provider has no capacity left");
     }
     if has(10000) {
-        return meaning(AttemptFailureKind::ProviderAuthFailed, "the provider does not take the API key");
+        return meaning(AttemptFailureKind::ProviderAuthFailed, "the provider rejected the API key");
     }
     if has(7000) {
         // Reported as 400, although the request is valid.
@@ -40,7 +40,7 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
         return None;
     }
     if has(5006) || has(5021) {
-        return meaning(AttemptFailureKind::RejectedByProvider, "the provider does not take the request");
+        return meaning(AttemptFailureKind::RejectedByProvider, "the provider rejected the request");
     }
     if Object::parse(text)?.get("success").ok()??.get() != "false" {
         return None;

@@ -42,10 +42,10 @@ pub enum MalformedAnswer {
     #[error("the provider's answer holds no answers")]
     NoAnswers,
     /// The answers do not match the questions.
-    #[error("the provider's answers are not to the questions that were asked")]
+    #[error("the provider's answers do not match the questions")]
     NotAsked,
     /// An answer does not match the type of its question.
-    #[error("one of the provider's answers is malformed: {0}")]
+    #[error("an answer of the provider is malformed: {0}")]
     Answer(&'static str),
     /// The token counts are present but invalid.
     #[error("the provider's token counts are malformed")]

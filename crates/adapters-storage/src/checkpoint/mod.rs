@@ -75,7 +75,7 @@ impl Checkpoints {
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             // The next process that opens the database copies the rest.
             task.abort();
-            tracing::warn!("the write-ahead log was not copied in time; the next start does that");
+            tracing::warn!("wal not checkpointed in time; the next start does it");
         }
     }
 }

@@ -60,7 +60,7 @@ impl Supervisor {
         tracing::error!(
             panicked,
             again_in_ms = u64::try_from(self.pause.as_millis()).unwrap_or(u64::MAX),
-            "the task that copies the write-ahead log has ended; until it runs again SQLite copies within commits"
+            "wal checkpoint task ended unexpectedly; SQLite checkpoints within commits until it restarts"
         );
         checkpoints.commits.forget();
         let given_back = async {
@@ -69,7 +69,7 @@ impl Supervisor {
         };
         if let Err(error) = given_back.await {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "the copying of the write-ahead log could not be given back to SQLite");
+            tracing::warn!(error, "wal autocheckpoint could not be restored");
         }
     }
 
@@ -83,16 +83,13 @@ impl Supervisor {
             }
             match self.take_over().await {
                 Ok(()) => {
-                    tracing::info!("the write-ahead log is copied beside requests again");
+                    tracing::info!("wal checkpoint task restarted");
                     return true;
                 }
                 Err(error) if !is_logged => {
                     is_logged = true;
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(
-                        error,
-                        "the copying of the write-ahead log cannot be taken over; this is tried again"
-                    );
+                    tracing::warn!(error, "wal checkpoint lock not acquired, retrying");
                 }
                 Err(_) => {}
             }

@@ -48,7 +48,7 @@ impl CheckpointTask {
             self.log_transitions(checked);
         }
         if let Err(error) = self.finish().await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "the write-ahead log was not copied at the end");
+            tracing::debug!(error = &error as &dyn std::error::Error, "final wal checkpoint failed");
         }
     }
 
@@ -120,7 +120,7 @@ impl CheckpointTask {
             count(&self.counts.restarted);
             let held_up = self.database.monotonic().saturating_sub(began);
             let held_up_us = u64::try_from(held_up.as_micros()).unwrap_or(u64::MAX);
-            tracing::debug!(held_up_us, "the write-ahead log begins anew");
+            tracing::debug!(held_up_us, "wal restarted");
         }
         Ok(())
     }
@@ -134,17 +134,17 @@ impl CheckpointTask {
         match (update_state(&mut self.fails, failed), checked) {
             (true, Err(error)) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "the write-ahead log cannot be copied into the database; requests go on, and this is tried again"
+                "wal checkpoint failed, retrying; requests continue"
             ),
-            (true, Ok(())) => tracing::info!("the write-ahead log is copied into the database again"),
+            (true, Ok(())) => tracing::info!("wal checkpoints recovered"),
             (false, _) => {}
         }
         let bytes = self.counts.bytes.load(Ordering::Relaxed);
         if update_state(&mut self.is_long, bytes >= self.bounds.warn_after) {
             if self.is_long {
-                tracing::warn!(bytes, "the write-ahead log grows: somebody reads the database for very long");
+                tracing::warn!(bytes, "wal grows: a reader holds the database for very long");
             } else {
-                tracing::info!(bytes, "the write-ahead log is short again");
+                tracing::info!(bytes, "wal size back to normal");
             }
         }
     }

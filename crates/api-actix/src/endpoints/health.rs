@@ -23,7 +23,7 @@ pub(crate) fn live() -> HttpResponse {
 pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     if call.gateway.connections.is_draining() {
         return Err(ApiError::from_kind(ErrorKind::Unavailable)
-            .message("The server is draining: it is about to stop, and another one takes new requests")
+            .message("The server is draining and will stop; send new requests to another server")
             .metadata("unavailable", vec!["draining"]));
     }
     let probes = call.gateway.services.probes.iter().map(|probe| async move {

@@ -30,7 +30,7 @@ impl From<PromoteError> for ApiError {
                 plain.metadata("file_bytes", file_bytes).metadata("max_file_bytes", max_bytes)
             }
             PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes, charged_bytes } => plain
-                .message("The workspace's storage quota has no room for this file")
+                .message("The workspace's storage quota does not allow this file")
                 .metadata("quota_bytes", quota_bytes)
                 .metadata("used_bytes", used_bytes)
                 .metadata("file_bytes", file_bytes)
@@ -76,7 +76,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
         (Ok(key), None) => Ok(Some(key.to_owned())),
-        (_, Some(_)) => Err(ApiError::invalid("Idempotency-Key stands in the request more than once")),
+        (_, Some(_)) => Err(ApiError::invalid("Idempotency-Key is in the request more than once")),
         (Err(_), None) => Err(PromoteError::from(InvalidIdempotencyKey).into()),
     }
 }

@@ -21,7 +21,7 @@ impl From<ChangeApiKeyError> for ApiError {
         match error {
             ChangeApiKeyError::UnknownKey(_) => plain,
             ChangeApiKeyError::Contended => {
-                plain.message("The key was rotated by another call at the same time. That call has its new secret.")
+                plain.message("The key was rotated concurrently by another call, which returned the new secret.")
             }
             ChangeApiKeyError::Store(store) => Self::store(store),
             other => plain.message(other.to_string()),

@@ -65,7 +65,7 @@ pub(crate) async fn handle(
         let owner = WorkOwner::Workspace(key.workspace_id());
         let read = call.gateway.services.workers.get(owner, move |_| unparsed.read(body, parts));
         let read = timeout(call.time_left(), read).await.map_err(|_| {
-            let cause = "limits.request_timeout_ms passed while the body waited for a thread to read it";
+            let cause = "limits.request_timeout_ms passed while the body waited for a scan thread";
             ApiError::from_kind(ErrorKind::TimedOut).caused_by(cause)
         })?;
         read.map_err(ApiError::from_task_error)??
@@ -165,7 +165,7 @@ fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(HeaderName::from_static(SESSION_ID));
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(fault("stands in the request more than once"));
+        return Err(fault("is in the request more than once"));
     }
     std::str::from_utf8(value.as_bytes()).map(|text| Some(text.to_owned())).map_err(|_| fault("is not UTF-8"))
 }

@@ -94,7 +94,7 @@ impl JsonBody {
 
 /// Splits a form into its request part and the asset parts.
 pub(crate) fn from_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
-    let fault = |fault: &str| ApiError::invalid_body(format!("The body is no multipart form as expected: {fault}"));
+    let fault = |fault: &str| ApiError::invalid_body(format!("The body is not a valid multipart form: {fault}"));
     let mut parts = multipart::parts(form, boundary).map_err(fault)?;
     let index = parts.iter().position(|part| part.name == REQUEST_PART);
     let request = parts.remove(index.ok_or_else(|| fault("it has no part named request"))?);
@@ -172,7 +172,7 @@ async fn collect(
         let next = timeout_at(now + most_pause.min(left), payload.next()).await.map_err(late)?;
         let Some(piece) = next else { break };
         now = Instant::now();
-        let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
+        let piece = piece.map_err(|_| ApiError::invalid("The body could not be read completely"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
         }

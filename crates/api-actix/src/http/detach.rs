@@ -94,7 +94,8 @@ impl<T: Send + 'static> DetachableWork<'_, T> {
         {
             return end;
         }
-        let cause = "limits.request_timeout_ms passed while the store was waited for; the work goes on";
+        let cause =
+            "limits.request_timeout_ms passed while waiting for the store; the request continues in the background";
         Err(ApiError::from_kind(ErrorKind::Unavailable).message(DEADLINE_MESSAGE).caused_by(cause))
     }
 }
@@ -120,8 +121,10 @@ impl<T: Send + 'static> Drop for DetachableWork<'_, T> {
         let permit = self.permit.take();
         let detached = AssertUnwindSafe(work).catch_unwind().map(|end| {
             drop(permit);
-            let panicked =
-                |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("work whose caller had left panicked"));
+            let panicked = |_| {
+                Err(ApiError::from_kind(ErrorKind::Internal)
+                    .caused_by("request panicked after its client disconnected"))
+            };
             if let Err(error) = end.unwrap_or_else(panicked) {
                 error.log();
             }

@@ -60,7 +60,7 @@ pub(crate) fn default_message(kind: ErrorKind) -> &'static str {
         ErrorKind::ProviderFailure | ErrorKind::ProviderOverloaded => "Provider returned error",
         ErrorKind::Unavailable => "Service temporarily unavailable",
         ErrorKind::TimedOut => "Request timed out. Please try again later.",
-        ErrorKind::ClientDisconnected => "The caller left before the answer",
+        ErrorKind::ClientDisconnected => "The client disconnected before the response",
     }
 }
 
@@ -270,12 +270,12 @@ impl ApiError {
         let cause = parts.source.as_deref().map(|cause| cause as &(dyn Error + 'static));
         let status = parts.status.as_u16();
         if parts.status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(http.status = status, error = cause, "a request failed by a defect");
+            tracing::error!(http.status = status, error = cause, "request failed: internal error");
         } else if parts.status.is_server_error() {
-            tracing::warn!(http.status = status, error = cause, "a request failed");
+            tracing::warn!(http.status = status, error = cause, "request failed");
         } else {
             // The message is left out, because it may quote member names of the caller.
-            tracing::debug!(http.status = status, error = cause, "a request was refused");
+            tracing::debug!(http.status = status, error = cause, "request rejected");
         }
     }
 }

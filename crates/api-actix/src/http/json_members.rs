@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn read_members_rejects_duplicates() {
-        assert_eq!(read(r#"{"model":1,"mod\u0065l":null}"#).unwrap_err(), "model stands in the body more than once");
+        assert_eq!(read(r#"{"model":1,"mod\u0065l":null}"#).unwrap_err(), "model is in the body more than once");
         assert!(read(r#"{"x":1,"x":2}"#).is_ok());
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError>
         if decode(given).as_deref() == Some(name) {
             let value = decode(value).ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))?;
             if found.replace(value).is_some() {
-                return Err(ApiError::invalid(format!("{name} stands in the query more than once")));
+                return Err(ApiError::invalid(format!("{name} is in the query more than once")));
             }
         }
     }

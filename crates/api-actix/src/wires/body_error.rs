@@ -9,10 +9,10 @@ pub enum BodyError {
     #[error("The body is not UTF-8")]
     NotText,
     /// The nesting of arrays and objects is too deep.
-    #[error("The body nests arrays and objects deeper than the 128 levels that are served")]
+    #[error("The body nests arrays and objects deeper than 128 levels")]
     TooDeep,
     /// A `\u` escape of half a surrogate pair.
-    #[error("The body has a \\u escape of one half of a surrogate pair without the other")]
+    #[error("The body has a \\u escape of an unpaired surrogate")]
     LoneSurrogate,
     /// The body is not JSON. Line and column count from 1.
     #[error("The body is not valid JSON: line {line}, column {column}")]
@@ -26,11 +26,11 @@ pub enum BodyError {
     #[error("The body must be a JSON object")]
     NotAnObject,
     /// A duplicate member, which is ambiguous.
-    #[error("{0} stands in the body more than once")]
+    #[error("{0} is in the body more than once")]
     Duplicate(&'static str),
     /// The body matches none of the known wires.
     #[error(
-        "The body is of no form that is known here. Expected one of: state and questions, an object of noul, choice \
+        "Unknown request format. Expected one of: state and questions, an object of noul, choice \
          or score questions; input and questions, an array of predicate, choice or score questions; input and \
          questions, an object of noul, choice or score questions; input and questions, an array of questions with id \
          and question"

@@ -92,7 +92,7 @@ impl Fields {
     }
 }
 
-const DUPLICATE: &str = "stands in the object more than once";
+const DUPLICATE: &str = "is in the object more than once";
 
 /// Checks that the count is within its bounds.
 pub(super) fn check_count(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {

@@ -20,7 +20,7 @@ async fn malformed_bodies_return_400_with_reason() {
         (b"[]", "must be a JSON object"),
         (b"\"x\"", "must be a JSON object"),
         (b"{\"model\":\"\xff\"}", "UTF-8"),
-        (br#"{"model":"a","model":"b"}"#, "model stands in the body more than once"),
+        (br#"{"model":"a","model":"b"}"#, "model is in the body more than once"),
         (br#"{"model":"\ud800"}"#, "surrogate"),
         (br#"{"ignored":["\udc00"]}"#, "surrogate"),
         (b"{}", "model: is required"),

@@ -86,7 +86,7 @@ async fn model_name_errors_are_distinct() {
     let gateway = Setup::new().await.start();
     let ask = async |model: &str| gateway.decide(&format!(r#"{{"model":"{model}","questions":"?"}}"#)).await;
     let reply = ask("acme/jugde").await;
-    assert_eq!(reply.expect_error(404), "There is no model of that name");
+    assert_eq!(reply.expect_error(404), "Model not found");
     assert_eq!(reply.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     assert_eq!(reply.json()["user_id"], "owner-1");
     assert!(ask("acme/writer").await.expect_error(400).contains("does not answer Decisions"));
@@ -105,7 +105,7 @@ async fn failed_attempts_return_status_and_history() {
         ([broken(), broken()], 502, "Provider returned error"),
         ([late(), late()], 524, "Request timed out. Please try again later."),
         ([overloaded(7), overloaded(3)], 529, "Provider returned error"),
-        ([refused(), refused()], 400, "Every provider that was tried refused the request as invalid"),
+        ([refused(), refused()], 400, "Every provider that was tried rejected the request as invalid"),
     ];
     for (script, status, message) in cases {
         let gateway = Setup::answering(script).await.start();
@@ -182,7 +182,7 @@ impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
         call.client.disconnected().await;
-        Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left"))
+        Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the client disconnected"))
     }
 }
 

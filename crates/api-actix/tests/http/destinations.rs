@@ -115,12 +115,15 @@ async fn new_path_keeps_stored_secrets_and_new_origin_needs_new_ones() {
 async fn mask_refers_only_to_stored_value() {
     let fixture = DestinationFixture::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
     for (config, expected) in [
-        (json!({"url": "https://example.org/in?********"}), "config.url has a masked query, and none is stored"),
+        (json!({"url": "https://example.org/in?********"}), "config.url has a masked query, but no query is stored"),
         (
             json!({"url": "https://example.org/in?a=********"}),
-            "config.url has a query that is masked in part: give all of it, or the mask alone, which keeps what is stored",
+            "config.url has a partly masked query; give the whole query, or only the mask to keep the stored one",
         ),
-        (json!({"headers": {"x-a": "********"}}), "config.headers, member 1, has a masked value, and none is stored"),
+        (
+            json!({"headers": {"x-a": "********"}}),
+            "config.headers, member 1, has a masked value, but no value is stored",
+        ),
     ] {
         assert_eq!(fixture.change(&json!({"config": config})).await.expect_error(400), expected);
     }
@@ -151,7 +154,7 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     assert_eq!(fixture.change(&given).await.json()["data"]["api_key_hashes"], json!(hashes), "each once");
     for name in [Caller::OfOtherWorkspace.id(), Caller::Management.id(), Caller::Unknown.id()] {
         let told = fixture.change(&json!({"api_key_hashes": [name]})).await.expect_error(400);
-        assert_eq!(told, format!("api_key_hashes has {name}, which is no live inference key of the workspace"));
+        assert_eq!(told, format!("api_key_hashes has {name}, which is not an active inference key of the workspace"));
     }
     let rotated = format!("/keys/{}/rotate", key.hash());
     let new = fixture.gateway.post(Caller::Management, &rotated, &[], b"").await.json()["data"]["hash"].clone();

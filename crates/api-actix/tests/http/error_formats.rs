@@ -165,7 +165,7 @@ async fn unknown_models_use_wire_format() {
     for client in CLIENTS {
         let named = |name: &str| client.body.replace("acme/judge", name);
         let reply = post(&gateway, client, &[], &named("acme/jugde")).await;
-        assert_eq!(refused(&reply, client, 404), "There is no model of that name");
+        assert_eq!(refused(&reply, client, 404), "Model not found");
         assert!(String::from_utf8_lossy(&reply.body).contains("acme/judge"));
         refused(&post(&gateway, client, &[], &named("acme/idle")).await, client, 404);
         refused(&post(&gateway, client, &[], &named("acme/varies")).await, client, 400);

@@ -33,7 +33,7 @@ async fn assign_keys_rejects_other_shapes_with_path() {
         (r#"{"key_hashes":[]}"#, "key_hashes must have at least one element"),
         (r#"{"key_hashes":["a",""]}"#, "key_hashes[1] must not be empty"),
         (r#"{"key_hashes":["a","b","c",{"x":1}]}"#, "key_hashes[3] must be a string"),
-        (r#"{"key_hashes":["a"],"key_hashes":[]}"#, "key_hashes stands in the body more than once"),
+        (r#"{"key_hashes":["a"],"key_hashes":[]}"#, "key_hashes is in the body more than once"),
     ] {
         assert_eq!(gateway.post_json(Caller::Management, &path, body).await.expect_error(400), fault);
     }

@@ -107,7 +107,7 @@ async fn explain_reports_unusable_key() {
         String::new(),
     ] {
         let refused = explain(&gateway, &format!(r#"{{"key_hash":"{hash}","body":{BODY}}}"#)).await.expect_error(400);
-        assert_eq!(refused, "key_hash names no live inference key");
+        assert_eq!(refused, "key_hash is not an active inference key");
     }
 }
 
@@ -128,7 +128,7 @@ async fn explain_accepts_every_wire_and_reports_decision_errors() {
         (r#"{"body":[]}"#, "body must be a JSON object: that of a Decisions request"),
         (r#"{"body":"{}"}"#, "body must be a JSON object: that of a Decisions request"),
         (r#"{"key_hash":7,"body":{}}"#, "key_hash must be a string"),
-        (r#"{"body":{},"body":{}}"#, "body stands in the body more than once"),
+        (r#"{"body":{},"body":{}}"#, "body is in the body more than once"),
     ] {
         assert_eq!(explain(&gateway, body).await.expect_error(400), message, "{body}");
     }
@@ -140,7 +140,7 @@ async fn explain_accepts_every_wire_and_reports_decision_errors() {
         explain(&gateway, r#"{"body":{"model":"acme/judge","questions":{"q":{"type":"noul"}},"state":"s"}}"#).await;
     assert_eq!(explained.expect_error(400), decisions);
     let unknown = explain(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
-    assert_eq!(unknown.expect_error(404), "There is no model of that name");
+    assert_eq!(unknown.expect_error(404), "Model not found");
     assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     let blocking = json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]});
     rule(&gateway, &blocking).await;

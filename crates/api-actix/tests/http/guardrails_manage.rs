@@ -167,7 +167,7 @@ async fn invalid_record_error_names_path() {
         ("name", "\"\"", "name: a guardrail name has 1 to 200 characters and no control characters"),
         ("description", long.as_str(), "description: must have at most 1000 characters"),
         ("workspace_id", "\"nonsense\"", "workspace_id: must be a UUID"),
-        ("allowed_models", "[]", "allowed_models: must have at least one element; null takes the rule away"),
+        ("allowed_models", "[]", "allowed_models: must have at least one element; null removes the rule"),
         ("allowed_models", "\"acme/judge\"", "allowed_models: must be an array, not a string"),
         ("allowed_models", "[7]", "allowed_models[0]: must be a string, not a number"),
         ("limit_usd", "1", "reset_interval"),
@@ -214,7 +214,7 @@ async fn invalid_record_error_names_path() {
     let unknown = create(&gateway, &with("allowed_providers", r#"["nobody"]"#)).await.expect_error(400);
     assert!(unknown.starts_with("allowed_providers[0]: "), "{unknown}");
     let nowhere = create(&gateway, r#"{"name":"g","workspace_id":"01990000-0000-7000-8000-00000000ffff"}"#).await;
-    assert_eq!(nowhere.expect_error(404), "workspace_id: there is no such workspace");
+    assert_eq!(nowhere.expect_error(404), "workspace_id: workspace not found");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn duplicate_member_is_rejected() {
         r#"{"content_filters":[{"pattern":"a","pattern":"b","action":"block"}]}"#,
     ] {
         let refused = change(&gateway, &id, body).await.expect_error(400);
-        assert!(refused.ends_with("stands more than once"), "{refused}");
+        assert!(refused.ends_with("is given more than once"), "{refused}");
     }
     assert_eq!(read(&gateway, &id).await.json()["data"]["version"], 1, "nothing was changed");
 }
@@ -286,13 +286,13 @@ async fn list_is_paged_per_workspace() {
         ("limit=101", "limit must be 1 to 100"),
         ("limit=ten", "limit must be a whole number"),
         ("offset=-1", "offset must be a whole number"),
-        ("offset=1&offset=2", "offset stands in the query more than once"),
+        ("offset=1&offset=2", "offset is in the query more than once"),
         ("workspace_id=%27%20OR%201", "workspace_id must be a UUID"),
     ] {
         assert_eq!(list(query).await.expect_error(400), message, "{query}");
     }
     let nowhere = list("workspace_id=01990000-0000-7000-8000-00000000ffff").await;
-    assert_eq!(nowhere.expect_error(404), "workspace_id: there is no such workspace");
+    assert_eq!(nowhere.expect_error(404), "workspace_id: workspace not found");
 }
 
 #[tokio::test]

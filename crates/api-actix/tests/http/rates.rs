@@ -91,7 +91,7 @@ impl DecisionProvider for DisconnectProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.0.notify_one();
         call.client.disconnected().await;
-        Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left"))
+        Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the client disconnected"))
     }
 }
 

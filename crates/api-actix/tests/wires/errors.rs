@@ -52,12 +52,7 @@ fn errors_match_snapshots() {
         ("no key", ErrorResponse { status: 401, message: "Invalid API key", location: None, ..base.clone() }),
         (
             "no such model",
-            ErrorResponse {
-                status: 404,
-                message: "There is no model of that name",
-                location: Some(&model),
-                ..base.clone()
-            },
+            ErrorResponse { status: 404, message: "Model not found", location: Some(&model), ..base.clone() },
         ),
         (
             "a limit",

@@ -62,13 +62,13 @@ impl WrongKeyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKeyLimit {
     /// The limit is not above zero.
-    #[error("a limit is more than 0 USD")]
+    #[error("a limit must be more than 0 USD")]
     NotPositive,
     /// The rate is below one per minute.
-    #[error("a rate is at least 1 a minute")]
+    #[error("a rate must be at least 1 per minute")]
     NoRate,
     /// A management key calls no models, so it has no limits.
-    #[error("a management key runs nothing, so it has no limit and no rate of its own")]
+    #[error("a management key cannot call models, so it has no limit and no rate")]
     OfManagementKey,
 }
 
@@ -82,10 +82,10 @@ pub enum CreateApiKeyError {
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
     /// The expiry is in the past.
-    #[error("the expiry lies in the past")]
+    #[error("the expiry is in the past")]
     ExpiryInThePast,
     /// The workspace of the inference key does not exist.
-    #[error("there is no such workspace")]
+    #[error("workspace not found")]
     UnknownWorkspace,
     /// The store or the random source failed.
     #[error("the key could not be stored")]
@@ -107,7 +107,7 @@ impl CreateApiKeyError {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeApiKeyError {
     /// The key does not exist, or is deleted.
-    #[error("there is no key {0}")]
+    #[error("key {0} not found")]
     UnknownKey(KeyReference),
     /// The name is invalid.
     #[error(transparent)]
@@ -116,13 +116,13 @@ pub enum ChangeApiKeyError {
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
     /// A reset interval without a limit.
-    #[error("a reset belongs to a limit, and the key has none")]
+    #[error("--limit-reset requires a limit; set --limit-usd too")]
     ResetWithoutLimit,
     /// The expiry is in the past.
-    #[error("the expiry lies in the past")]
+    #[error("the expiry is in the past")]
     ExpiryInThePast,
     /// Concurrent changes came first, in every attempt.
-    #[error("the key was changed by others at the same time; try again")]
+    #[error("the key was changed concurrently; try again")]
     Contended,
     /// The store failed.
     #[error("the key store failed")]

@@ -50,7 +50,7 @@ impl FromStr for KeyReference {
 
 /// The text is neither an id nor a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key is named by its id (a UUID) or its hash (64 lower-case hex digits)")]
+#[error("a key reference must be an id (a UUID) or a hash (64 lower-case hex digits)")]
 pub struct InvalidKeyReference;
 
 /// The id and the hash of a key.

@@ -45,7 +45,7 @@ impl RotateApiKey {
         if let Err(error) = self.cache.invalidate(&before.hash).await {
             // The secret can be returned only now, so this is no error. Caches also read the change feed.
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed does it");
+            tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed will do it");
         }
         Ok((after, secret))
     }

@@ -66,7 +66,7 @@ pub struct RowViolation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditViolation {
     /// A row has a number that no entry can have.
-    #[error("a row has the number {0}: entries are numbered from 1, so it was not written by this service")]
+    #[error("entry number {0} is invalid: entries are numbered from 1")]
     ImpossibleNumber(i64),
     /// The content was modified.
     #[error("entry {0}: hash mismatch (content modified)")]
@@ -80,7 +80,7 @@ pub enum AuditViolation {
         found: i64,
     },
     /// The oldest entries are missing, and retention did not remove them.
-    #[error("the log begins with entry {found}, but retention removed entries up to {} only: the beginning was cut", .expected - 1)]
+    #[error("the log begins with entry {found}, but retention removed only entries up to {} (beginning truncated)", .expected - 1)]
     BeginningMissing {
         /// The expected first number.
         expected: i64,
@@ -88,7 +88,7 @@ pub enum AuditViolation {
         found: i64,
     },
     /// The newest entries are missing.
-    #[error("the log ends with entry {found}, but entry {} was written: the end was cut", .newest.seq)]
+    #[error("the log ends with entry {found}, but entry {} was written (end truncated)", .newest.seq)]
     EndMissing {
         /// The last written entry.
         newest: AuditAnchor,
@@ -96,13 +96,13 @@ pub enum AuditViolation {
         found: u64,
     },
     /// All entries are missing.
-    #[error("the log is empty, but entry {} was written: it was emptied", .0.seq)]
+    #[error("the log is empty, but entry {} was written (log truncated)", .0.seq)]
     Emptied(AuditAnchor),
     /// The newest entry was replaced.
     #[error("entry {0}: not the entry that was written last (end of the log rewritten)")]
     NewestExchanged(u64),
     /// More entries are gone than retention removed.
-    #[error("retention removed {count} entries up to number {through}: {} more are gone", .through - .count)]
+    #[error("retention removed {count} entries up to number {through}, but {} more are missing", .through - .count)]
     RemovedByOthers {
         /// The last number that retention removed.
         through: u64,
@@ -110,7 +110,7 @@ pub enum AuditViolation {
         count: u64,
     },
     /// The record of the log's beginning and end is missing.
-    #[error("the table audit_state has lost its row")]
+    #[error("the row of the table audit_state is missing")]
     StateMissing,
     /// The previous hash is not that of the previous entry.
     #[error("entry {0}: previous-hash mismatch (chain broken)")]
@@ -119,7 +119,7 @@ pub enum AuditViolation {
     #[error("an entry cannot be read: {0}")]
     Unreadable(String),
     /// The log does not contain the anchor.
-    #[error("entry {} is not in the log, or not with the hash that was written down", .0.seq)]
+    #[error("entry {} is missing or has another hash than the anchor", .0.seq)]
     NotAnchored(AuditAnchor),
 }
 

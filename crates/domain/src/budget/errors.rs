@@ -8,7 +8,7 @@ use crate::money::Usd;
 
 /// A limit that a request would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the {} limit of {} USD leaves no room for {wanted} USD", scope.as_str(), limit)]
+#[error("the {} limit of {} USD does not allow another {wanted} USD", scope.as_str(), limit)]
 pub struct LimitExceeded {
     /// The scope of the limit.
     pub scope: BudgetScope,

@@ -13,7 +13,7 @@ use crate::usage::AttemptRecord;
 pub struct ReadOnlyLedger;
 
 fn read_only() -> StoreError {
-    StoreError::unavailable("the database is opened for reading only")
+    StoreError::unavailable("the database is read-only")
 }
 
 #[async_trait]

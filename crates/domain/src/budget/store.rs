@@ -179,7 +179,7 @@ pub enum BudgetStoreError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The process is not live in the store.
-    #[error("the store has the process as {}", .0.map_or("unknown", ProcessState::as_str))]
+    #[error("the store lists the process as {}", .0.map_or("unknown", ProcessState::as_str))]
     NotLive(Option<ProcessState>),
     /// The number of the call is neither the next nor the last: the store is older than the process, or the caller is
     /// wrong.

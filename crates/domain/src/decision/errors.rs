@@ -76,15 +76,16 @@ pub enum SubmitDecisionError {
     },
     /// The key has a spending limit, and the model has no price.
     #[error(
-        "{0} has no price, so that no limit of this key can hold it: the operator can set prompt_price and \
-         completion_price of its endpoint, import a catalogue row with its price, or set money.unpriced_models"
+        "{0} has no price, and the key has a limit: the operator can set input_usd_per_million_tokens and \
+         output_usd_per_million_tokens of its endpoint, import a catalogue row with its price, or set \
+         money.unpriced_models"
     )]
     Unpriced(ModelId),
     /// The possible cost of the request exceeds a limit.
     #[error(transparent)]
     LimitExceeded(LimitExceeded),
     /// No model has this name.
-    #[error("there is no such model")]
+    #[error("model not found")]
     UnknownModel {
         /// Up to three ids of decision models with a similar spelling.
         nearest: Vec<String>,
@@ -141,7 +142,7 @@ pub enum SubmitDecisionError {
     #[error("the charge leaves the range of money")]
     ChargeOutOfRange,
     /// An internal error of this service.
-    #[error("a defect: {0}")]
+    #[error("internal error: {0}")]
     Defect(&'static str),
     /// The usage record could not be stored, so the answer is not returned.
     #[error("the usage record could not be stored")]
@@ -169,13 +170,13 @@ pub struct RecordQuotaExceeded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FilteringError {
     /// The deadline of the request passed.
-    #[error("the deadline passed before the content filters had ended")]
+    #[error("the deadline passed before the content filters finished")]
     TimedOut,
     /// The client disconnected.
-    #[error("the caller left before the content filters had ended")]
+    #[error("the client disconnected before the content filters finished")]
     ClientDisconnected,
     /// The task of the filters did not run to its end.
-    #[error("the content filters did not run to their end")]
+    #[error("the content filters did not finish")]
     TaskFailed(#[source] TaskError),
 }
 

@@ -24,7 +24,7 @@ pub enum PromoteError {
     #[error("this Idempotency-Key was already used for another file")]
     IdempotencyKeyReused,
     /// The container file does not exist in the caller's workspace.
-    #[error("there is no such container file")]
+    #[error("container file not found")]
     NotFound,
     /// The file is larger than the limit for one file.
     #[error("the file has {file_bytes} bytes; at most {max_bytes} can be promoted")]
@@ -35,7 +35,7 @@ pub enum PromoteError {
         max_bytes: u64,
     },
     /// The file exceeds the remaining quota of the workspace.
-    #[error("the workspace's storage quota has no room for this file")]
+    #[error("the workspace's storage quota does not allow this file")]
     QuotaExceeded {
         /// The quota.
         quota_bytes: u64,

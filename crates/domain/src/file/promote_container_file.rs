@@ -192,11 +192,11 @@ impl PromoteContainerFile {
             Ok(true) => {
                 let target = BlobKey::document(pending.workspace_id, &pending.id);
                 if let Err(error) = self.ports.blobs.delete(&target).await {
-                    tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "an abandoned copy stays for the sweeper");
+                    tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "abandoned copy not removed; left to the sweeper");
                 }
             }
             Err(error) => {
-                tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "a pending document stays for the sweeper");
+                tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "pending document not removed; left to the sweeper");
             }
         }
     }

@@ -40,16 +40,16 @@ pub enum GuardrailError {
     #[error(transparent)]
     Invalid(#[from] InvalidGuardrail),
     /// The guardrail does not exist, or its id is malformed.
-    #[error("there is no such guardrail")]
+    #[error("guardrail not found")]
     UnknownGuardrail,
     /// The guardrail has no version of that number.
     #[error("the guardrail has no such version")]
     UnknownVersion,
     /// The workspace does not exist.
-    #[error("there is no such workspace")]
+    #[error("workspace not found")]
     UnknownWorkspace,
     /// Every attempt to write collided with a concurrent change.
-    #[error("the guardrail is being changed by others")]
+    #[error("the guardrail was changed concurrently; try again")]
     Conflict,
     /// The store failed.
     #[error("the guardrail store failed")]
@@ -78,7 +78,7 @@ pub enum AssignKeysError {
     #[error("key_hashes[{0}] must not be empty")]
     EmptyHash(usize),
     /// The guardrail does not exist, or its id is malformed.
-    #[error("there is no such guardrail")]
+    #[error("guardrail not found")]
     UnknownGuardrail,
     /// The store failed.
     #[error("the guardrail store failed")]

@@ -57,7 +57,7 @@ impl KnownNames {
             known.contains(lower.as_str()).then_some(lower)
         };
         resolve_each(member, names, slug, |name| {
-            (format!("{} is not a provider that is configured here", quote_name(name)), nearest(&known, name))
+            (format!("{} is not a configured provider", quote_name(name)), nearest(&known, name))
         })
     }
 }
@@ -83,7 +83,7 @@ fn resolve_each(
         let Some(found) = resolve(name) else {
             let (mut fault, nearest) = unknown(name);
             if !nearest.is_empty() {
-                fault = format!("{fault}; near it are: {}", nearest.join(", "));
+                fault = format!("{fault}; nearest: {}", nearest.join(", "));
             }
             return Err(InvalidGuardrail { path: format!("{member}[{index}]"), fault, nearest });
         };

@@ -19,7 +19,7 @@ pub struct InvalidModalityFilter(pub String);
 #[derive(Debug, thiserror::Error)]
 pub enum GetModelError {
     /// The model does not exist.
-    #[error("there is no such model")]
+    #[error("model not found")]
     NotFound,
 }
 
@@ -56,10 +56,10 @@ impl ListModelsError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueFault {
     /// Two rows have one id.
-    #[error("{0} stands in the file more than once")]
+    #[error("{0} is in the file more than once")]
     DuplicateId(ModelId),
     /// The target of an alias does not exist.
-    #[error("{alias} is an alias of {target}, which the catalogue would not hold")]
+    #[error("{alias} is an alias of {target}, which is not in the catalogue")]
     DanglingAlias {
         /// The alias row.
         alias: ModelId,
@@ -67,13 +67,13 @@ pub enum CatalogueFault {
         target: ModelId,
     },
     /// An alias is circular.
-    #[error("{0} is an alias that leads back to itself")]
+    #[error("{0} is an alias of itself")]
     AliasCycle(ModelId),
     /// An alias targets a sandbox model.
-    #[error("{0} is an alias of a sandbox model; the sandbox never stands in for another model")]
+    #[error("{0} is an alias of a sandbox model; a sandbox model cannot replace another model")]
     AliasOfSandbox(ModelId),
     /// There are no rows.
-    #[error("the file holds no rows")]
+    #[error("the file has no rows")]
     Empty,
 }
 

@@ -73,7 +73,7 @@ impl ImportCatalogue {
                 return Ok(report);
             }
         }
-        Err(StoreError::unavailable("other imports kept changing the catalogue").into())
+        Err(StoreError::unavailable("the catalogue was changed concurrently by other imports").into())
     }
 }
 

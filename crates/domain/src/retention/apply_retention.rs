@@ -141,7 +141,7 @@ fn log(rows: RetainedRows, PruneReport { removed, unreadable, named }: &PruneRep
     }
     if *unreadable > 0 {
         let ids = named.join(" ");
-        tracing::error!(rows, unreadable, ids, "old rows cannot be read and stay; see doctor --audit");
+        tracing::error!(rows, unreadable, ids, "old rows not readable and kept; run doctor --audit");
     }
 }
 

@@ -96,10 +96,10 @@ pub enum TaskError {
     #[error("the work panicked")]
     Panicked,
     /// The process is shutting down.
-    #[error("no work is done any more")]
+    #[error("the workers have stopped")]
     Stopped,
     /// The queue of this owner is full.
-    #[error("too much work of this workspace waits for a processor")]
+    #[error("the scan queue of this workspace is full")]
     QueueFull,
 }
 

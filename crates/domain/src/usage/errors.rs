@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum GetGenerationError {
     /// The record does not exist, or belongs to another workspace.
-    #[error("there is no such usage record")]
+    #[error("usage record not found")]
     NotFound,
     /// The store failed.
     #[error("the usage store failed")]

@@ -34,13 +34,13 @@ impl WorkspaceError {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeWorkspaceError {
     /// The workspace does not exist.
-    #[error("there is no workspace {0}")]
+    #[error("workspace {0} not found")]
     UnknownWorkspace(WorkspaceId),
     /// The balance would leave the range of [`Usd`].
-    #[error("the credit would be beyond what can be counted: from {} to {} USD", Usd::MIN, Usd::MAX)]
+    #[error("the credit would leave the range {} to {} USD", Usd::MIN, Usd::MAX)]
     CreditOutOfRange,
     /// A negative amount for a workspace without credit.
-    #[error("the workspace has no credit that could be taken away: none limits it until some is added")]
+    #[error("the workspace has no credit limit, so there is no credit to subtract")]
     NoCreditToTake,
     /// The budget is not above zero.
     #[error("the {0} budget must be more than 0 USD")]
@@ -58,10 +58,10 @@ pub enum ChangeWorkspaceError {
         least: Usd,
     },
     /// The rate is below one per minute.
-    #[error("a rate is at least 1 a minute")]
+    #[error("a rate must be at least 1 per minute")]
     NoRate,
     /// Concurrent changes came first, in every attempt.
-    #[error("the workspace was changed by others at the same time; try again")]
+    #[error("the workspace was changed concurrently; try again")]
     Contended,
     /// The store failed.
     #[error("the workspace store failed")]

@@ -24,10 +24,10 @@ pub struct Cli {
 /// What every command takes, in any position.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
-    /// Read the configuration from this file [default: ./tollgate.toml where it is there]
+    /// Configuration file [default: ./tollgate.toml if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Write one JSON document to standard output and nothing else
+    /// Print one JSON document to standard output
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -35,24 +35,24 @@ pub struct GlobalArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Bring the database up to date and serve
+    /// Apply migrations and start the server
     Serve,
-    /// Try everything on a throwaway instance
+    /// Run every operation on a temporary instance
     Demo {
-        /// Leave when every operation has run
+        /// Exit after every operation has run
         #[arg(long)]
         exit: bool,
     },
-    /// Make and manage API keys
+    /// Create and manage API keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Make guardrails and assign keys to them
+    /// Create guardrails and assign keys to them
     #[command(subcommand)]
     Guardrail(GuardrailCommand),
-    /// Make and manage workspaces
+    /// Create and manage workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
-    /// Put files into a container's sandbox prefix, and list them
+    /// Upload files into a container's sandbox prefix and list them
     #[command(subcommand)]
     Container(ContainerCommand),
     /// List, download and delete durable documents
@@ -77,25 +77,24 @@ pub enum Command {
     /// Import and read the model catalogue
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
-    /// See who serves which model
+    /// List endpoints
     #[command(subcommand)]
     Endpoint(EndpointCommand),
     /// Read usage records
     #[command(subcommand)]
     Usage(UsageCommand),
-    /// Read the audit log, and see whether it is whole
+    /// Read and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// List processes, and end those whose journals are gone
+    /// List processes and end those whose journals are lost
     #[command(subcommand)]
     Journal(JournalCommand),
-    /// Bring the database's schema up to date
+    /// Apply database migrations
     #[command(subcommand)]
     Migrate(MigrateCommand),
     /// Check the configuration, the stores and the providers
     Doctor {
-        /// See whether the ledger adds up, and nothing else: every counter against the records, every charge against
-        /// its tokens and prices
+        /// Audit the ledger only: compare every counter with the records, and every charge with its tokens and prices
         #[arg(long)]
         audit: bool,
     },

@@ -7,7 +7,7 @@ use clap::Subcommand;
 /// Commands on containers' files.
 #[derive(Debug, Subcommand)]
 pub enum ContainerCommand {
-    /// Put a file into a container's sandbox prefix and show its file id
+    /// Upload a file into a container's sandbox prefix and print its file id
     Put {
         /// The container's id
         container: String,
@@ -15,7 +15,7 @@ pub enum ContainerCommand {
         path: String,
         /// The file to read
         file: PathBuf,
-        /// The workspace [default: the default one]
+        /// The workspace [default: the default workspace]
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
@@ -46,7 +46,7 @@ pub enum ContainerCommand {
     List {
         /// The container's id
         container: String,
-        /// The workspace [default: the default one]
+        /// The workspace [default: the default workspace]
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },

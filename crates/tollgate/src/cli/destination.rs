@@ -7,18 +7,18 @@ use clap::Subcommand;
 pub enum DestinationCommand {
     /// List the destinations of traces, secrets masked
     List {
-        /// Those of this workspace alone
+        /// Only destinations of this workspace
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
-    /// Call the receiver of a destination for a test
+    /// Send a test request to a destination
     Test {
         /// The destination
         id: String,
     },
-    /// Deliver dead letters once more
+    /// Retry dead letters
     Retry {
-        /// Those of this destination alone
+        /// Only dead letters of this destination
         id: Option<String>,
     },
 }

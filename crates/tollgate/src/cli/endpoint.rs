@@ -5,9 +5,9 @@ use clap::Subcommand;
 /// Commands on the configured endpoints.
 #[derive(Debug, Subcommand)]
 pub enum EndpointCommand {
-    /// List the endpoints: wire, prices, what each takes, what it does with data
+    /// List endpoints: wire, prices, capabilities, data policy
     List {
-        /// Only those that serve this model
+        /// Only endpoints of this model
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
     },

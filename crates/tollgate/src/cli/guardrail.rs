@@ -5,29 +5,29 @@ use clap::Subcommand;
 /// Commands on guardrails.
 #[derive(Debug, Subcommand)]
 pub enum GuardrailCommand {
-    /// Make a guardrail
+    /// Create a guardrail
     Create {
-        /// What people call it [default: as the record says, else unnamed guardrail]
+        /// Display name [default: taken from --from, else "unnamed guardrail"]
         #[arg(long)]
         name: Option<String>,
-        /// Its workspace [default: as the record says, else the default one]
+        /// Workspace [default: taken from --from, else the default workspace]
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
-        /// Its record, in the JSON that HTTP takes; - reads standard input
+        /// Guardrail as JSON, as in the HTTP API; - reads standard input
         #[arg(long, value_name = "FILE")]
         from: Option<String>,
     },
-    /// Change the members of a guardrail's record that a file names; null takes one away
+    /// Update a guardrail with the members of a JSON file; null removes a member
     Update {
         /// The guardrail
         id: String,
-        /// The change, in the JSON that HTTP takes; - reads standard input
+        /// Changes as JSON, as in the HTTP API; - reads standard input
         #[arg(long, value_name = "FILE")]
         from: String,
     },
     /// List the guardrails of a workspace
     List {
-        /// The workspace [default: the default one]
+        /// The workspace [default: the default workspace]
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
@@ -36,12 +36,12 @@ pub enum GuardrailCommand {
         /// The guardrail
         id: String,
     },
-    /// List the states that a guardrail was in
+    /// List the versions of a guardrail
     Versions {
         /// The guardrail
         id: String,
     },
-    /// Go back to a state that a guardrail was in
+    /// Restore a version of a guardrail
     Restore {
         /// The guardrail
         id: String,
@@ -49,12 +49,12 @@ pub enum GuardrailCommand {
         #[arg(id = "number", value_name = "VERSION")]
         version: u32,
     },
-    /// Delete a guardrail; keys that hold it hold none then
+    /// Delete a guardrail and its assignments
     Delete {
         /// The guardrail
         id: String,
     },
-    /// Give a guardrail to keys, in place of the one that they hold
+    /// Assign a guardrail to keys; it replaces their current guardrail
     Assign {
         /// The guardrail
         id: String,
@@ -62,7 +62,7 @@ pub enum GuardrailCommand {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Take a guardrail from keys that hold it
+    /// Remove a guardrail from keys
     Unassign {
         /// The guardrail
         id: String,
@@ -70,15 +70,15 @@ pub enum GuardrailCommand {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Put a whole workspace under one of its guardrails, or under none
+    /// Set or clear the default guardrail of a workspace
     Default {
         /// The guardrail
         #[arg(required_unless_present = "none", conflicts_with = "none")]
         id: Option<String>,
-        /// Under none
+        /// Clear the default guardrail
         #[arg(long)]
         none: bool,
-        /// With --none: the workspace [default: the default one]
+        /// With --none: workspace [default: the default workspace]
         #[arg(long, value_name = "ID", conflicts_with = "id")]
         workspace: Option<String>,
     },

@@ -5,21 +5,21 @@ use clap::Subcommand;
 /// Commands on the catalogue.
 #[derive(Debug, Subcommand)]
 pub enum CatalogueCommand {
-    /// Import rows in the shape of the model operation: {"data":[…]} or a bare array; all or nothing
+    /// Import models as JSON ({"data":[…]} or an array), in one transaction
     Import {
         /// The file; - reads standard input
         file: String,
-        /// Leave exactly the file's rows
+        /// Remove rows that are not in the file
         #[arg(long)]
         replace: bool,
     },
     /// List the models
     List {
-        /// Only those that put out one of these, comma-separated; all for every model
+        /// Only models with one of these output modalities, comma-separated, or all
         #[arg(long, value_name = "LIST", default_value = "all")]
         output_modalities: String,
     },
-    /// Show one model, by any of its names
+    /// Show one model by id or alias
     Show {
         /// The model: author/slug, with a :variant where it has one
         id: String,
@@ -29,8 +29,8 @@ pub enum CatalogueCommand {
 /// Commands on the database's schema.
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
-    /// Apply every migration that is missing
+    /// Apply all pending migrations
     Up,
-    /// Show which migrations are applied
+    /// List migrations and their state
     Status,
 }

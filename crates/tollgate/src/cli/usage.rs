@@ -5,11 +5,11 @@ use clap::{Args, Subcommand};
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
 pub enum UsageCommand {
-    /// List the newest records of a workspace
+    /// List the newest usage records of a workspace
     List(ListUsageArgs),
-    /// Show the record of one answer
+    /// Show the usage record of one decision
     Show {
-        /// The answer's id
+        /// The decision id (gen-dec-…)
         id: String,
     },
 }
@@ -17,22 +17,22 @@ pub enum UsageCommand {
 /// Which records are wanted, and how.
 #[derive(Debug, Args)]
 pub struct ListUsageArgs {
-    /// The workspace [default: that of --key, else the default one]
+    /// The workspace [default: the workspace of --key, else the default workspace]
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
-    /// Only those of this key, by its hash or id
+    /// Only records of this key (hash or id)
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Only those that began then or later: a date, or RFC 3339, such as 2027-01-31T00:00:00Z
+    /// Only records that began at this time or later: a date or an RFC 3339 time (UTC)
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only those that began before then
+    /// Only records that began before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// At most so many [default: 100; all with --csv]
+    /// Maximum number of records [default: 100; all with --csv]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub limit: Option<u64>,
-    /// Write comma-separated values with a head line
+    /// Print CSV with a header line
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
 }

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 /// Commands on workspaces.
 #[derive(Debug, Subcommand)]
 pub enum WorkspaceCommand {
-    /// Make a workspace
+    /// Create a workspace
     Create {
-        /// What people call it
+        /// Display name
         #[arg(long, default_value = "unnamed workspace")]
         name: String,
         /// The owner's id in your own directory, shown in error envelopes
@@ -16,37 +16,37 @@ pub enum WorkspaceCommand {
     },
     /// List workspaces
     List,
-    /// Show a workspace, and how its credit and budgets stand
+    /// Show a workspace and the status of its credit and budgets
     Show {
         /// Which
         #[command(flatten)]
         workspace: NamedWorkspace,
     },
-    /// Add prepaid credit; a workspace without any is unlimited until then
+    /// Add prepaid credit; until then a workspace has no credit limit
     Credit {
         /// Which
         #[command(flatten)]
         workspace: NamedWorkspace,
-        /// How much, in USD; negative takes away
+        /// Amount in USD; a negative amount subtracts
         #[arg(long, value_name = "USD", allow_hyphen_values = true)]
         add_usd: String,
     },
-    /// Take the credit away, so that none limits the workspace; budgets stay
+    /// Remove the credit limit; budgets stay
     Unlimited {
         /// Which
         #[command(flatten)]
         workspace: NamedWorkspace,
     },
-    /// Set what may be spent in each period, in USD
+    /// Set budgets per period in USD
     Budget(BudgetArgs),
-    /// Set how often all keys of a workspace together may call
+    /// Set the rate limits of all keys of a workspace together
     Rates(WorkspaceRatesArgs),
-    /// Refuse every call of a workspace's keys
+    /// Suspend a workspace; calls of its keys are rejected
     Suspend {
         /// The workspace
         id: String,
     },
-    /// Accept calls of a suspended workspace again
+    /// Resume a suspended workspace
     Resume {
         /// The workspace
         id: String,
@@ -56,9 +56,9 @@ pub enum WorkspaceCommand {
 /// A workspace, in either way of naming it.
 #[derive(Debug, Args)]
 pub struct NamedWorkspace {
-    /// The workspace [default: the default one]
+    /// The workspace [default: the default workspace]
     id: Option<String>,
-    /// The same, as every other command takes it
+    /// Workspace id, as an option
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     workspace: Option<String>,
 }
@@ -76,16 +76,16 @@ pub struct BudgetArgs {
     /// Which
     #[command(flatten)]
     pub workspace: NamedWorkspace,
-    /// In a UTC day; none takes the budget away
+    /// Per UTC day; "none" removes the budget
     #[arg(long, value_name = "USD", required_unless_present_any = ["weekly", "monthly", "lifetime"])]
     pub daily: Option<String>,
-    /// From Monday to Monday
+    /// Per week from Monday (UTC)
     #[arg(long, value_name = "USD")]
     pub weekly: Option<String>,
-    /// In a calendar month
+    /// Per calendar month (UTC)
     #[arg(long, value_name = "USD")]
     pub monthly: Option<String>,
-    /// In all time
+    /// For the lifetime of the workspace
     #[arg(long, value_name = "USD")]
     pub lifetime: Option<String>,
 }
@@ -96,10 +96,10 @@ pub struct WorkspaceRatesArgs {
     /// Which
     #[command(flatten)]
     pub workspace: NamedWorkspace,
-    /// Requests per minute; none follows the configuration
+    /// Requests per minute; "none" uses the configured default
     #[arg(long, value_name = "N", required_unless_present = "tpm")]
     pub rpm: Option<String>,
-    /// Tokens per minute, in and out; none follows the configuration
+    /// Input and output tokens per minute; "none" uses the configured default
     #[arg(long, value_name = "N")]
     pub tpm: Option<String>,
 }

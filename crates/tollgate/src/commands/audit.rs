@@ -48,7 +48,7 @@ async fn verify(context: &Context, anchor: Option<AuditAnchor>) -> anyhow::Resul
     let found = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(anchor).await?;
     let view = VerificationView::from(&found);
     if let Some(fault) = &view.fault {
-        note(&format!("error: the audit log was tampered with: {fault}"));
+        note(&format!("error: the audit log was modified: {fault}"));
     }
     for row in &view.rows {
         note(&format!("error: {} {}: {}", row.table, row.row, row.problem));
@@ -60,9 +60,9 @@ async fn verify(context: &Context, anchor: Option<AuditAnchor>) -> anyhow::Resul
 fn describe(view: &VerificationView) -> String {
     let (oldest, newest) = match (view.oldest, &view.newest) {
         (Some(oldest), Some(newest)) => (oldest.to_string(), newest.as_str()),
-        _ => return "The audit log has no entry that could be verified.".to_owned(),
+        _ => return "The audit log has no entries to verify.".to_owned(),
     };
-    let whole = if view.fault.is_none() { "The audit log is whole" } else { "The entries before the fault are whole" };
+    let whole = if view.fault.is_none() { "The audit log is valid" } else { "The entries before the error are valid" };
     let removed = match view.removed_by_retention {
         0 => String::new(),
         removed => format!(" Retention removed {removed} entries before."),

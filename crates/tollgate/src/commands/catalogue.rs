@@ -35,10 +35,10 @@ struct ImportView {
 async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<ExitCode> {
     let (text, name) = if file == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
         (text, "standard input")
     } else {
-        (std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?, file)
+        (std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?, file)
     };
     let nothing = || format!("nothing was imported from {name}");
     let rows = catalogue_json::read_rows(&text).with_context(nothing)?;
@@ -110,7 +110,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let Some(found) = snapshot.resolve(id) else {
         let nearest = snapshot.nearest(id, 3, |_| true);
         let hint = if nearest.is_empty() { String::new() } else { format!("; nearest: {}", nearest.join(", ")) };
-        bail!("there is no model {id:?}{hint}")
+        bail!("model {id:?} not found{hint}")
     };
     let row = raw(context, &found.model)?;
     context.output.show(&row, || pretty(row.get()))?;

@@ -83,7 +83,7 @@ async fn put(
         .blobs
         .put(&key, Box::new(source))
         .await
-        .with_context(|| format!("{} could not be put into the container", file.display()))?;
+        .with_context(|| format!("cannot upload {} into the container", file.display()))?;
     let view = ContainerFileView::new(&container, &path, size_bytes);
     context.output.show(&view, || format!("{}\n\n{size_bytes} bytes at {path}", view.file_id, path = view.path))?;
     Ok(ExitCode::SUCCESS)

@@ -72,7 +72,7 @@ impl Context {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         bail!(
             "no database at {}: `tollgate serve` and `tollgate migrate up` create one; --config, storage.url and \
-             TOLLGATE__STORAGE__URL point at another",
+             TOLLGATE__STORAGE__URL select another",
             file.display()
         )
     }
@@ -96,7 +96,7 @@ impl Context {
         let Ok(id) = named.parse::<WorkspaceId>() else { bail!("{named:?} is not a workspace id") };
         match stores.workspaces.find(id).await? {
             Some(workspace) => Ok(workspace.id),
-            None => bail!("there is no workspace {id}"),
+            None => bail!("workspace {id} not found"),
         }
     }
 }

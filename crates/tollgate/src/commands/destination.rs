@@ -48,11 +48,11 @@ async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let test = TestDestination::new(broadcast::destination_ports(&context.config, &stores)?);
     let tested = match test.execute(id).await {
-        Err(DestinationError::NotFound) => bail!("there is no destination {id}"),
+        Err(DestinationError::NotFound) => bail!("destination {id} not found"),
         other => other?,
     };
     let view = TestedDestination { id: tested.id.to_string(), reached: true };
-    context.output.show(&view, || format!("The destination {id} takes traces."))?;
+    context.output.show(&view, || format!("The destination {id} accepts traces."))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,7 +63,7 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
     let retry = RetryDeadLetters::new(broadcast::outbox(&stores), Arc::clone(&stores.clock));
     let revived_count = retry.execute(&context.actor(), id).await?;
     context.output.show(&RetriedView { revived_count }, || {
-        format!("{revived_count} dead letters are delivered once more by a running server.")
+        format!("{revived_count} dead letters are queued for delivery by a running server.")
     })?;
     Ok(ExitCode::SUCCESS)
 }

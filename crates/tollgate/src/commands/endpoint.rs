@@ -49,7 +49,7 @@ fn serving(
         Some(resolved) => Ok(directory.for_model(&resolved.model).to_vec()),
         None => match directory.sandbox(name) {
             Some(endpoint) => Ok(vec![Arc::clone(endpoint)]),
-            None => bail!("there is no model {name:?}"),
+            None => bail!("model {name:?} not found"),
         },
     }
 }

@@ -27,13 +27,13 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
         return Ok(());
     }
     if context.config.storage.read_only {
-        tracing::warn!("there is no management key, and none can be made: the database is read-only");
+        tracing::warn!("no management key exists, and the read-only database cannot store one");
         return Ok(());
     }
     if context.output.is_terminal() {
         if let Some(secret) = stores.bootstrap().execute().await? {
             let text = format!(
-                "The management key, shown this once:\n\n    {}\n\nA first inference key is made by:\n\n    {}\n",
+                "The management key, shown only once:\n\n    {}\n\nCreate a first inference key with:\n\n    {}\n",
                 secret.expose(),
                 key_command(context)
             );
@@ -46,8 +46,8 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
     match stores.bootstrap().execute().await {
         Ok(Some(secret)) => {
             file.write(&secret)?;
-            tracing::info!(path = %file.path.display(), "a management key was made and written to a file that only its owner can read");
-            tracing::info!(command = key_command(context), "a first inference key is made by this command");
+            tracing::info!(path = %file.path.display(), "management key created and written to a file readable only by its owner");
+            tracing::info!(command = key_command(context), "create the first inference key with this command");
             Ok(())
         }
         Ok(None) => file.remove(),
@@ -62,11 +62,11 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
 async fn print(timeout: Duration, print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
     let terminal = thread::Builder::new().name("terminal".to_owned());
-    terminal.spawn(move || drop(sender.send(print()))).context("the thread that prints cannot be started")?;
+    terminal.spawn(move || drop(sender.send(print()))).context("cannot start the print thread")?;
     if let Ok(ended) = tokio::time::timeout(timeout, printed).await {
-        return ended.context("the thread that prints ended")?;
+        return ended.context("the print thread ended")?;
     }
-    tracing::warn!("the terminal takes no output: the management key is printed as soon as it does");
+    tracing::warn!("terminal does not accept output; the management key is printed as soon as it does");
     Ok(())
 }
 
@@ -122,9 +122,8 @@ impl KeyFile {
                 Ok(file) => return Ok(Self { path, file }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 100 => number += 1,
                 Err(error) => {
-                    return Err(error).with_context(|| {
-                        format!("the management key cannot be handed over: {} cannot be made", path.display())
-                    });
+                    return Err(error)
+                        .with_context(|| format!("cannot create {} for the management key", path.display()));
                 }
             }
         }

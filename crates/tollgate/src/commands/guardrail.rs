@@ -67,7 +67,7 @@ async fn create(
     }
     let made = CreateGuardrail::new(ports).execute(&context.actor(), &draft).await.map_err(describe_error)?.guardrail;
     let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Made the guardrail {} ({}).", view.id, view.name))?;
+    context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -75,7 +75,7 @@ async fn create(
 /// last.
 fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<GuardrailDraft> {
     let Some(record) = record else { return Ok(GuardrailDraft::named(name.unwrap_or_else(|| UNNAMED.to_owned()))) };
-    let Some(mut members) = record.members() else { bail!("a guardrail's record is a JSON object") };
+    let Some(mut members) = record.members() else { bail!("a guardrail must be a JSON object") };
     let name = match name {
         Some(name) => {
             members.retain(|(member, _)| member != "name");
@@ -100,10 +100,10 @@ async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitC
 fn record(file: &str) -> anyhow::Result<Json> {
     let (text, name) = if file == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
         (text, "standard input")
     } else {
-        (fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?, file)
+        (fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?, file)
     };
     Json::parse(&text).with_context(|| format!("{name} cannot be used"))
 }
@@ -192,17 +192,15 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     let keys = keys(words, std::io::stdin())?;
     let stores = context.stores().await?;
     let Some(assigned_count) = stores.guardrails.assign_keys(id, &keys, &context.actor()).await? else {
-        bail!("there is no guardrail {id}")
+        bail!("guardrail {id} not found")
     };
     context.output.show(&AssignmentView { assigned_count }, || {
-        format!("{assigned_count} of {} keys hold the guardrail {id} now.", keys.len())
+        format!("{assigned_count} of {} keys assigned to the guardrail {id}.", keys.len())
     })?;
     let distinct = keys.iter().collect::<BTreeSet<_>>().len() as u64;
     let missed = if assigned_count == distinct { BTreeSet::new() } else { keys_without(&stores, id, &keys).await? };
     for key in missed.iter().take(MAX_NAMED_KEYS) {
-        note(&format!(
-            "error: {key} was not assigned: no live inference key of the guardrail's workspace has this name"
-        ));
+        note(&format!("error: {key} was not assigned: it is not an active inference key of the guardrail's workspace"));
     }
     if missed.len() > MAX_NAMED_KEYS {
         note(&format!("error: {} more keys were not assigned", missed.len() - MAX_NAMED_KEYS));
@@ -231,10 +229,10 @@ async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Re
     let keys = keys(words, std::io::stdin())?;
     let stores = context.stores().await?;
     let Some(unassigned_count) = stores.assignments.remove(id, &keys, &context.actor()).await? else {
-        bail!("there is no guardrail {id}")
+        bail!("guardrail {id} not found")
     };
     context.output.show(&UnassignmentView { unassigned_count }, || {
-        format!("{unassigned_count} of {} keys held the guardrail {id} and hold it no more.", keys.len())
+        format!("{unassigned_count} of {} keys removed from the guardrail {id}.", keys.len())
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -265,8 +263,8 @@ fn show_default_guardrail(
         default_guardrail_id: guardrail.map(|id| id.to_string()),
     };
     context.output.show(&view, || match guardrail {
-        Some(id) => format!("All traffic of the workspace {workspace} is under the guardrail {id}."),
-        None => format!("The workspace {workspace} as a whole is under no guardrail."),
+        Some(id) => format!("The guardrail {id} is the default of the workspace {workspace}."),
+        None => format!("The workspace {workspace} has no default guardrail."),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -282,7 +280,7 @@ fn describe_error(error: GuardrailError) -> anyhow::Error {
 /// Converts an error to a message that names the guardrail.
 fn describe_error_of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
     match error {
-        GuardrailError::UnknownGuardrail => anyhow::anyhow!("there is no guardrail {id}"),
+        GuardrailError::UnknownGuardrail => anyhow::anyhow!("guardrail {id} not found"),
         other => describe_error(other),
     }
 }
@@ -293,7 +291,7 @@ fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyRefer
     for word in words {
         if word == "-" {
             let mut text = String::new();
-            input.read_to_string(&mut text).context("standard input cannot be read")?;
+            input.read_to_string(&mut text).context("cannot read standard input")?;
             texts.extend(text.split_whitespace().map(str::to_owned));
         } else {
             texts.push(word);
@@ -304,7 +302,7 @@ fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyRefer
     };
     let mut keys: Vec<KeyReference> = texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
     if keys.is_empty() {
-        bail!("there are no keys");
+        bail!("no keys given");
     }
     keys.sort_unstable();
     keys.dedup();
@@ -341,7 +339,7 @@ mod tests {
         assert_eq!(name(None, Some("{}")).unwrap(), UNNAMED);
         assert_eq!(name(None, Some(r#"{"name":"b"}"#)).unwrap(), "b");
         assert_eq!(name(Some("a"), Some(r#"{"name":"b","limit_usd":null}"#)).unwrap(), "a");
-        assert_eq!(name(None, Some("[]")).unwrap_err(), "a guardrail's record is a JSON object");
+        assert_eq!(name(None, Some("[]")).unwrap_err(), "a guardrail must be a JSON object");
         assert!(name(None, Some(r#"{"name":"b","name":"c"}"#)).unwrap_err().contains("more than once"));
     }
 }

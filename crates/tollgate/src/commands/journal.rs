@@ -37,6 +37,6 @@ async fn forget(context: &Context, process: ProcessId) -> anyhow::Result<ExitCod
     let stores = context.stores_with_folded_journals().await?;
     forget_processes(&context.config, &stores).await?.forget(process).await?;
     let view = ForgottenView { id: process.to_string(), forgotten: true };
-    context.output.show(&view, || format!("Forgot the process {}.", view.id))?;
+    context.output.show(&view, || format!("Ended the process {}.", view.id))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -62,7 +62,7 @@ async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCo
     let name = parse_key(&args.key)?;
     let change = change(args)?;
     if change.is_empty() {
-        bail!("nothing is to be changed: name a limit, a rate, an expiry or a name");
+        bail!("no fields to update");
     }
     let stores = context.stores().await?;
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
@@ -106,7 +106,7 @@ fn interval(reset: LimitReset) -> Option<ResetInterval> {
 
 fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
     let at = DateTime::parse_from_rfc3339(text)
-        .with_context(|| format!("--expires-at {text:?} is not a time such as 2027-01-31T00:00:00Z"))?;
+        .with_context(|| format!("--expires-at {text:?} is not an RFC 3339 time, for example 2027-01-31T00:00:00Z"))?;
     Ok(at.with_timezone(&Utc))
 }
 
@@ -123,7 +123,7 @@ async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
 /// Returns every limit of a key; a management key has none.
 async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>> {
     let Some(workspace_id) = key.scope.workspace_id() else { return Ok(Vec::new()) };
-    let workspace = stores.workspaces.find(workspace_id).await?.context("the key's workspace is not there")?;
+    let workspace = stores.workspaces.find(workspace_id).await?.context("the key's workspace was not found")?;
     let mut guardrails: Vec<_> = workspace.default_guardrail_id.into_iter().chain(key.guardrail_id).collect();
     guardrails.dedup();
     let payer = Payer { workspace_id, api_key: key.id, guardrails };
@@ -135,7 +135,7 @@ fn describe(key: &KeyView) -> String {
     let none = || "none".to_owned();
     let limit = key
         .limit_usd
-        .map_or_else(none, |limit| format!("{} USD, starts anew: {}", limit.0, key.limit_reset.unwrap_or("never")));
+        .map_or_else(none, |limit| format!("{} USD, resets: {}", limit.0, key.limit_reset.unwrap_or("never")));
     let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
     let mut text = format!(
         "{} ({})\nId: {}\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
@@ -193,7 +193,7 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let (key, secret) = rotate.execute(&context.actor(), &name).await?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
-        let rest = "This is shown once. The old secret is refused within a second.";
+        let rest = "This is shown once. The old secret stops working within a second.";
         format!("{}\n\n{rest} Name: {}.\nHash: {}\nId: {}", view.key, view.name, view.hash, view.id)
     })?;
     Ok(ExitCode::SUCCESS)

@@ -49,13 +49,12 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     };
     telemetry::start(&context.config.log, level)?;
     if matches!(command, Command::Serve) {
-        LOG.start_writer(context.config.log.buffer_bytes)
-            .context("the thread that writes the log cannot be started")?;
+        LOG.start_writer(context.config.log.buffer_bytes).context("cannot start the log writer thread")?;
     }
     // One thread for background tasks: the HTTP server has its own threads, and with fewer handovers usage records are
     // written sooner.
     let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
         wiring::handle_file_size_signal().context("SIGXFSZ cannot be taken over")?;
         dispatch(context, command).await

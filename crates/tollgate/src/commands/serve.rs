@@ -14,7 +14,7 @@ const START_FLUSH: Duration = Duration::from_secs(1);
 
 /// Serves until `SIGTERM` or `SIGINT`.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
-    let mut ignored = IgnoredSignals::listen().context("SIGHUP, SIGUSR1 and SIGUSR2 cannot be taken over")?;
+    let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of SIGHUP, SIGUSR1 and SIGUSR2")?;
     tokio::select! {
         ended = serve(context) => ended,
         never = ignored.log_each() => match never {},

@@ -61,13 +61,13 @@ async fn key_filter(
     let api_key = match key {
         Some(name) => {
             let found = stores.keys.identities(&[name]).await?;
-            Some(found.first().with_context(|| format!("there is no key {name}"))?.id)
+            Some(found.first().with_context(|| format!("key {name} not found"))?.id)
         }
         None => None,
     };
     if let (None, Some(id)) = (workspace, api_key) {
         if stores.keys.find(&id.into()).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
-            bail!("the key {id} is a management key and runs nothing");
+            bail!("the key {id} is a management key and has no usage records");
         }
         return Ok(UsageFilter::for_key(id));
     }
@@ -80,8 +80,9 @@ fn parse_timestamp(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
     if let Ok(day) = text.parse::<NaiveDate>() {
         return Ok(day.and_time(NaiveTime::MIN).and_utc());
     }
-    let at = DateTime::parse_from_rfc3339(text)
-        .with_context(|| format!("{option} {text:?} is neither a date nor a time such as 2027-01-31T00:00:00Z"))?;
+    let at = DateTime::parse_from_rfc3339(text).with_context(|| {
+        format!("{option} {text:?} is neither a date nor an RFC 3339 time, for example 2027-01-31T00:00:00Z")
+    })?;
     Ok(at.with_timezone(&Utc))
 }
 

@@ -26,7 +26,7 @@ fn wants_json(words: impl IntoIterator<Item = OsString>) -> bool {
 /// Returns the error on one line, without the usage.
 fn sentence(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "a command is missing; --help tells them".to_owned();
+        return "no command given; see --help".to_owned();
     }
     let text = error.render().to_string();
     let first = text.trim_start().split("\n\n").next().unwrap_or_default();
@@ -51,8 +51,8 @@ mod tests {
         for (line, expected) in [
             ("key list --jsom", "unexpected argument '--jsom' found"),
             ("kye list", "unrecognized subcommand 'kye'"),
-            ("", "a command is missing; --help tells them"),
-            ("key", "a command is missing; --help tells them"),
+            ("", "no command given; see --help"),
+            ("key", "no command given; see --help"),
             ("key show", "the following required arguments were not provided: <KEY>"),
             ("audit list --limit many", "invalid value 'many' for '--limit <LIMIT>': invalid digit found in string"),
         ] {

@@ -40,7 +40,7 @@ async fn create(context: &Context, name: &str, owner_id: Option<String>) -> anyh
     let stores = context.stores_with_folded_journals().await?;
     let workspace = stores.create_workspace().execute(&context.actor(), name, owner_id).await?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Made the workspace {} ({}).", view.id, view.name))?;
+    context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,7 +74,7 @@ async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitC
     let id = context.workspace(&stores, named.id()).await?;
     let workspace = stores.workspaces.find(id).await?;
     let limits = stores.workspaces.workspace_limit_statuses(id).await?;
-    let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("there is no workspace {id}") };
+    let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("workspace {id} not found") };
     let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
     let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };
     context.output.show(&view, || describe(&view))?;
@@ -87,7 +87,7 @@ fn describe(workspace: &WorkspaceView) -> String {
         "{}: {}\nState: {}\nOwner: {}\nRequests per minute: {}, tokens per minute: {}\nGuardrail: {}\nStored bytes: {}\n",
         workspace.id,
         workspace.name,
-        if workspace.suspended { "suspended" } else { "at work" },
+        if workspace.suspended { "suspended" } else { "active" },
         escape(workspace.owner_id.as_deref().unwrap_or("none")),
         rate(workspace.requests_per_minute),
         rate(workspace.tokens_per_minute),
@@ -119,7 +119,7 @@ async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<
     let id = context.workspace(&stores, named.id()).await?;
     ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
-    context.output.show(&view, || format!("No credit limits the workspace {id}."))?;
+    context.output.show(&view, || format!("The workspace {id} has no credit limit."))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,7 +138,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("none".to_owned(), |amount| format!("{amount} USD"));
         format!(
-            "The workspace {id} may spend, by day: {}, by week: {}, by month: {}, in all: {}.",
+            "Budgets of the workspace {id}: daily {}, weekly {}, monthly {}, lifetime {}.",
             usd(budgets.daily),
             usd(budgets.weekly),
             usd(budgets.monthly),
@@ -178,7 +178,7 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
         Some("none") => Ok(Edit::Clear),
         Some(text) => match text.parse() {
             Ok(value) => Ok(Edit::Set(value)),
-            Err(fault) => bail!("{option} {text} is neither {wanted} nor the word none: {fault}"),
+            Err(fault) => bail!("{option} {text} is neither {wanted} nor "none": {fault}"),
         },
     }
 }
@@ -188,7 +188,7 @@ async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::
     let stores = context.stores_with_folded_journals().await?;
     SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
-    let word = if suspended { "suspended" } else { "at work again" };
+    let word = if suspended { "suspended" } else { "active again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))?;
     Ok(ExitCode::SUCCESS)
 }

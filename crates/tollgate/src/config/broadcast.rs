@@ -62,7 +62,7 @@ pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<Tele
     let Some(url) = table.text("otlp_url") else {
         let lonely = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"].into_iter().find(|key| table.has(key));
         return match lonely {
-            Some(key) => Err(table.fault(key, "needs otlp_url beside it")),
+            Some(key) => Err(table.fault(key, "requires otlp_url")),
             None => Ok(None),
         };
     };

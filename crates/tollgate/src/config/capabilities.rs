@@ -21,9 +21,7 @@ pub fn capabilities(table: &Table, wire: Wire) -> Result<CapabilitySettings, Con
         collects: optional_choice(table, "data_collection", &[("allow", true), ("deny", false)])?,
     };
     if said.zdr == Some(true) && said.collects == Some(true) {
-        return Err(
-            table.fault("data_collection", "is \"allow\" beside zdr = true: who keeps nothing collects nothing")
-        );
+        return Err(table.fault("data_collection", "is \"allow\", which contradicts zdr = true"));
     }
     Ok(said)
 }
@@ -46,7 +44,7 @@ fn images(table: &Table, wire: Wire) -> Result<Option<AttachmentForm>, ConfigErr
             forms.into_iter().filter(|form| carries(wire, *form)).map(AttachmentForm::as_str).collect();
         return Err(table.fault(
             "image_transport",
-            format!("is {:?}, but the wire {} carries {} only", form.as_str(), wire.as_str(), alternatives(&possible)),
+            format!("is {:?}, but the wire {} supports {} only", form.as_str(), wire.as_str(), alternatives(&possible)),
         ));
     }
     Ok(form)
@@ -63,7 +61,7 @@ fn question_types(table: &Table, wire: Wire) -> Result<Option<Vec<QuestionType>>
             return Err(table.fault("question_types", format!("must hold {}", alternatives(&known))));
         };
         if !wire.supports_type(question_type) {
-            let fault = format!("holds {name:?}, which the wire {} has no form for", wire.as_str());
+            let fault = format!("holds {name:?}, which the wire {} does not support", wire.as_str());
             return Err(table.fault("question_types", fault));
         }
         if !types.contains(&question_type) {
@@ -71,7 +69,7 @@ fn question_types(table: &Table, wire: Wire) -> Result<Option<Vec<QuestionType>>
         }
     }
     if types.is_empty() {
-        return Err(table.fault("question_types", "is empty, so that nothing could be asked"));
+        return Err(table.fault("question_types", "must not be empty"));
     }
     Ok(Some(types))
 }

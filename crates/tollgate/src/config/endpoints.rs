@@ -49,7 +49,7 @@ fn provider<'a>(table: &Table, providers: &'a [ProviderConfig]) -> Result<&'a Pr
             Some(slug) => format!("; the nearest is {slug}"),
             None => "; there are no [[providers]] at all".to_owned(),
         };
-        table.fault("provider", format!("names {wanted:?}, which is none of the [[providers]]{hint}"))
+        table.fault("provider", format!("names {wanted:?}, which is not one of the [[providers]]{hint}"))
     })
 }
 
@@ -60,10 +60,8 @@ fn prices(table: &Table) -> Result<Option<TokenPrices>, ConfigError> {
     match (price(table, INPUT_PRICE)?, price(table, OUTPUT_PRICE)?) {
         (Some(prompt), Some(completion)) => Ok(Some(TokenPrices { prompt, completion })),
         (None, None) => Ok(None),
-        (Some(_), None) => {
-            Err(table.fault(INPUT_PRICE, format!("needs {OUTPUT_PRICE} beside it (\"0\" where output is free)")))
-        }
-        (None, Some(_)) => Err(table.fault(OUTPUT_PRICE, format!("needs {INPUT_PRICE} beside it"))),
+        (Some(_), None) => Err(table.fault(INPUT_PRICE, format!("requires {OUTPUT_PRICE} (\"0\" if output is free)"))),
+        (None, Some(_)) => Err(table.fault(OUTPUT_PRICE, format!("requires {INPUT_PRICE}"))),
     }
 }
 

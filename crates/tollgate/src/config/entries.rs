@@ -169,7 +169,7 @@ impl Entries {
 pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
     if matches!(key, "api_key" | "api_token" | "token" | "secret" | "password") {
         return ConfigError::new(format!(
-            "{origin}: {section}.{key} is not a key: secrets never stand in the configuration; name a variable with \
+            "{origin}: {section}.{key} is not a key: secrets are not allowed in the configuration; name a variable with \
              api_key_env or a file with api_key_file"
         ));
     }

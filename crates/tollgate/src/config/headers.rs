@@ -51,7 +51,7 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     };
     let name = self::name(name.trim_matches([' ', '\t'])).map_err(|fault| match fault {
         InvalidName::Malformed => {
-            "has a header whose name is no name of a header; names and values have the form \"name: value\"".to_owned()
+            "has an invalid header name; names and values have the form \"name: value\"".to_owned()
         }
         InvalidName::Taken(taken) => {
             format!("must not hold {taken}, which belongs to the connection or is written by the client")

@@ -22,7 +22,7 @@ pub fn providers(tables: &[Table]) -> Result<Vec<ProviderConfig>, ConfigError> {
     for table in tables {
         let provider = provider(table)?;
         if providers.iter().any(|other| other.slug == provider.slug) {
-            return Err(table.fault("slug", format!("{} stands in the configuration more than once", provider.slug)));
+            return Err(table.fault("slug", format!("{} is in the configuration more than once", provider.slug)));
         }
         providers.push(provider);
     }
@@ -123,7 +123,7 @@ fn response_wrapper(table: &Table, wire: Wire) -> Result<ResponseWrapperConfig, 
 
 fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
     match (table.text("api_key_env"), table.text("api_key_file")) {
-        (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; one is enough")),
+        (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; use one")),
         (Some(variable), None) => {
             let variable = variable_name(variable).map_err(|fault| table.fault("api_key_env", fault))?;
             Ok(Some(SecretSource::Variable(variable.to_owned())))
@@ -156,7 +156,7 @@ fn fixed_headers(table: &Table, auth_header: Option<&str>) -> Result<Vec<(String
             return Err(table.fault("headers", format!("has {} more than once", headers::displayed_name(&name))));
         }
         if auth_header == Some(name.as_str()) {
-            return Err(table.fault("headers", "has the header that auth_header sends the key in"));
+            return Err(table.fault("headers", "has the header of auth_header"));
         }
         parsed.push((name, value));
     }

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
     let lower = url.to_ascii_lowercase();
     if lower.starts_with("postgres://") || lower.starts_with("postgresql://") {
-        return Err("names PostgreSQL, but this version keeps its data in SQLite only: use sqlite://path".to_owned());
+        return Err("names PostgreSQL, but this version supports SQLite only: use sqlite://path".to_owned());
     }
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
     let path = path.map(|path| path.split_once('?').map_or(path, |(path, _)| path));
@@ -22,7 +22,7 @@ pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
 /// Returns the folder of a `file:path` URL.
 pub fn blobs_folder(url: &str) -> Result<PathBuf, String> {
     if url.to_ascii_lowercase().starts_with("s3://") {
-        return Err("names an S3 bucket, but this version keeps files on disk only: use file:path".to_owned());
+        return Err("names an S3 bucket, but this version supports local files only: use file:path".to_owned());
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:"));
     match path {
@@ -52,7 +52,7 @@ pub fn provider_path(path: &str) -> Result<String, String> {
     let path = path.trim_matches('/');
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && !b"#{}<>\"\\^`|".contains(&byte));
     if path.is_empty() || !path.split(MODEL).all(plain) {
-        return Err(format!("must be a path as it stands in a URL; {MODEL} in it stands for the model's name"));
+        return Err(format!("must be a URL path; {MODEL} is replaced by the model's name"));
     }
     Ok(path.to_owned())
 }

@@ -34,14 +34,14 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     let started = if let Ok(targets) = directives.parse::<Targets>() {
         registry().with(lines).with(CountAcceptPauses).with(targets).try_init()
     } else {
-        let filter = EnvFilter::try_new(directives).context("RUST_LOG is not understood")?;
+        let filter = EnvFilter::try_new(directives).context("RUST_LOG is invalid")?;
         registry().with(lines).with(CountAcceptPauses).with(filter).try_init()
     };
     // Only tests start logging twice; the first start remains in force.
     drop(started);
     // A panic's message may contain request content; its location suffices for an operator.
     panic::set_hook(Box::new(|info| {
-        tracing::error!(panic.location = info.location().map(tracing::field::display), "a panic: this is a defect");
+        tracing::error!(panic.location = info.location().map(tracing::field::display), "panic (internal error)");
     }));
     Ok(())
 }

@@ -137,9 +137,9 @@ impl EndpointView {
         let price =
             |of: fn(&EndpointPricesView) -> &String| self.prices.as_ref().map_or("-", |prices| of(prices)).to_owned();
         let data = match (self.zdr, self.data_collection) {
-            (true, _) => "keeps nothing",
-            (false, "deny") => "does not collect",
-            _ => "may collect",
+            (true, _) => "zero retention",
+            (false, "deny") => "no data collection",
+            _ => "may retain",
         };
         [
             self.model.clone(),
@@ -203,12 +203,12 @@ mod tests {
             ..endpoint(Wire::SglangDecisions)
         };
         let line = EndpointView::new(&limited, None).line();
-        assert_eq!((line[5].as_str(), line[6].as_str()), ("options 26, levels 4", "does not collect"));
+        assert_eq!((line[5].as_str(), line[6].as_str()), ("options 26, levels 4", "no data collection"));
         let plain = EndpointView::new(&endpoint(Wire::SystemOne), None).line();
-        assert_eq!((plain[5].as_str(), plain[6].as_str()), ("-", "may collect"));
+        assert_eq!((plain[5].as_str(), plain[6].as_str()), ("-", "may retain"));
         let zdr = DataPolicy { zdr: true, collects: false };
         let line = EndpointView::new(&Endpoint { data_policy: zdr, ..endpoint(Wire::SystemOne) }, None).line();
-        assert_eq!(line[6], "keeps nothing");
+        assert_eq!(line[6], "zero retention");
     }
 
     #[test]

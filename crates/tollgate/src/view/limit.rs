@@ -48,7 +48,7 @@ impl From<&LimitStatus> for LimitView {
 
 impl LimitView {
     /// The column heads of [`Self::line`].
-    pub const HEAD: [&'static str; 6] = ["LIMIT", "USD", "SPENT", "RESERVED", "LEFT", "STARTS ANEW"];
+    pub const HEAD: [&'static str; 6] = ["LIMIT", "LIMIT USD", "SPENT", "RESERVED", "REMAINING", "RESETS AT"];
 
     /// Returns a table row.
     pub fn line(&self) -> [String; 6] {

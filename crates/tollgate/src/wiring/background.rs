@@ -94,11 +94,11 @@ fn log_sweep(swept: Result<SweepReport, StoreError>) {
             orphan_objects = report.orphan_objects,
             partial_files = report.partial_files,
             claims = report.claims,
-            "the sweeper removed what was left behind"
+            "sweeper removed orphaned rows and files"
         ),
         Err(error) => {
             let error = anyhow::Error::from(error);
-            tracing::warn!(error = format!("{error:#}"), "the sweeper failed and will try again");
+            tracing::warn!(error = format!("{error:#}"), "sweeper failed, retrying");
         }
     }
 }

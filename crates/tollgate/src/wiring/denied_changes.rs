@@ -53,7 +53,7 @@ impl DeniedChangeLog {
                     tracing::warn!(
                         error = format!("{error:#}"),
                         left = unwritten.len(),
-                        "refused changes cannot be written down"
+                        "audit write of denied changes failed"
                     );
                     break;
                 }

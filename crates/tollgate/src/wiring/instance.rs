@@ -36,7 +36,7 @@ impl Instance {
         let services = services(config, environment, &stores, &background, &measures).await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
-            .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
+            .with_context(|| format!("cannot bind {}", config.server.listen))?;
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
@@ -65,7 +65,7 @@ impl Instance {
             // Metrics stay available until the end; their failure does not stop the gateway.
             self.background.tasks.spawn(async move {
                 if let Err(error) = server.run().await {
-                    tracing::error!(%error, "measures are not served any more");
+                    tracing::error!(%error, "metrics listener failed");
                 }
             });
         }
@@ -91,7 +91,7 @@ impl Instance {
         }
         served.context("the server failed")?;
         if !self.background.end(SHUTDOWN).await {
-            tracing::warn!("some work did not end in time");
+            tracing::warn!("background tasks did not end in time");
         }
         self.stores.database.close().await;
         Ok(())
@@ -102,7 +102,7 @@ impl Instance {
 async fn take_server_lock(database: &Path, stores: &Stores) -> Option<ServerLock> {
     ServerLock::take(database, async || clean_up_after_dead_processes(stores).await)
         .await
-        .inspect_err(|error| tracing::debug!(%error, "the database's folder takes no locks"))
+        .inspect_err(|error| tracing::debug!(%error, "database folder does not support file locks"))
         .ok()
 }
 
@@ -116,9 +116,9 @@ fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<
         max_connections: config.server.metrics_max_connections,
         connection: config.server.connection,
     };
-    let server = MetricsServer::bind(settings, exposition)
-        .with_context(|| format!("{listen} cannot be listened on for measures"))?;
-    tracing::info!(metrics.address = %server.local_addr(), "measures can be read at /metrics");
+    let server =
+        MetricsServer::bind(settings, exposition).with_context(|| format!("cannot bind {listen} for metrics"))?;
+    tracing::info!(metrics.address = %server.local_addr(), "metrics served at /metrics");
     Ok(Some(server))
 }
 

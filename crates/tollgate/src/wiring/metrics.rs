@@ -352,7 +352,7 @@ async fn sample(metrics: &PrometheusMetrics, outbox: &dyn Outbox, clock: &dyn Cl
         Ok(standing) => metrics.outbox().record_sample(&standing, clock.now()),
         Err(error) => {
             metrics.outbox().record_sample_failure();
-            tracing::debug!(error = &error as &dyn std::error::Error, "the outbox could not be looked at");
+            tracing::debug!(error = &error as &dyn std::error::Error, "outbox poll failed");
         }
     }
 }

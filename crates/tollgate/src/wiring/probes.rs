@@ -49,10 +49,10 @@ impl HealthProbe for JournalProbe {
     async fn probe(&self) -> Result<(), StoreError> {
         let status = self.0.journal_status();
         if !status.is_writable {
-            return Err(StoreError::unavailable("the disk of the journal takes no entries"));
+            return Err(StoreError::unavailable("the journal disk does not accept entries"));
         }
         if status.unfolded_bytes >= status.max_bytes {
-            return Err(StoreError::unavailable("the journal is full: the database takes no charges"));
+            return Err(StoreError::unavailable("the journal is full: the database does not accept charges"));
         }
         Ok(())
     }

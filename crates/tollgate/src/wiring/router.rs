@@ -62,7 +62,10 @@ pub fn idle_options(
     let serving = match catalogue.resolve(name.as_str()) {
         Some(resolved) if resolved.model.id == *name => endpoints.for_model(&resolved.model).len(),
         Some(resolved) => {
-            return Some(format!("all: {name} is another name of {}, and options go by the id", resolved.model.id));
+            return Some(format!(
+                "all: {name} is another name of {}, and options are set by the id",
+                resolved.model.id
+            ));
         }
         // A sandbox model needs no catalogue row.
         None => usize::from(endpoints.sandbox(name.as_str()).is_some()),
@@ -72,9 +75,7 @@ pub fn idle_options(
             Some(nearest) => format!("all: no endpoint serves {name}; the nearest model that is served is {nearest}"),
             None => format!("all: no endpoint serves {name}"),
         }),
-        1 if model.options.hedging.is_some() => {
-            Some(format!("hedge: {name} has one endpoint, and a second one is needed"))
-        }
+        1 if model.options.hedging.is_some() => Some(format!("hedge: {name} has one endpoint; hedging requires two")),
         _ => None,
     }
 }

@@ -54,7 +54,7 @@ pub async fn services(
     let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
     // The feed's position must be known before anything that follows it is loaded.
-    watcher.refresh().await.context("the change feed cannot be read")?;
+    watcher.refresh().await.context("change feed not readable")?;
     let live = LiveCatalogue::load(
         Arc::clone(&stores.models),
         watcher.catalogue_version(),
@@ -217,7 +217,7 @@ fn warn_about_missing_prices(config: &Config, live: &LiveCatalogue) {
             tracing::warn!(
                 endpoint.model = %endpoint.model,
                 endpoint.provider = %endpoint.provider,
-                "neither the endpoint nor the catalogue has a price: calls are free"
+                "no price in the endpoint or the catalogue: calls are free"
             );
         }
     }
@@ -242,7 +242,7 @@ fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
 fn warn_about_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
     for model in &config.models {
         if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {
-            tracing::warn!(model.id = %model.model, reason, "an option in [[models]] has no effect");
+            tracing::warn!(model.id = %model.model, reason, "[[models]] option without effect");
         }
     }
 }

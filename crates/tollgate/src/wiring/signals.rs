@@ -45,7 +45,7 @@ impl IgnoredSignals {
                 _ = self.user1.recv() => "SIGUSR1",
                 _ = self.user2.recv() => "SIGUSR2",
             };
-            tracing::info!(signal, "signal ignored: the configuration is read at the start only");
+            tracing::info!(signal, "signal ignored: the configuration is read only at start");
         }
     }
 }

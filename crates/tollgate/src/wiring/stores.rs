@@ -121,7 +121,7 @@ impl Stores {
     /// The database connection cannot be opened.
     pub async fn start_checkpoint_task(&self) -> anyhow::Result<()> {
         let followed = self.database.start_checkpoint_task(CheckpointLimits::default());
-        followed.await.context("the database's log cannot be looked after")
+        followed.await.context("failed to start the WAL checkpoint task")
     }
 
     /// Returns the lookup of records, including records that a server of this machine has just charged.
@@ -202,9 +202,9 @@ pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
 /// Applies missing migrations; an up-to-date database, for example a read-only one, needs no write.
 async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
     let file = storage.file.display();
-    let states = database.migration_status().await.with_context(|| format!("the schema of {file} cannot be read"))?;
+    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {file}"))?;
     if states.iter().any(|state| !state.applied) {
-        database.migrate().await.with_context(|| format!("the schema of {file} cannot be brought up to date"))?;
+        database.migrate().await.with_context(|| format!("the schema of {file} cannot be migrated"))?;
     }
     Ok(())
 }

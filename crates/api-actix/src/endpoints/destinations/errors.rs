@@ -17,7 +17,7 @@ impl From<DestinationError> for ApiError {
         match error {
             DestinationError::Invalid(invalid) => invalid.into(),
             DestinationError::NothingToChange => plain.message("No update fields provided"),
-            DestinationError::UnknownWorkspace => plain.message("workspace_id: there is no such workspace"),
+            DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
             DestinationError::Refused(reason) => {
                 plain.message(format!("The test call to the destination failed: {reason}"))
             }

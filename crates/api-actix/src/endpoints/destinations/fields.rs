@@ -58,7 +58,7 @@ fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(
     let [url, endpoint, headers, secret] = read_members(config.get(), &NAMES)?;
     check_names(config.get(), &NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
     if url.is_some() && endpoint.is_some() {
-        return Err(invalid("config.endpoint", "is another name of config.url: give one of them"));
+        return Err(invalid("config.endpoint", "is an alias of config.url; use one of them"));
     }
     fields.url = parse_member("config.url", "a string", url.or(endpoint))?;
     fields.secret = parse_member("config.secret", "a string", secret)?;
@@ -157,10 +157,7 @@ mod tests {
             (r#"{"config":{"secret":{}}}"#, "config.secret must be a string"),
             (r#"{"config":{"headers":["a: b"]}}"#, "config.headers must be an object"),
             (r#"{"config":{"headers":{"a":1}}}"#, "config.headers must have strings as values"),
-            (
-                r#"{"config":{"url":"a","endpoint":"b"}}"#,
-                "config.endpoint is another name of config.url: give one of them",
-            ),
+            (r#"{"config":{"url":"a","endpoint":"b"}}"#, "config.endpoint is an alias of config.url; use one of them"),
             (r#"{"enabled":"yes"}"#, "enabled must be true or false"),
             (r#"{"privacy_mode":1}"#, "privacy_mode must be true or false"),
             (r#"{"sampling_rate":"0.5"}"#, "sampling_rate must be a number"),

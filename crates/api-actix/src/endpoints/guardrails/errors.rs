@@ -24,7 +24,7 @@ impl From<GuardrailError> for ApiError {
                 Self::from_kind(error.kind())
             }
             GuardrailError::UnknownWorkspace => {
-                Self::from_kind(error.kind()).message("workspace_id: there is no such workspace")
+                Self::from_kind(error.kind()).message("workspace_id: workspace not found")
             }
             GuardrailError::Store(store) => Self::store(store),
         }
@@ -38,7 +38,7 @@ impl From<ExplainGuardrailError> for ApiError {
             ExplainGuardrailError::UnknownGuardrail => plain,
             ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
             ExplainGuardrailError::UnknownModel { nearest } => {
-                plain.message("There is no model of that name").metadata("nearest", nearest)
+                plain.message("Model not found").metadata("nearest", nearest)
             }
             ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
             ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),

@@ -37,7 +37,7 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         SubmitDecisionError::LimitExceeded(exceeded) => limit_exceeded(plain, &exceeded),
         SubmitDecisionError::UnknownModel { nearest } => {
             let location = ErrorLocation::Member("model".to_owned());
-            plain.message("There is no model of that name").metadata("nearest", nearest).location(location)
+            plain.message("Model not found").metadata("nearest", nearest).location(location)
         }
         SubmitDecisionError::NotADecisionModel(_) | SubmitDecisionError::VariablePrice(_) => {
             plain.message(error.to_string())
@@ -108,7 +108,7 @@ fn limit_message(exceeded: &LimitExceeded) -> String {
                 BudgetScope::Guardrail => "tollgate guardrail update",
             };
             let resets = resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
-            let resets = resets.map_or(String::new(), |at| format!("It starts anew at {at}; "));
+            let resets = resets.map_or(String::new(), |at| format!("It resets at {at}; "));
             let operator = if resets.is_empty() { "The operator" } else { "the operator" };
             format!("{resets}{operator} of this gateway can raise it with `{command}`")
         }
@@ -151,7 +151,7 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
         error = error.retry_after(wait).metadata("retry_after_seconds", whole_seconds(wait));
     }
     if failed.kind == ErrorKind::InvalidRequest {
-        error = error.message("Every provider that was tried refused the request as invalid");
+        error = error.message("Every provider that was tried rejected the request as invalid");
     }
     match failed.last {
         AttemptFailureKind::Simulated(_) => simulated(error, failed, now_ms),

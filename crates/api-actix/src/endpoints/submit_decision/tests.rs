@@ -111,7 +111,7 @@ fn filter_failures_map_to_status_and_message() {
         (FilteringError::TaskFailed(TaskError::Panicked), 500, "Internal Server Error"),
         (FilteringError::TaskFailed(TaskError::Stopped), 503, "Service temporarily unavailable"),
         (FilteringError::TimedOut, 524, "Request timed out. Please try again later."),
-        (FilteringError::ClientDisconnected, 499, "The caller left before the answer"),
+        (FilteringError::ClientDisconnected, 499, "The client disconnected before the response"),
     ];
     for (why, status, message) in cases {
         let error = api_error(SubmitDecisionError::Filtering(why), 0);

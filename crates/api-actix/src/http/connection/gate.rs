@@ -21,7 +21,7 @@ impl Gate {
     /// progress complete. Does nothing if the system does not support it.
     pub(crate) fn shut(&self) {
         if let Err(error) = ignore_new_connections(&self.0) {
-            tracing::debug!(%error, "new connections are not kept out before the listener closes");
+            tracing::debug!(%error, "listen queue not closed before the listener");
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum HeadError {
     #[error("The request head did not arrive within {0} ms")]
     TimedOut(u64),
     /// The client speaks HTTP/2.
-    #[error("HTTP/2 is not spoken here; use HTTP/1.1")]
+    #[error("HTTP/2 is not supported; use HTTP/1.1")]
     Http2,
 }
 

@@ -10,7 +10,7 @@ fn each_error_kind_has_status_and_message() {
         (ErrorKind::Conflict, 409, "The resource was changed at the same time. Read it again and repeat the change."),
         (ErrorKind::PayloadTooLarge, 413, "Request payload too large"),
         (ErrorKind::RateLimited, 429, "Rate limit exceeded"),
-        (ErrorKind::ClientDisconnected, 499, "The caller left before the answer"),
+        (ErrorKind::ClientDisconnected, 499, "The client disconnected before the response"),
         (ErrorKind::Internal, 500, "Internal Server Error"),
         (ErrorKind::ProviderFailure, 502, "Provider returned error"),
         (ErrorKind::Unavailable, 503, "Service temporarily unavailable"),

@@ -97,7 +97,7 @@ fn call(item: &Fields, content: &str, calls: &mut HashSet<String>) -> Result<Con
 /// Reads the output of a preceding call.
 fn output(item: &Fields, calls: &HashSet<String>) -> Result<Content, InvalidDecision> {
     if !calls.contains(&item.required_text("call_id")?) {
-        return Err(item.fault("call_id", "names no call that stands before it"));
+        return Err(item.fault("call_id", "names no earlier call"));
     }
     Ok(Content { only: None, ..parts(item, "output", &["input_text", "input_image"])? })
 }

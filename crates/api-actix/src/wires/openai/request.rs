@@ -73,7 +73,7 @@ fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool
         if let Some(name) = &name
             && !names.insert(name.clone())
         {
-            return Err(fields.fault("name", "stands in more than one question"));
+            return Err(fields.fault("name", "is in more than one question"));
         }
         read.push((fields, name));
     }
@@ -153,7 +153,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
             (None, None) => return Err(choice.fault("value", "must be a string or a boolean")),
         };
         if !is_new {
-            return Err(choice.fault("value", "stands in more than one choice"));
+            return Err(choice.fault("value", "is in more than one choice"));
         }
         read.push((boolean, value.as_string(), choice.text_json("description")?));
     }

@@ -69,7 +69,7 @@ fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
                 return Err(fields.fault("id", "must not be blank"));
             }
             let question = question(&fields, &id)?;
-            if ids.insert(id) { Ok(question) } else { Err(fields.fault("id", "stands in more than one question")) }
+            if ids.insert(id) { Ok(question) } else { Err(fields.fault("id", "is in more than one question")) }
         })
         .collect()
 }
@@ -101,7 +101,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
                 return Err(option.fault("name", "must be a name without control characters"));
             }
             if !names.insert(name.trim().to_lowercase()) {
-                return Err(option.fault("name", "stands in more than one option"));
+                return Err(option.fault("name", "is in more than one option"));
             }
             Ok(ChoiceOption::new(name, text(&option, "description")?))
         })

@@ -100,14 +100,14 @@ async fn update_rejects_invalid_values_before_writing() {
     let refused = async |found, change| update(finding(found), change).await.unwrap_err();
     for amount in ["0", "-1"] {
         let change = ApiKeyChange { limit: Edit::Set(usd(amount)), ..ApiKeyChange::default() };
-        assert_eq!(refused(key(), change).await.to_string(), "a limit is more than 0 USD");
+        assert_eq!(refused(key(), change).await.to_string(), "a limit must be more than 0 USD");
     }
     let change = ApiKeyChange { tokens_per_minute: Edit::Set(0), ..ApiKeyChange::default() };
-    assert_eq!(refused(key(), change).await.to_string(), "a rate is at least 1 a minute");
+    assert_eq!(refused(key(), change).await.to_string(), "a rate must be at least 1 per minute");
     let change = ApiKeyChange { name: Some(String::new()), ..ApiKeyChange::default() };
     assert_eq!(refused(key(), change).await.kind(), ErrorKind::InvalidRequest);
     let change = ApiKeyChange { expires_at: Edit::Set(now()), ..ApiKeyChange::default() };
-    assert_eq!(refused(key(), change).await.to_string(), "the expiry lies in the past");
+    assert_eq!(refused(key(), change).await.to_string(), "the expiry is in the past");
     for change in [
         ApiKeyChange { limit: Edit::Set(usd("1")), ..ApiKeyChange::default() },
         ApiKeyChange { requests_per_minute: Edit::Set(1), ..ApiKeyChange::default() },

@@ -33,7 +33,7 @@ pub struct ForgetSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     /// The store does not know the process.
-    #[error("there is no process {0}")]
+    #[error("process {0} not found")]
     Unknown(ProcessId),
     /// The process has no allowances any more.
     #[error("process {0} is not live: it is {state}", state = .1.as_str())]

@@ -95,7 +95,7 @@ impl JournaledLedger {
         let free = self.keeper.try_lock();
         if free.is_none() && self.state.is_store_away() {
             // The keeper waits for a store that failed before, so requests do not queue for it.
-            return Err(StoreError::unavailable("the store of limits does not answer"));
+            return Err(StoreError::unavailable("the limit store does not respond"));
         }
         let waiting = LeavesQueue { ask: &ask, state: &self.state };
         self.state.asks.push(Arc::clone(&ask));
@@ -187,7 +187,7 @@ impl JournaledLedger {
         };
         if let Either::Right(_) = select(pin!(ended), timer.sleep(patience)).await {
             let unfolded = self.journal.status().unfolded_entries;
-            tracing::error!(unfolded, "the store took no charges; they stay in the journal for the next start");
+            tracing::error!(unfolded, "store did not accept charges; they stay in the journal until the next start");
         }
     }
 
@@ -205,7 +205,7 @@ impl JournaledLedger {
         }
         let unfolded = self.journal.status().unfolded_entries;
         let error: &dyn std::error::Error = &error;
-        tracing::warn!(unfolded, error, "journal not folded: the store is away");
+        tracing::warn!(unfolded, error, "journal not folded: store unavailable");
         Some(now)
     }
 

@@ -146,7 +146,7 @@ impl Workspaces {
         }
         self.was_behind.store(false, Ordering::Release);
         self.feed.store(feed, Ordering::Release);
-        tracing::warn!(feed, "the store is older than it was: limits are read anew");
+        tracing::warn!(feed, "store was replaced by an older version; reloading limits");
         for (_, money) in self.all() {
             let mut money = lock(&money);
             for known in money.limits.values_mut() {

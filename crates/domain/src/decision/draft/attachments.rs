@@ -37,7 +37,7 @@ pub(super) fn read(
     let assets = match assets {
         Some(assets) => read_assets(assets, parts)?,
         None if parts.is_empty() => Vec::new(),
-        None => return Err(InvalidDecision::new("assets", "is required where the body has parts beside the request")),
+        None => return Err(InvalidDecision::new("assets", "is required if the body has more parts than the request")),
     };
     let images = match images {
         Some(images) if images.kind() != JsonKind::Array => {
@@ -49,13 +49,14 @@ pub(super) fn read(
         (true, None) => Ok(Attachments::None),
         (true, Some(images)) => Ok(Attachments::Images(images)),
         (false, None) => Ok(Attachments::Assets(assets)),
-        (false, Some(_)) => Err(InvalidDecision::new("images", "and assets are both there; use one of them")),
+        (false, Some(_)) => Err(InvalidDecision::new("images", "and assets are both given; use one of them")),
     }
 }
 
 fn read_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
     let root = Path::Root("assets");
-    let members = assets.as_part().members().ok_or_else(|| root.fault("must be an object with an asset a member"))?;
+    let members =
+        assets.as_part().members().ok_or_else(|| root.fault("must be an object that maps asset names to assets"))?;
     let repeated = first_duplicate(&members);
     let mut read = Vec::with_capacity(members.len());
     for (index, member) in members.into_iter().enumerate() {
@@ -75,7 +76,7 @@ fn read_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, I
                 let position = parts
                     .iter()
                     .position(|part| part.name == wanted)
-                    .ok_or_else(|| part_path.fault("names no part of the body, or one that another asset has"))?;
+                    .ok_or_else(|| part_path.fault("names no part of the body, or a part of another asset"))?;
                 let part = parts.remove(position);
                 (part.data, part.media_type)
             }
@@ -94,7 +95,8 @@ fn check_single_content(fields: &[Member<'_>], has_part: bool, path: &Path<'_>) 
     let mut contents = inline_contents(fields);
     let Some(first) = contents.next() else { return Ok(()) };
     let fault = |name, others| {
-        Path::Member(path, name).fault(format!("is inline content beside {others}; an asset has one content"))
+        Path::Member(path, name)
+            .fault(format!("is inline content, but {others} is given too; an asset has one content"))
     };
     match contents.next() {
         _ if has_part => Err(fault(first, "a part")),

@@ -120,10 +120,7 @@ impl DecisionDraft {
             match attachments::read(present(self.assets).as_ref(), self.asset_parts, present(self.images))? {
                 Attachments::None if self.media_in_state => Attachments::InState,
                 Attachments::Assets(_) | Attachments::Images(_) if self.media_in_state => {
-                    return Err(InvalidDecision::new(
-                        "state",
-                        "holds media, and others stand beside it; use one of them",
-                    ));
+                    return Err(InvalidDecision::new("state", "has media, but others are given too; use one of them"));
                 }
                 other => other,
             };

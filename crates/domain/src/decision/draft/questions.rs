@@ -15,7 +15,7 @@ const OPTIONS: &str = "must be an object that maps each option name to a descrip
 const LEVELS: &str = "must be an array of level descriptions, lowest first, for example [\"calm\", \"furious\"]";
 
 /// The violation for a duplicate member: parsers differ in which one they use.
-pub(super) const DUPLICATE_MEMBER: &str = "stands in the object more than once";
+pub(super) const DUPLICATE_MEMBER: &str = "is in the object more than once";
 
 impl Questions {
     /// Reads the questions of a body.

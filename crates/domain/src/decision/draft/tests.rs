@@ -114,7 +114,7 @@ fn check_rejects_invalid_questions_that_look_typed(#[case] questions: &str, #[ca
 )]
 #[case(
     r#"{"a":{"type":"choice","criteria":{"x":null,"x":null}}}"#,
-    "questions.a.criteria.x: stands in the object more than once"
+    "questions.a.criteria.x: is in the object more than once"
 )]
 #[case(
     r#"{"a":{"type":"score","criteria":{}}}"#,
@@ -127,11 +127,11 @@ fn check_rejects_invalid_questions_that_look_typed(#[case] questions: &str, #[ca
 )]
 #[case(
     r#"{"a":{"type":"noul","type":"score","instructions":"?"}}"#,
-    "questions.a.type: stands in the object more than once"
+    "questions.a.type: is in the object more than once"
 )]
 #[case(
     r#"{"a":{"type":"noul","instructions":"?"},"a":{"type":"noul","instructions":"?"}}"#,
-    "questions.a: stands in the object more than once"
+    "questions.a: is in the object more than once"
 )]
 #[case(r#"{"a b":{"type":"x"}}"#, "questions[\"a b\"].type: must be noul, choice, score or box")]
 fn check_reports_path_of_invalid_question(#[case] questions: &str, #[case] expected: &str) {

@@ -8,13 +8,13 @@ use crate::guardrail::filter::InvalidFilters;
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainGuardrailError {
     /// No guardrail has this id, or the id is malformed.
-    #[error("there is no such guardrail")]
+    #[error("guardrail not found")]
     UnknownGuardrail,
     /// No active inference key has this hash.
-    #[error("key_hash names no live inference key")]
+    #[error("key_hash is not an active inference key")]
     UnknownKey,
     /// No model has this name. A Decisions request would fail as well.
-    #[error("there is no such model")]
+    #[error("model not found")]
     UnknownModel {
         /// Up to three ids of decision models with a similar spelling.
         nearest: Vec<String>,

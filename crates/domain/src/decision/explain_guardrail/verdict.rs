@@ -90,7 +90,7 @@ pub enum Decider {
     #[error("{0}")]
     Rule(Forbidden),
     /// No endpoint of the models has a price, and a spending limit applies.
-    #[error("no endpoint has a price, and the key's money is limited")]
+    #[error("no endpoint has a price, and the key has a limit")]
     Unpriced,
     /// The request's preferences exclude every endpoint.
     #[error("the provider preferences leave no endpoint")]

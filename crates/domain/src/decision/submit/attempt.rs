@@ -68,7 +68,7 @@ fn check_answer(
         ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, fault)
     };
     if usage.is_some_and(|usage| !candidate.prices.can_charge(usage)) {
-        return Err(invalid("the usage is beyond any price", None));
+        return Err(invalid("the usage exceeds any price", None));
     }
     match Answers::check(&input.questions, &answers, AnswerRules::of(&candidate.endpoint)) {
         Ok(answers) => Ok((answers, usage, sent_bytes)),

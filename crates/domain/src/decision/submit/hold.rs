@@ -20,7 +20,7 @@ use crate::usage::AttemptRecord;
 
 /// Returns the error for a request that waits for holds of a process that does not respond.
 pub(super) fn unknown_room() -> StoreError {
-    StoreError::unavailable("a process that holds money of the limit does not answer")
+    StoreError::unavailable("a process with allowances of the limit does not respond")
 }
 
 /// Holds money in the ledger.

@@ -94,7 +94,7 @@ impl Settlement {
                 if call.outcome.attempts.is_empty() {
                     submission.hold.release().await;
                 }
-                return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure"));
+                return Err(SubmitDecisionError::Defect("a request ended without an answer and without a failure"));
             }
         };
         let record = self.record(&mut submission, &call, &mut served, UsageOutcome::Completed);
@@ -221,7 +221,7 @@ fn denied_error(hold: &RequestHold, denied: HoldDenied) -> Option<SubmitDecision
     match denied {
         HoldDenied::LimitExceeded => hold.rejection().map(SubmitDecisionError::LimitExceeded),
         HoldDenied::Store => {
-            let unavailable = StoreError::unavailable("money for another attempt could not be reserved");
+            let unavailable = StoreError::unavailable("the hold for another attempt failed");
             Some(SubmitDecisionError::Store(unavailable))
         }
     }

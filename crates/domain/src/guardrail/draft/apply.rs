@@ -18,7 +18,7 @@ impl GuardrailDraft {
         if self.workspace_id.is_some_and(|id| id != guardrail.workspace_id) {
             return Err(InvalidGuardrail::new(
                 "workspace_id",
-                "cannot change: make a guardrail in the other workspace",
+                "cannot change; create a guardrail in the other workspace",
             ));
         }
         let Guardrail { mut name, budget, mut rules, .. } = guardrail;

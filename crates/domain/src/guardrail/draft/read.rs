@@ -59,7 +59,7 @@ impl GuardrailDraft {
                 return Err(InvalidGuardrail::new("", unknown_member(name, known)));
             }
             if seen.contains(&name.as_str()) {
-                return Err(InvalidGuardrail::new(name, "stands more than once"));
+                return Err(InvalidGuardrail::new(name, "is given more than once"));
             }
             seen.push(name);
         }
@@ -88,7 +88,7 @@ impl GuardrailDraft {
                 name,
                 value,
                 false,
-                "an endpoint that keeps nothing keeps nothing for safety either, so no exception can be granted; give null or false",
+                "zero-retention endpoints have no safety exception; use null or false",
             )?,
             "enable_free_model_publication" => require_value(
                 name,
@@ -136,7 +136,7 @@ fn parse_boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
 fn parse_string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
     match value.kind() {
         // A quoted string without text has half of a surrogate pair in it.
-        JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "holds half a character")),
+        JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "has an unpaired surrogate")),
         _ => Err(type_error(path, "a string", value)),
     }
 }
@@ -167,7 +167,7 @@ fn parse_description(value: &Json) -> Result<String, InvalidGuardrail> {
 fn parse_names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
     let elements = parse_elements(path, value)?;
     if elements.is_empty() {
-        return Err(InvalidGuardrail::new(path, "must have at least one element; null takes the rule away"));
+        return Err(InvalidGuardrail::new(path, "must have at least one element; null removes the rule"));
     }
     let name = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
@@ -234,7 +234,7 @@ fn parse_builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>,
         let slug = parse_slug(&path, &members)?;
         check_scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
-            return Err(InvalidGuardrail::new(format!("{path}.slug"), "stands in the list already"));
+            return Err(InvalidGuardrail::new(format!("{path}.slug"), "is in the list already"));
         }
         found.push(BuiltinContentFilter { slug, action: parse_action(&path, &members)? });
     }
@@ -250,7 +250,7 @@ fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGua
     }
     let known: Vec<&str> = BuiltinFilter::ALL.into_iter().map(BuiltinFilter::as_str).collect();
     let reason = match name.as_str() {
-        "person-name" | "address" => format!("{name} needs a language model to find it, and none runs here; known are"),
+        "person-name" | "address" => format!("{name} requires a language model, which is not available; known are"),
         _ => "must be one of".to_owned(),
     };
     Err(InvalidGuardrail::new(at, format!("{reason}: {}", known.join(", "))))
@@ -280,7 +280,7 @@ fn find_member(path: &str, members: &Members, name: &str) -> Result<Option<Json>
     let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
     let first = found.next();
     if found.next().is_some() {
-        return Err(InvalidGuardrail::new(format!("{path}.{name}"), "stands more than once"));
+        return Err(InvalidGuardrail::new(format!("{path}.{name}"), "is given more than once"));
     }
     Ok(first.filter(|value| value.kind() != JsonKind::Null).cloned())
 }

@@ -128,7 +128,7 @@ fn apply_suggests_similar_names_for_unknown_ones() {
     let unknown = fault(r#"{"allowed_providers":["typsafe"]}"#);
     assert_eq!(
         unknown.to_string(),
-        r#"allowed_providers[0]: "typsafe" is not a provider that is configured here; near it are: typesafe"#
+        r#"allowed_providers[0]: "typsafe" is not a configured provider; near it are: typesafe"#
     );
     assert_eq!(fault(r#"{"ignored_providers":["\n\u001b[2J"]}"#).path, "ignored_providers[0]");
     let long = fault(&format!(r#"{{"allowed_models":["{}"]}}"#, "é".repeat(5_000)));
@@ -226,7 +226,7 @@ fn apply_suggests_similar_names_for_unknown_ones() {
 #[case::again(
     r#"{"content_filter_builtins":[{"slug":"ssn","action":"flag"},{"slug":"ssn","action":"block"}]}"#,
     "content_filter_builtins[1].slug",
-    "stands in the list already"
+    "is in the list already"
 )]
 fn error_has_the_path_of_the_member(#[case] text: &str, #[case] path: &str, #[case] sentence: &str) {
     let fault = fault(text);

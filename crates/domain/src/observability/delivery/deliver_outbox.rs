@@ -120,9 +120,9 @@ impl DeliverOutbox {
         state.paused_until = Duration::ZERO;
         match outcome {
             Ok(DeliveryOutcome::Delivered(messages)) => {
-                tracing::debug!(destination.id = %id, messages, "traces were delivered");
+                tracing::debug!(destination.id = %id, messages, "traces delivered");
                 if state.failures > 0 {
-                    tracing::info!(destination.id = %id, "a destination of traces takes them again");
+                    tracing::info!(destination.id = %id, "trace destination recovered");
                 }
                 state.failures = 0;
                 state.grow_batch();
@@ -131,11 +131,11 @@ impl DeliverOutbox {
             Ok(DeliveryOutcome::Paused(pause)) => state.paused_until = now.saturating_add(pause),
             Ok(DeliveryOutcome::RetryOneByOne) => state.batch_size = 1,
             Ok(DeliveryOutcome::Rejected { dead, reason }) => {
-                tracing::warn!(destination.id = %id, dead_letters = dead, reason, "a trace was not taken");
+                tracing::warn!(destination.id = %id, dead_letters = dead, reason, "trace rejected by destination");
             }
             Ok(DeliveryOutcome::Unreachable { dead, reason, asked }) => {
                 if state.failures == 0 || dead > 0 {
-                    tracing::warn!(destination.id = %id, dead_letters = dead, reason, "traces were not delivered");
+                    tracing::warn!(destination.id = %id, dead_letters = dead, reason, "trace delivery failed");
                 }
                 state.failures = state.failures.saturating_add(1);
                 state.batch_size = 1;
@@ -182,14 +182,14 @@ impl DestinationStates {
     /// One state in the log when the store goes, not one a outcome.
     fn store_failed(&mut self, error: &StoreError) {
         if !self.store_is_away {
-            tracing::warn!(error = error as &dyn std::error::Error, "the outbox cannot be read; it is tried again");
+            tracing::warn!(error = error as &dyn std::error::Error, "outbox not readable, retrying");
         }
         self.store_is_away = true;
     }
 
     fn store_answers(&mut self) {
         if self.store_is_away {
-            tracing::info!("the outbox can be read again");
+            tracing::info!("outbox recovered");
         }
         self.store_is_away = false;
     }

@@ -20,7 +20,7 @@ impl DestinationFields {
         if let Some(kind) = &self.kind
             && kind != changed.kind.as_str()
         {
-            return Err(InvalidDestination::new("type", "cannot be changed; make another destination"));
+            return Err(InvalidDestination::new("type", "cannot be changed; create another destination"));
         }
         if let Some(given) = &self.url
             && *given != changed.shown_url()
@@ -75,13 +75,13 @@ fn checked_headers(
         let path = || format!("config.headers, member {},", number + 1);
         let (name, value) = headers::checked(name, value).map_err(|fault| InvalidDestination::new(path(), fault))?;
         if checked.iter().any(|(other, _)| *other == name) {
-            return Err(InvalidDestination::new(path(), "is the name of an earlier member too"));
+            return Err(InvalidDestination::new(path(), "duplicates an earlier member"));
         }
         let kept = stored.iter().find(|(other, _)| value == MASK && *other == name);
         let value = match kept {
             Some((_, kept)) => kept.clone(),
             None if value == MASK => {
-                return Err(InvalidDestination::new(path(), "has a masked value, and none is stored"));
+                return Err(InvalidDestination::new(path(), "has a masked value, but no value is stored"));
             }
             None => SecretString::new(value),
         };

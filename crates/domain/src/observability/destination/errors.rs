@@ -27,13 +27,13 @@ pub enum DestinationError {
     #[error(transparent)]
     Invalid(#[from] InvalidDestination),
     /// The update has no fields.
-    #[error("nothing is said that can be changed")]
+    #[error("no fields to update")]
     NothingToChange,
     /// The workspace does not exist.
-    #[error("there is no such workspace")]
+    #[error("workspace not found")]
     UnknownWorkspace,
     /// The destination does not exist, or its id is malformed.
-    #[error("there is no such destination")]
+    #[error("destination not found")]
     NotFound,
     /// The test delivery failed.
     #[error("the test call to the destination failed: {0}")]
@@ -42,7 +42,7 @@ pub enum DestinationError {
     #[error("a workspace has at most {} destinations of the type {}", Destination::MAX_PER_KIND, .0.as_str())]
     TooMany(DestinationKind),
     /// A concurrent change came first.
-    #[error("the destination was changed by somebody else at the same time; read it again")]
+    #[error("the destination was changed concurrently; read it again and retry")]
     Changed,
     /// The store failed.
     #[error("the store of destinations failed")]

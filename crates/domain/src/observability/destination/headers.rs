@@ -35,7 +35,7 @@ pub fn checked(name: &str, value: &str) -> Result<(String, String), String> {
         return Err(format!("must be the name of a header, of 1 to {MAX_NAME_BYTES} characters"));
     }
     if RESERVED_NAMES.contains(&lower.as_str()) || RESERVED_PREFIXES.iter().any(|taken| lower.starts_with(taken)) {
-        return Err("belongs to the connection or is written by every delivery: leave it out".to_owned());
+        return Err("is set by the connection or by every delivery; leave it out".to_owned());
     }
     let value = value.trim_matches(' ');
     let visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();

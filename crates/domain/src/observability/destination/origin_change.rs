@@ -29,7 +29,7 @@ impl DestinationFields {
             return Ok(());
         }
         let fault = format!(
-            "is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, {}",
+            "has another scheme, host or port, to which stored secrets are not sent; include in the same request: {}",
             kept.join(", ")
         );
         Err(InvalidDestination::new("config.url", fault))

@@ -77,7 +77,7 @@ impl DestinationPorts {
 
     async fn live_key(&self, name: &KeyReference, workspace_id: WorkspaceId) -> Result<ApiKeyId, DestinationError> {
         let found = self.keys.find(name).await?.filter(|key| key.scope == ApiKeyScope::Inference(workspace_id));
-        let fault = || format!("has {name}, which is no live inference key of the workspace");
+        let fault = || format!("has {name}, which is not an active inference key of the workspace");
         Ok(found.ok_or_else(|| InvalidDestination::new("api_key_hashes", fault()))?.id)
     }
 }

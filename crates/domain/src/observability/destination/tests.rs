@@ -194,7 +194,7 @@ async fn create_names_invalid_field_before_test_delivery() {
         (with(|f| f.kind = Some("s3".to_owned())), "type must be otel-collector or webhook"),
         (with(|f| f.url = None), "config.url is required"),
         (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
-        (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, and none is stored"),
+        (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, but no query is stored"),
         (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a query that is masked in part"),
         (with(|f| f.secret = None), "config.secret is required"),
         (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
@@ -207,11 +207,11 @@ async fn create_names_invalid_field_before_test_delivery() {
         ),
         (
             with(|f| f.headers = Some(vec![("x-a".to_owned(), MASK.to_owned())])),
-            "has a masked value, and none is stored",
+            "has a masked value, but no value is stored",
         ),
         (
             with(|f| f.headers = Some(vec![("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())])),
-            "config.headers, member 2, is the name of an earlier member too",
+            "config.headers, member 2, duplicates an earlier member",
         ),
         (with(|f| f.sampling_rate = Some("0".to_owned())), "sampling_rate must be"),
         (with(|f| f.api_key_hashes = Some(Some(Vec::new()))), "api_key_hashes must have 1 to 100"),

@@ -18,7 +18,7 @@ pub fn checked(url: &str) -> Result<String, &'static str> {
         return Err("must have at most 2,048 characters");
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte)) {
-        return Err("must be of ASCII characters as they stand in a URL; encode others with %");
+        return Err("must have ASCII characters only; percent-encode others");
     }
     if url.contains('#') {
         return Err("must not have a fragment");
@@ -46,11 +46,9 @@ pub(super) fn unmasked(given: &str, stored: &str) -> Result<String, &'static str
         return Ok(given.to_owned());
     };
     if query != MASK {
-        return Err(
-            "has a query that is masked in part: give all of it, or the mask alone, which keeps what is stored",
-        );
+        return Err("has a partly masked query; give the whole query, or only the mask to keep the stored one");
     }
-    let (_, kept) = stored.split_once('?').ok_or("has a masked query, and none is stored")?;
+    let (_, kept) = stored.split_once('?').ok_or("has a masked query, but no query is stored")?;
     Ok(format!("{before}?{kept}"))
 }
 

@@ -146,7 +146,7 @@ impl<'a> Members<'a> {
     ) -> Result<f64, &'static str> {
         let top = as_number(levels.saturating_sub(1));
         let score = self.number("score").filter(|score| (0.0..=top).contains(score));
-        let score = score.ok_or("a score answer is off the scale")?;
+        let score = score.ok_or("a score answer is outside the scale")?;
         if let Some(probabilities) = probabilities {
             // The rounding error of each level is weighted with the level, and the score itself is rounded.
             let slack = rules.half_step() * (1.0 + top * (top + 1.0) / 2.0) + EPSILON;
@@ -164,11 +164,10 @@ impl<'a> Members<'a> {
     pub(super) fn check_box(&self) -> Result<(), &'static str> {
         let rectangle = self.get("box").ok_or("a box answer has no box")?;
         let sides = Members::read(rectangle).map_err(|_| "a box answer has no box")?;
-        let inside =
-            |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
+        let inside = |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer is outside the image");
         let (top, bottom) = (inside("top")?, inside("bottom")?);
         let (left, right) = (inside("left")?, inside("right")?);
-        if top <= bottom && left <= right { Ok(()) } else { Err("a box answer is turned inside out") }
+        if top <= bottom && left <= right { Ok(()) } else { Err("a box answer has inverted edges") }
     }
 }
 

@@ -167,7 +167,7 @@ impl Answer {
     }
 }
 
-const NAMES_MISMATCH: &str = "the answers are not to the questions that were asked";
+const NAMES_MISMATCH: &str = "the answers do not match the questions";
 
 /// Returns the answer in canonical form, its value, and whether its JSON was changed.
 fn check_answer(

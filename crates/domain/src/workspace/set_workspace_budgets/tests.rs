@@ -103,7 +103,7 @@ async fn set_rates_changes_one_rate() {
     assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), expected.to_owned()));
     let none = RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() };
     let error = use_case.execute(&Actor::system(), id(), none).await.unwrap_err();
-    assert_eq!(error.to_string(), "a rate is at least 1 a minute");
+    assert_eq!(error.to_string(), "a rate must be at least 1 per minute");
 }
 
 #[tokio::test]

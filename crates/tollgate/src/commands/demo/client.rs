@@ -50,7 +50,7 @@ impl DemoClient {
         };
         let (status, request_id, body) = tokio::time::timeout(TIMEOUT, answered)
             .await
-            .context("there was no answer in time")?
+            .context("no response in time")?
             .with_context(|| format!("{} {} was not answered", request.method, request.path))?;
         Ok(Exchange { request, status, request_id, body })
     }

@@ -101,12 +101,7 @@ async fn perform(
         output.text(&exchange.text())?;
         let body = exchange.json();
         if exchange.status != step.status || !(step.holds)(&body) {
-            bail!(
-                "{}: the answer is not what it should be: {} {}",
-                exchange.request.title,
-                exchange.status,
-                exchange.body
-            );
+            bail!("{}: unexpected response: {} {}", exchange.request.title, exchange.status, exchange.body);
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             id.clone_into(&mut last_decision);
@@ -125,13 +120,13 @@ async fn perform(
     if output.is_json() {
         output.show(&report, String::new)?;
     }
-    output.text("\nAll five operations did what they should, and so did the other ways in and the limits.\n")
+    output.text("\nAll operations succeeded.\n")
 }
 
 /// Returns the record as `usage show` does.
 async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
     let found = stores.find_record().execute(&id.parse()?).await?;
-    let record = found.with_context(|| format!("there is no usage record {id}"))?;
+    let record = found.with_context(|| format!("usage record {id} not found"))?;
     Ok(RawValue::from_string(serde_json::to_string(&UsageView::from(&record))?)?)
 }
 

@@ -38,7 +38,7 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     vec![
         Step {
             request: request(
-                "1. Promote a container file: it becomes a durable document",
+                "1. Promote a container file: copied into durable storage",
                 Method::POST,
                 format!("{base}/containers/{CONTAINER}/files/{}/promote", fixtures.file_id),
                 &fixtures.inference_key,
@@ -70,7 +70,7 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "3. Assign keys to a guardrail: needs a management key; a hash that nobody has is skipped",
+                "3. Assign keys to a guardrail: needs a management key; unknown hashes are skipped",
                 Method::POST,
                 format!("{base}/guardrails/{}/assignments/keys", fixtures.guardrail_id),
                 &fixtures.management_key,
@@ -100,10 +100,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
     vec![
         Step {
-            request: get(
-                "6. How that answer came about: the record of a decision by its id",
-                format!("{base}/generation?id={LAST_DECISION}"),
-            ),
+            request: get("6. The usage record of a decision", format!("{base}/generation?id={LAST_DECISION}")),
             status: 200,
             holds: |body| {
                 body["data"]["model"] == MODEL
@@ -113,7 +110,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "7. The same question as a System One client asks it",
+                "7. The same question from a System One client",
                 Method::POST,
                 "/v1/systemone".to_owned(),
                 &fixtures.inference_key,
@@ -124,7 +121,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "8. And as an OpenAI client asks it: another shape in, the same probability out",
+                "8. The same question from an OpenAI client",
                 Method::POST,
                 "/v1/decisions".to_owned(),
                 &fixtures.inference_key,
@@ -137,7 +134,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             },
         },
         Step {
-            request: get("9. Who could serve a model, and how they are", format!("{base}/models/{MODEL}/endpoints")),
+            request: get("9. The endpoints of a model and their health", format!("{base}/models/{MODEL}/endpoints")),
             status: 200,
             holds: |body| {
                 let endpoint = &body["data"]["endpoints"][0];
@@ -145,7 +142,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             },
         },
         Step {
-            request: get("10. All providers, by the health of their endpoints", format!("{base}/providers")),
+            request: get("10. All providers and the health of their endpoints", format!("{base}/providers")),
             status: 200,
             holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["throttled"] == 0,
         },
@@ -158,7 +155,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     vec![
         Step {
             request: request(
-                "11. A rule for the guardrail: mail addresses are redacted before anything is sent",
+                "11. A guardrail rule: email addresses are redacted before sending",
                 Method::PATCH,
                 guardrail.clone(),
                 &fixtures.management_key,
@@ -169,7 +166,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "12. What that does to a request, told without sending it",
+                "12. The effect of the rule, explained without sending a request",
                 Method::POST,
                 format!("{guardrail}/explain"),
                 &fixtures.management_key,
@@ -184,7 +181,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "13. A key with next to no limit: refused before anything is spent, by the limit's name",
+                "13. A key with a tiny limit: rejected before any spend",
                 Method::POST,
                 format!("{base}/api/alpha/decisions"),
                 &fixtures.limited_key,
@@ -200,7 +197,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
 fn failure(base: &str, fixtures: &Fixtures) -> Step {
     Step {
         request: request(
-            "And a failure: some sandbox models exist to fail, so that a client can be tested",
+            "A simulated failure: sandbox models that always fail, for client tests",
             Method::POST,
             format!("{base}/api/alpha/decisions"),
             &fixtures.inference_key,

@@ -57,12 +57,12 @@ impl Report {
         let Self { records, counters, allowances, .. } = self;
         let looked_at = format!("{records} records, {counters} counters, {allowances} allowances of processes");
         if self.ok {
-            return format!("everything adds up: {looked_at}\n");
+            return format!("ledger consistent: {looked_at}\n");
         }
         let row = |row: &Row| [row.what.clone(), row.expected_usd.0.to_string(), row.found_usd.0.to_string()];
         let rows: Vec<_> = self.discrepancies.iter().map(row).collect();
         let count = self.discrepancies.len();
-        let title = format!("DOES NOT ADD UP in {count} places: {looked_at}");
+        let title = format!("ledger inconsistent, {count} findings: {looked_at}");
         format!("{title}\n{}", table(["WHAT", "EXPECTED USD", "FOUND USD"], &rows))
     }
 }

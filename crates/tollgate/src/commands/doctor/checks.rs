@@ -19,7 +19,7 @@ use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_opt
 /// Reports the configuration file in use.
 pub fn configuration(context: &Context) -> Check {
     let detail = match &context.config.file {
-        Some(file) => format!("{} is sound", file.display()),
+        Some(file) => format!("{} is valid", file.display()),
         None => "no file; defaults and environment variables".to_owned(),
     };
     Check::new("configuration", Status::Ok, detail)
@@ -81,7 +81,7 @@ pub async fn providers(context: &Context) -> Vec<Check> {
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
         checks.push(if proxied {
-            let detail = "a proxy is set, so it was not tried whether the provider can be reached";
+            let detail = "not checked, because a proxy is set";
             Check::new(name.clone(), Status::Warning, detail)
         } else {
             Check::of(name.clone(), reach(&provider.base_url, provider.connect_timeout).await)
@@ -143,11 +143,11 @@ fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static 
         (Some(_), Some(_)) => (Status::Ok, "the catalogue has a row; the price is the endpoint's"),
         (None, Some(_)) => (
             Status::Warning,
-            "the catalogue lacks the model, so a minimal row stands in (text->decisions, the endpoint's price)",
+            "the catalogue lacks the model, so a minimal row is used (text->decisions, the endpoint's price)",
         ),
         (None, None) => (
             Status::Warning,
-            "the catalogue lacks the model and the endpoint has no price, so a minimal row stands in and calls are free",
+            "the catalogue lacks the model and the endpoint has no price, so a minimal row is used and calls are free",
         ),
     }
 }
@@ -166,7 +166,7 @@ pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
         let name = format!("model {}", model.model);
         match idle_options(model, &snapshot, &endpoints) {
             Some(reason) => Check::new(name, Status::Warning, format!("without effect: {reason}")),
-            None => Check::new(name, Status::Ok, "its options are in force"),
+            None => Check::new(name, Status::Ok, "options apply"),
         }
     };
     context.config.models.iter().map(check).collect()
@@ -202,7 +202,7 @@ mod tests {
             (Some(row("0")), &priced, Status::Ok, "the price is the endpoint's"),
             (Some(row("0")), &endpoint, Status::Warning, "calls are free"),
             (Some(row("-1")), &endpoint, Status::Broken, "fixed price"),
-            (None, &priced, Status::Warning, "a minimal row stands in (text->decisions"),
+            (None, &priced, Status::Warning, "a minimal row is used (text->decisions"),
             (None, &endpoint, Status::Warning, "calls are free"),
         ] {
             let (found, detail) = row_and_price(row.as_ref(), endpoint);

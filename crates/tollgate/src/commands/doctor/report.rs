@@ -62,10 +62,10 @@ impl Report {
         let word = |status: Status| match status {
             Status::Ok => "ok",
             Status::Warning => "warning",
-            Status::Broken => "BROKEN",
+            Status::Broken => "error",
         };
         let row = |check: &Check| [word(check.status).to_owned(), check.name.clone(), check.detail.clone()];
-        table(["STATE", "WHAT", "DETAIL"], &self.checks.iter().map(row).collect::<Vec<_>>())
+        table(["STATE", "CHECK", "DETAIL"], &self.checks.iter().map(row).collect::<Vec<_>>())
     }
 }
 
@@ -81,6 +81,6 @@ mod tests {
         let broken = Check::of("c", Err::<String, _>(anyhow::anyhow!("inner").context("outer")));
         assert_eq!(broken.detail, "outer: inner");
         let report = Report::new(vec![ok(), broken, warning()]);
-        assert!(!report.ok && report.text().contains("BROKEN"));
+        assert!(!report.ok && report.text().contains("error"));
     }
 }

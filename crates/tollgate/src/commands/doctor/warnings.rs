@@ -16,15 +16,15 @@ pub fn provider_warnings(config: &Config, provider: &ProviderConfig) -> Vec<Stri
     }
     if provider.api_key.is_some() && is_unencrypted(&provider.base_url) {
         odd.push(
-            "its key and what is asked travel unencrypted: the base URL is http:// and not on this machine".to_owned(),
+            "the API key and requests are sent unencrypted: base_url is http:// and not on this machine".to_owned(),
         );
     }
     if provider.api_key.is_none() && (provider.auth_header.is_some() || provider.auth_scheme.is_some()) {
-        odd.push("it is said how its key is sent, but there is no key".to_owned());
+        odd.push("auth_header or auth_scheme is set, but no API key".to_owned());
     }
     if provider.attempt_timeout > config.limits.request_timeout {
         odd.push(
-            "attempt_timeout_ms is longer than limits.request_timeout_ms, so one attempt can take all the time"
+            "attempt_timeout_ms is longer than limits.request_timeout_ms, so one attempt can use the whole deadline"
                 .to_owned(),
         );
     }
@@ -50,12 +50,11 @@ pub fn endpoint_warnings(endpoint: &Endpoint) -> Vec<String> {
     match (endpoint.wire, endpoint.confidence) {
         (Wire::SglangDecisions | Wire::ChatCompletions, ConfidenceSource::Native | ConfidenceSource::SystemOne) => {
             let source = endpoint.confidence.as_str();
-            odd.push(format!("confidence is {source}, but the wire {wire} has none: answers will lack it"));
+            odd.push(format!("confidence is {source}, but the wire {wire} has none: answers will not have it"));
         }
         (Wire::GeminiDecisions, ConfidenceSource::SystemOne) => {
             odd.push(
-                "confidence is system-one, but on this wire it is the largest probability: computed is meant"
-                    .to_owned(),
+                "confidence is system-one, but on this wire it is the largest probability: use computed".to_owned(),
             );
         }
         _ => {}
@@ -89,7 +88,7 @@ pub fn duplicate_warning(endpoints: &[Endpoint], position: usize) -> Option<Stri
     endpoints[..position]
         .iter()
         .find(same)
-        .map(|_| "the same model of the same provider stands in the list twice".to_owned())
+        .map(|_| "the same model of the same provider is in the list twice".to_owned())
 }
 
 #[cfg(test)]
@@ -144,8 +143,8 @@ mod tests {
         for (wire, lines, expected) in [
             ("openai-decisions", "max_questions = 401", "max_questions is 401"),
             ("sglang-decisions", "max_options = 27", "at most 26"),
-            ("sglang-decisions", "confidence = \"native\"", "answers will lack it"),
-            ("chat-completions", "confidence = \"system-one\"", "answers will lack it"),
+            ("sglang-decisions", "confidence = \"native\"", "answers will not have it"),
+            ("chat-completions", "confidence = \"system-one\"", "answers will not have it"),
             ("gemini-decisions", "confidence = \"system-one\"", "the largest probability"),
             ("system-one", "question_types = [\"box\", \"noul\"]", "no box will be asked for"),
         ] {

@@ -85,10 +85,10 @@ fn path_must_match_model_location() {
         ("model_location = \"both\"", "there is no {model} in path"),
         ("model_location = \"path\"", "there is no path that could name the model"),
         ("model_location = \"header\"", "model_location must be body, path or both"),
-        ("path = \"/\"", "must be a path as it stands in a URL"),
-        ("path = \"run/{name}\"", "must be a path as it stands in a URL"),
-        ("path = \"a b\"", "must be a path as it stands in a URL"),
-        ("path = \"a#b\"", "must be a path as it stands in a URL"),
+        ("path = \"/\"", "must be a URL path"),
+        ("path = \"run/{name}\"", "must be a URL path"),
+        ("path = \"a b\"", "must be a URL path"),
+        ("path = \"a#b\"", "must be a URL path"),
     ] {
         let message = provider_fault(lines);
         assert!(message.contains(expected) && message.starts_with("tollgate.toml, line "), "{lines}: {message}");
@@ -188,8 +188,16 @@ fn zero_retention_implies_no_data_collection() {
     assert_eq!(policy("data_collection = \"deny\"", ""), DataPolicy { zdr: false, collects: false });
     assert_eq!(policy("zdr = true", "zdr = false"), DataPolicy { zdr: false, collects: true });
     for (of_provider, of_endpoint, expected) in [
-        ("zdr = true\ndata_collection = \"allow\"", "", "providers[0].data_collection is \"allow\" beside zdr = true"),
-        ("", "zdr = true\ndata_collection = \"allow\"", "endpoints[0].data_collection is \"allow\" beside zdr = true"),
+        (
+            "zdr = true\ndata_collection = \"allow\"",
+            "",
+            "providers[0].data_collection is \"allow\", which contradicts zdr = true",
+        ),
+        (
+            "",
+            "zdr = true\ndata_collection = \"allow\"",
+            "endpoints[0].data_collection is \"allow\", which contradicts zdr = true",
+        ),
         ("zdr = true", "data_collection = \"allow\"", "the provider typesafe has zdr = true"),
         ("zdr = true", "data_collection = \"sometimes\"", "must be allow or deny"),
     ] {

@@ -99,7 +99,7 @@ impl Keeper {
                 api_key.id = %record.api_key,
                 cost_usd = %record.cost,
                 reason,
-                "charge not folded: the stored data do not go with it; charge it by hand"
+                "charge not folded: it contradicts stored data; charge it manually"
             );
             // The process keeps the allowance until it ends, so that the limit holds.
         }

@@ -43,19 +43,19 @@ fn check_assigns_parts_to_assets() {
 }
 
 #[rstest]
-#[case::no_assets(None, &["p"], None, "assets: is required where the body has parts beside the request")]
+#[case::no_assets(None, &["p"], None, "assets: is required if the body has more parts than the request")]
 #[case::nobody_s_part(Some("{}"), &["p"], None, "assets: does not name every part of the body")]
 #[case::one_part_over(Some(r#"{"a":{"part":"p"}}"#), &["p", "q"], None, "assets: does not name every part of the body")]
 #[case::part_of_the_same_name(Some(r#"{"a":{"part":"p"}}"#), &["p", "p"], None, "assets: does not name every part of the body")]
-#[case::no_such_part(Some(r#"{"a":{"part":"q"}}"#), &["p"], None, "assets.a.part: names no part of the body, or one that another asset has")]
-#[case::part_of_another(Some(r#"{"a":{"part":"p"},"b":{"part":"p"}}"#), &["p"], None, "assets.b.part: names no part of the body, or one that another asset has")]
+#[case::no_such_part(Some(r#"{"a":{"part":"q"}}"#), &["p"], None, "assets.a.part: names no part of the body, or a part of another asset")]
+#[case::part_of_another(Some(r#"{"a":{"part":"p"},"b":{"part":"p"}}"#), &["p"], None, "assets.b.part: names no part of the body, or a part of another asset")]
 #[case::part_no_string(Some(r#"{"a":{"part":1}}"#), &["p"], None, "assets.a.part: must be a string")]
-#[case::part_twice(Some(r#"{"a":{"part":"p","part":"q"}}"#), &["p"], None, "assets.a.part: stands in the object more than once")]
-#[case::no_object(Some("[]"), &[], None, "assets: must be an object with an asset a member")]
+#[case::part_twice(Some(r#"{"a":{"part":"p","part":"q"}}"#), &["p"], None, "assets.a.part: is in the object more than once")]
+#[case::no_object(Some("[]"), &[], None, "assets: must be an object that maps asset names to assets")]
 #[case::asset_no_object(Some(r#"{"a":"x"}"#), &[], None, "assets.a: must be an object")]
-#[case::asset_twice(Some(r#"{"a":{},"a":{}}"#), &[], None, "assets.a: stands in the object more than once")]
+#[case::asset_twice(Some(r#"{"a":{},"a":{}}"#), &[], None, "assets.a: is in the object more than once")]
 #[case::images_no_array(None, &[], Some("{}"), "images: must be an array")]
-#[case::both(Some(r#"{"a":{}}"#), &[], Some("[1]"), "images: and assets are both there; use one of them")]
+#[case::both(Some(r#"{"a":{}}"#), &[], Some("[1]"), "images: and assets are both given; use one of them")]
 fn check_rejects_ambiguous_attachments(
     #[case] assets: Option<&str>,
     #[case] parts: &[&str],

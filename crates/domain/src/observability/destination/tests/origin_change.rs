@@ -115,9 +115,9 @@ async fn masked_query_is_replaced_by_stored_query() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&DestinationFields { url: Some("https://h/in".to_owned()), ..webhook() }).await.unwrap();
     for (url, expected) in [
-        ("https://h/in?********", "config.url has a masked query, and none is stored"),
-        ("https://h/other?********", "config.url has a masked query, and none is stored"),
-        ("https://elsewhere/?********", "config.url has a masked query, and none is stored"),
+        ("https://h/in?********", "config.url has a masked query, but no query is stored"),
+        ("https://h/other?********", "config.url has a masked query, but no query is stored"),
+        ("https://elsewhere/?********", "config.url has a masked query, but no query is stored"),
         ("https://h/in?a=********", "config.url has a query that is masked in part"),
         ("https://h/in?********&b=1", "config.url has a query that is masked in part"),
     ] {
