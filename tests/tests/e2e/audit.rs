@@ -114,7 +114,7 @@ async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
     let output = instance.run(&[&["audit", "verify", "--json"], arguments].concat()).await?;
     ensure!(output.status.code() == Some(1), "{}: {}", output.status, String::from_utf8_lossy(&output.stdout));
     let said = String::from_utf8(output.stderr)?;
-    ensure!(said.starts_with("error: the audit log was tampered with: "), "{said}");
+    ensure!(said.starts_with("error: the audit log was modified: "), "{said}");
     let found: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(found["verified"] == false && said.contains(found["fault"].as_str().context("no fault")?), "{found}");
     Ok(found)

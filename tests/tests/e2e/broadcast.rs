@@ -276,7 +276,7 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     receiver.behave(Behaviour::status(500));
     let refused = gateway.instance.refused(&["destination", "test", &id]).await?;
     ensure!(refused.contains("status 500"), "{refused}");
-    ensure!(gateway.instance.refused(&["destination", "test", "x"]).await?.contains("no destination x"));
+    ensure!(gateway.instance.refused(&["destination", "test", "x"]).await?.contains("destination x not found"));
     let listed = gateway.instance.json(&["destination", "list"]).await?.to_string();
     ensure!(listed.contains(&id) && !listed.contains(SECRET) && !listed.contains("t0ken"), "{listed}");
     gateway.server.stop().await

@@ -37,16 +37,16 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
     gateway.server.send(&call).await?.envelope(502)?;
-    let answered = line(&gateway.server, "request.id=find-me", "answered").await?;
+    let answered = line(&gateway.server, "request.id=find-me", "request completed").await?;
     ensure!(
         without_times(&answered)?
             == "  INFO http.request{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
-                client.address=127.0.0.1}: api_actix::http::edge: answered http.status=502",
+                client.address=127.0.0.1}: api_actix::http::edge: request completed http.status=502",
         "{answered}"
     );
     let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret).header("x-request-id", "find-me-too");
     gateway.server.send(&count).await?.ok()?;
-    let answered = line(&gateway.server, "request.id=find-me-too", "answered").await?;
+    let answered = line(&gateway.server, "request.id=find-me-too", "request completed").await?;
     ensure!(
         without_times(&answered)?
             == "  INFO api_actix::http::edge: answered request.id=find-me-too http.method=\"GET\" \

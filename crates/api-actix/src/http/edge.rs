@@ -200,10 +200,10 @@ impl RequestLabels<'_> {
                 client.address = self.client.map(tracing::field::display),
                 http.status = status,
                 latency_us,
-                "answered"
+                "request completed"
             );
         } else {
-            tracing::info!(http.status = status, latency_us, "answered");
+            tracing::info!(http.status = status, latency_us, "request completed");
         }
     }
 }

@@ -265,7 +265,7 @@ async fn unpriced_model_returns_403_for_limited_key_with_correction() {
     let gateway = Setup { catalogue: Arc::new(MemoryCatalogue::new(vec![row])), ..setup }.start();
     let reply = gateway.decide(BODY).await;
     let message = reply.expect_error(403);
-    assert!(message.contains("prompt_price") && message.contains("money.unpriced_models"), "{message}");
+    assert!(message.contains("input_usd_per_million_tokens") && message.contains("money.unpriced_models"), "{message}");
     assert_eq!(metadata(&reply), json!({"model": "acme/judge"}));
     let unlimited = gateway.post_json(Caller::OfOtherWorkspace, "/api/alpha/decisions", BODY).await;
     assert_eq!((unlimited.status, &unlimited.json()["usage"]["cost"]), (200, &json!(0)));

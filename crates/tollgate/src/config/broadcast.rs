@@ -140,7 +140,7 @@ mod tests {
                 "must not be more than retry_max_delay_ms",
             ),
             ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
-            ("[telemetry]\notlp_privacy_mode = true\n", "needs otlp_url"),
+            ("[telemetry]\notlp_privacy_mode = true\n", "requires otlp_url"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n", "belongs to the connection"),
             (

@@ -332,14 +332,14 @@ fn endpoints_must_match_their_providers() {
     assert!(fault(&both).contains("both set"));
     let endpoint = |rest: &str| format!("{PROVIDER}[[endpoints]]\nmodel = \"a/b\"\nupstream_model = \"b\"\n{rest}");
     assert!(
-        fault(&endpoint("provider = \"typesave\"\n")).ends_with("none of the [[providers]]; the nearest is typesafe")
+        fault(&endpoint("provider = \"typesave\"\n")).ends_with("one of the [[providers]]; the nearest is typesafe")
     );
     assert!(
         fault(&endpoint("provider = \"typesafe\"\ninput_usd_per_million_tokens = \"-1\"\n")).contains("zero or more")
     );
     assert!(
         fault(&endpoint("provider = \"typesafe\"\ninput_usd_per_million_tokens = \"1\"\n"))
-            .contains("needs output_usd_per_million_tokens")
+            .contains("requires output_usd_per_million_tokens")
     );
     assert!(read(&endpoint("provider = \"typesafe\"\n")).unwrap().endpoints[0].prices.is_none());
     let sandbox =

@@ -120,7 +120,7 @@ fn apply_suggests_similar_names_for_unknown_ones() {
     assert_eq!(unknown.nearest, ["acme/judge", "acme/judge:free"]);
     assert_eq!(
         unknown.to_string(),
-        r#"ignored_models[1]: "acme/jugde" is not a model of the catalogue; near it are: acme/judge, acme/judge:free"#
+        r#"ignored_models[1]: "acme/jugde" is not a model of the catalogue; nearest: acme/judge, acme/judge:free"#
     );
     let unknown = fault(r#"{"allowed_models":["zzzzzzzzzzzzzzzzzzzzzzzzzzz"]}"#);
     assert!(unknown.nearest.is_empty());
@@ -128,7 +128,7 @@ fn apply_suggests_similar_names_for_unknown_ones() {
     let unknown = fault(r#"{"allowed_providers":["typsafe"]}"#);
     assert_eq!(
         unknown.to_string(),
-        r#"allowed_providers[0]: "typsafe" is not a configured provider; near it are: typesafe"#
+        r#"allowed_providers[0]: "typsafe" is not a configured provider; nearest: typesafe"#
     );
     assert_eq!(fault(r#"{"ignored_providers":["\n\u001b[2J"]}"#).path, "ignored_providers[0]");
     let long = fault(&format!(r#"{{"allowed_models":["{}"]}}"#, "é".repeat(5_000)));
@@ -143,12 +143,12 @@ fn apply_suggests_similar_names_for_unknown_ones() {
 #[case::name_number(r#"{"name":7}"#, "name", "must be a string, not a number")]
 #[case::name_empty(r#"{"name":""}"#, "name", "1 to 200 characters")]
 #[case::name_control(r#"{"name":"a\u0007"}"#, "name", "no control characters")]
-#[case::half_a_character(r#"{"name":"\ud800"}"#, "name", "half a character")]
+#[case::half_a_character(r#"{"name":"\ud800"}"#, "name", "unpaired surrogate")]
 #[case::twice(r#"{"limit_usd":1,"name":"a","limit_usd":2}"#, "limit_usd", "more than once")]
 #[case::twice_null(r#"{"allowed_models":["acme/judge"],"allowed_models":null}"#, "allowed_models", "more than once")]
 #[case::twice_flag(r#"{"enforce_zdr":true,"enforce_zdr":false}"#, "enforce_zdr", "more than once")]
 #[case::description(r#"{"description":true}"#, "description", "must be a string, not a boolean")]
-#[case::empty_list(r#"{"allowed_models":[]}"#, "allowed_models", "at least one element; null takes")]
+#[case::empty_list(r#"{"allowed_models":[]}"#, "allowed_models", "at least one element; null removes")]
 #[case::empty_providers(r#"{"ignored_providers":[]}"#, "ignored_providers", "at least one")]
 #[case::no_list(r#"{"allowed_models":"acme/judge"}"#, "allowed_models", "must be an array, not a string")]
 #[case::empty_element(r#"{"ignored_models":["acme/judge",""]}"#, "ignored_models[1]", "must not be empty")]
@@ -236,8 +236,8 @@ fn error_has_the_path_of_the_member(#[case] text: &str, #[case] path: &str, #[ca
 }
 
 #[rstest]
-#[case("person-name", "needs a language model")]
-#[case("address", "needs a language model")]
+#[case("person-name", "requires a language model")]
+#[case("address", "requires a language model")]
 #[case("emial", "must be one of")]
 fn error_lists_builtins_for_unknown_slug(#[case] slug: &str, #[case] reason: &str) {
     let fault = fault(&format!(r#"{{"content_filter_builtins":[{{"slug":"{slug}","action":"block"}}]}}"#));

@@ -195,7 +195,7 @@ async fn create_names_invalid_field_before_test_delivery() {
         (with(|f| f.url = None), "config.url is required"),
         (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
         (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, but no query is stored"),
-        (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a query that is masked in part"),
+        (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a partly masked query"),
         (with(|f| f.secret = None), "config.secret is required"),
         (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
         (with(|f| f.secret = Some("x".repeat(257))), "config.secret must have"),
@@ -216,9 +216,9 @@ async fn create_names_invalid_field_before_test_delivery() {
         (with(|f| f.sampling_rate = Some("0".to_owned())), "sampling_rate must be"),
         (with(|f| f.api_key_hashes = Some(Some(Vec::new()))), "api_key_hashes must have 1 to 100"),
         (with(|f| f.api_key_hashes = Some(Some(vec!["s3cret".to_owned()]))), "api_key_hashes[0] must be the hash"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(2).to_string()]))), "which is no live inference key"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is no live inference key"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is no live inference key"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(2).to_string()]))), "which is not an active inference key"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is not an active inference key"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is not an active inference key"),
     ] {
         let message = fault(fixture.create(&fields).await);
         assert!(message.contains(expected) && !message.contains("s3cret"), "{message}");

@@ -77,7 +77,7 @@ mod tests {
         let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, ..LedgerAudit::default() };
         let report = Report::of(&sound);
         assert!(report.ok);
-        assert_eq!(report.text(), "everything adds up: 3 records, 8 counters, 1 allowances of processes\n");
+        assert_eq!(report.text(), "ledger consistent: 3 records, 8 counters, 1 allowances of processes\n");
 
         let wrong = Discrepancy {
             what: "key ab daily 2026-11-21: spent".to_owned(),
@@ -87,7 +87,7 @@ mod tests {
         let report = Report::of(&LedgerAudit { discrepancies: vec![wrong], ..sound });
         assert!(!report.ok);
         let text = report.text();
-        assert!(text.starts_with("DOES NOT ADD UP in 1 places: 3 records"), "{text}");
+        assert!(text.starts_with("ledger inconsistent, 1 findings: 3 records"), "{text}");
         for part in ["key ab daily 2026-11-21: spent", "0.000000000001", "-0.000000000002"] {
             assert!(text.contains(part), "{part} in {text}");
         }

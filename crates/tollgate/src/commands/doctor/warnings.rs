@@ -123,8 +123,8 @@ mod tests {
         }
         assert!(provider("base_url = \"http://10.0.0.7\"").is_empty());
         assert!(provider("base_url = \"http://10.0.0.7\"\napi_key_env = \"K\"")[0].contains("unencrypted"));
-        assert!(provider("base_url = \"https://h\"\nauth_header = \"api-key\"")[0].contains("there is no key"));
-        assert!(provider("base_url = \"https://h\"\nattempt_timeout_ms = 60001")[0].contains("all the time"));
+        assert!(provider("base_url = \"https://h\"\nauth_header = \"api-key\"")[0].contains("but no API key"));
+        assert!(provider("base_url = \"https://h\"\nattempt_timeout_ms = 60001")[0].contains("the whole deadline"));
         let unused = read("[[providers]]\nslug = \"p\"\nbase_url = \"https://h\"\n");
         assert_eq!(provider_warnings(&unused, &unused.providers[0]), ["no endpoint uses it"]);
     }

@@ -130,7 +130,7 @@ fn headers_and_schemes_reject_secrets() {
         ("auth_header = \"proxy-sk-very-secret\"", "must not be proxy-*"),
         ("auth_header = \"sk-9f8e\"\nheaders = [\"sk-9f8e: 1\"]", "the header that auth_header sends"),
         ("headers = [\"sk-9f8e: 1\", \"sk-9f8e: 2\"]", "has a header more than once"),
-        ("headers = [\"Bearer sk-very-secret: 1\"]", "no name of a header"),
+        ("headers = [\"Bearer sk-very-secret: 1\"]", "invalid header name"),
         ("auth_scheme = \"Bearer sk-very-secret\"", "must be a word such as Bearer"),
         ("response_wrapper = \"databricks\"\nwire = \"chat-completions\"", "is for the wire system-one"),
     ] {
@@ -221,11 +221,11 @@ fn capability_error_names_origin_when_value_does_not_fit() {
         (
             "",
             "image_transport = \"input\"",
-            "image_transport is \"input\", but the wire system-one carries none, assets or images only",
+            "image_transport is \"input\", but the wire system-one supports none, assets or images only",
         ),
-        ("wire = \"chat-completions\"", "image_transport = \"images\"", "the wire chat-completions carries none only"),
-        ("wire = \"sglang-decisions\"\nimage_transport = \"assets\"", "", "carries none or images only"),
-        ("wire = \"gemini-decisions\"\nimage_transport = \"images\"", "", "carries none or input only"),
+        ("wire = \"chat-completions\"", "image_transport = \"images\"", "the wire chat-completions supports none only"),
+        ("wire = \"sglang-decisions\"\nimage_transport = \"assets\"", "", "supports none or images only"),
+        ("wire = \"gemini-decisions\"\nimage_transport = \"images\"", "", "supports none or input only"),
         ("", "question_types = []", "is empty"),
         ("", "question_types = [\"yes\"]", "must hold noul, choice, score or box"),
         (

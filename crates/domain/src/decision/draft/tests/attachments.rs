@@ -67,23 +67,32 @@ fn check_rejects_ambiguous_attachments(
 }
 
 #[rstest]
-#[case::part_and_base64(r#"{"part":"p","data_base64":"QQ=="}"#, "data_base64: is inline content beside a part")]
-#[case::part_and_escaped_name(r#"{"d\u0061ta":"QQ==","part":"p"}"#, "data: is inline content beside a part")]
-#[case::part_and_data_url(r#"{"part":"p","url":"data:image/png;base64,QQ=="}"#, "url: is inline content beside a part")]
-#[case::part_and_source(r#"{"part":"p","source":{"data":"QQ=="}}"#, "source: is inline content beside a part")]
+#[case::part_and_base64(
+    r#"{"part":"p","data_base64":"QQ=="}"#,
+    "data_base64: is inline content, but a part is given too"
+)]
+#[case::part_and_escaped_name(r#"{"d\u0061ta":"QQ==","part":"p"}"#, "data: is inline content, but a part is given too")]
+#[case::part_and_data_url(
+    r#"{"part":"p","url":"data:image/png;base64,QQ=="}"#,
+    "url: is inline content, but a part is given too"
+)]
+#[case::part_and_source(
+    r#"{"part":"p","source":{"data":"QQ=="}}"#,
+    "source: is inline content, but a part is given too"
+)]
 #[case::part_and_nested_url(
     r#"{"part":"p","image_url":{"url":" Data:image/png,QQ"}}"#,
-    "image_url: is inline content beside a part"
+    "image_url: is inline content, but a part is given too"
 )]
-#[case::two(r#"{"data":"QQ==","base64":"Qg=="}"#, "base64: is inline content beside other inline content")]
-#[case::twice(r#"{"data":"QQ==","data":"Qg=="}"#, "data: is inline content beside other inline content")]
+#[case::two(r#"{"data":"QQ==","base64":"Qg=="}"#, "base64: is inline content, but other inline content is given too")]
+#[case::twice(r#"{"data":"QQ==","data":"Qg=="}"#, "data: is inline content, but other inline content is given too")]
 #[case::base64_and_data_url(
     r#"{"data_base64":"QQ==","url":"data:image/png;base64,Qg=="}"#,
-    "url: is inline content beside other inline content"
+    "url: is inline content, but other inline content is given too"
 )]
 #[case::base64_and_source(
     r#"{"data_base64":"QQ==","source":{"type":"base64","data":"Qg=="}}"#,
-    "source: is inline content beside other inline content"
+    "source: is inline content, but other inline content is given too"
 )]
 fn check_rejects_asset_with_two_contents(#[case] entry: &str, #[case] fault: &str) {
     let parts = if entry.contains("part") { vec![part("p", "x")] } else { Vec::new() };

@@ -23,7 +23,7 @@ async fn unpriced_model_is_rejected_for_limited_key() {
     let error = gateway.send_with(key(1), nouls(1)).await.end().await.unwrap_err();
     assert_eq!((error.kind(), gateway.upstreams().len(), ledger.calls().len()), (ErrorKind::Forbidden, 0, 0));
     let message = error.to_string();
-    assert!(message.contains("acme/judge") && message.contains("prompt_price"), "{message}");
+    assert!(message.contains("acme/judge") && message.contains("input_usd_per_million_tokens"), "{message}");
 }
 
 #[tokio::test]

@@ -118,8 +118,8 @@ async fn masked_query_is_replaced_by_stored_query() {
         ("https://h/in?********", "config.url has a masked query, but no query is stored"),
         ("https://h/other?********", "config.url has a masked query, but no query is stored"),
         ("https://elsewhere/?********", "config.url has a masked query, but no query is stored"),
-        ("https://h/in?a=********", "config.url has a query that is masked in part"),
-        ("https://h/in?********&b=1", "config.url has a query that is masked in part"),
+        ("https://h/in?a=********", "config.url has a partly masked query"),
+        ("https://h/in?********&b=1", "config.url has a partly masked query"),
     ] {
         let sentence = fault(fixture.update(&made, &to(url)).await);
         assert!(sentence.starts_with(expected), "{sentence}");
