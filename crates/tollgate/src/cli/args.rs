@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand,
+    GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -71,7 +71,7 @@ pub enum Command {
         #[arg(long)]
         accept_problems: bool,
     },
-    /// See where traces are broadcast to
+    /// Manage trace destinations
     #[command(subcommand)]
     Destination(DestinationCommand),
     /// Import and read the model catalogue

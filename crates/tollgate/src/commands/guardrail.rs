@@ -242,7 +242,7 @@ async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let set = SetDefaultGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
     set.map_err(|error| describe_error_of(error, id))?;
-    let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("there is no guardrail {id}") };
+    let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("guardrail {id} not found") };
     show_default_guardrail(context, guardrail.workspace_id, Some(id))
 }
 

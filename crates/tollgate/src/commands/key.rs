@@ -113,7 +113,7 @@ fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
 async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let name = parse_key(name)?;
     let stores = context.stores_with_folded_journals().await?;
-    let Some(key) = stores.keys.find(&name).await? else { bail!("there is no key {name}") };
+    let Some(key) = stores.keys.find(&name).await? else { bail!("key {name} not found") };
     let limits = limits(&stores, &key).await?;
     let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
     context.output.show(&view, || describe(&view))?;

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::usage_error::usage_error;
 use super::{
-    Context, audit, backup, catalogue, container, demo, destination, doctor, document, endpoint, guardrail, journal, key, migrate,
-    openapi, serve, usage, workspace,
+    Context, audit, backup, catalogue, container, demo, destination, doctor, document, endpoint, guardrail, journal,
+    key, migrate, openapi, serve, usage, workspace,
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
@@ -56,7 +56,7 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
-        wiring::handle_file_size_signal().context("SIGXFSZ cannot be taken over")?;
+        wiring::handle_file_size_signal().context("cannot install the SIGXFSZ handler")?;
         dispatch(context, command).await
     });
     // A hanging file operation must not delay the exit.

@@ -118,9 +118,9 @@ fn row(record: &UsageView) -> [String; 7] {
 }
 
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let Ok(id) = id.parse::<DecisionId>() else { bail!("{id:?} is not the id of an answer") };
+    let Ok(id) = id.parse::<DecisionId>() else { bail!("{id:?} is not a decision id") };
     let stores = context.stores_with_folded_journals().await?;
-    let Some(record) = stores.find_record().execute(&id).await? else { bail!("there is no usage record {id}") };
+    let Some(record) = stores.find_record().execute(&id).await? else { bail!("usage record {id} not found") };
     let view = UsageView::from(&record);
     let text = serde_json::to_string(&view)?;
     context.output.show(&view, || indent(&text))?;

@@ -110,7 +110,7 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
     for (process, last) in live {
         while store.process(process).await?.is_some_and(|status| status.folded_sequence < last) {
             if stores.clock.monotonic().saturating_sub(began) >= FOLD_WITHIN {
-                tracing::debug!(process.id = %process, "a running server has charges that are not in the database yet");
+                tracing::debug!(process.id = %process, "a running server has charges that are not yet in the database");
                 return Ok(());
             }
             tokio::time::sleep(SETTLE_STEP).await;

@@ -212,7 +212,7 @@ async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result
 /// A command never migrates: the server beside it may be of an older release.
 async fn require_migrations(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
     let file = storage.file.display();
-    let states = database.migration_status().await.with_context(|| format!("the schema of {file} cannot be read"))?;
+    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {file}"))?;
     let missing: Vec<&str> = states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();
     match missing.first() {
         None => Ok(()),
