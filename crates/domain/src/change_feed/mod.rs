@@ -119,9 +119,9 @@ mod tests {
         };
         assert_eq!(continued(&[(4, 7)]), Some(Changes::Continued(Vec::new())));
         assert_eq!(continued(&[(4, 7), (5, 1), (6, 2)]), Some(Changes::Continued(vec![change(5, 1), change(6, 2)])));
-        assert_eq!(continued(&[]), None, "it is missing");
-        assert_eq!(continued(&[(5, 1), (6, 2)]), None, "it was pruned");
-        assert_eq!(continued(&[(4, 8), (5, 1)]), None, "it is another change");
+        assert_eq!(continued(&[]), None, "the last change is missing");
+        assert_eq!(continued(&[(5, 1), (6, 2)]), None, "the last change was pruned");
+        assert_eq!(continued(&[(4, 8), (5, 1)]), None, "another change has its number");
         assert_eq!(continued(&[(4, 7), (6, 2)]), None, "a change is missing");
     }
 

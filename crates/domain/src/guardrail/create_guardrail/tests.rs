@@ -163,7 +163,7 @@ async fn set_default_sets_and_clears_the_workspace_default() {
     assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
     let entries = AuditLog::newest(&store, 100).await.unwrap().len();
     set.execute(&actor(), &second.to_string()).await.unwrap();
-    assert_eq!(AuditLog::newest(&store, 100).await.unwrap().len(), entries, "it is so already");
+    assert_eq!(AuditLog::newest(&store, 100).await.unwrap().len(), entries, "the default is unchanged");
     assert_eq!(set.clear(&actor(), None).await.unwrap(), workspace_id(900));
     assert_eq!(default_of(&store, 900).await, None);
     assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());

@@ -101,7 +101,7 @@ fn ban_survives_slug_change_and_permission_follows_former_slug() {
     let mut dated = row("acme/judge", "acme/judge-20270101");
     let judge = candidate("acme/judge", "mirror");
     let renamed = CatalogueSnapshot::build(vec![dated.clone()]);
-    assert_eq!(forbidding(&allowed, &judge, &renamed), Some("allowed_models"), "nobody says that it is the same model");
+    assert_eq!(forbidding(&allowed, &judge, &renamed), Some("allowed_models"), "no record links the two models");
     dated.renamed_from = vec!["acme/judge-20260901".parse().unwrap()];
     let renamed = CatalogueSnapshot::build(vec![dated.clone()]);
     assert_eq!(forbidding(&banned, &judge, &renamed), Some("ignored_models"));

@@ -31,7 +31,7 @@ async fn update_creates_version_and_audit_entry() {
     let id = made(&store, r#"{"name":"a","description":"d"}"#).await;
     let after = update(&store, &id, r#"{"name":"b","ignored_providers":["mirror"]}"#).await.unwrap();
     assert_eq!((after.guardrail.version, after.guardrail.name.as_str()), (2, "b"));
-    assert_eq!(after.guardrail.rules.description.as_deref(), Some("d"), "what is absent stays");
+    assert_eq!(after.guardrail.rules.description.as_deref(), Some("d"), "absent members are unchanged");
     assert!(after.guardrail.updated_at.is_some());
     let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
     let details: serde_json::Value = serde_json::from_str(entry.details.text()).unwrap();
@@ -164,12 +164,12 @@ async fn restore_creates_new_version() {
     let back = restore.execute(&actor(), &id, 1).await.unwrap();
     let Guardrail { version, updated_at, .. } = back.guardrail;
     assert_eq!(back.guardrail, Guardrail { version: 3, updated_at, ..first.clone() });
-    assert_eq!((version, back.workspace_default), (3, true), "what it is the default of stays");
+    assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
     let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.restore");
     let versions = ListGuardrailVersions::new(ports(&store)).execute(&id).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
-    assert_eq!(restore.execute(&actor(), &id, 3).await.unwrap().guardrail.version, 3, "it is so already");
+    assert_eq!(restore.execute(&actor(), &id, 3).await.unwrap().guardrail.version, 3, "nothing differs");
 
     for (id, version, unknown) in
         [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "no such guardrail")]

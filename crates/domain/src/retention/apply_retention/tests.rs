@@ -189,7 +189,7 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
     fixture.store.failed(&[message(1).id], None, "given up").await.unwrap();
     let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
     let status = async || Outbox::status(&fixture.store).await.map(|found| (found.pending, found.dead)).unwrap();
-    assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 0, "it is not old");
+    assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 0, "the dead letter is not old yet");
     assert_eq!(status().await, (1, 1));
     fixture.clock.advance(2 * DAY);
     assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 1);

@@ -27,7 +27,7 @@ async fn get_cancels_its_work_when_it_is_dropped() {
     let (owner, work) = keeper.0.lock().unwrap().pop().unwrap();
     work();
     let flag = seen.lock().unwrap().take().unwrap();
-    assert!(owner == WorkOwner::System && !flag.is_cancelled(), "it is still waited for");
+    assert!(owner == WorkOwner::System && !flag.is_cancelled(), "the future is still alive");
     drop(get);
     assert!(flag.is_cancelled());
 }

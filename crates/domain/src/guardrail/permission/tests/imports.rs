@@ -88,7 +88,7 @@ async fn ban_survives_slug_change_by_import_and_permission_does_not() {
             assert_eq!(both("zed/one").await, (IGNORED, ALLOWED), "{name}, then {slug}");
             assert_eq!(both("zed/one:free").await, (IGNORED, ALLOWED), "{name}, then {slug}");
         }
-        assert_eq!(fixture.stored(banned).await.rules.ignored_models.unwrap(), ["zed/one-20260101"], "what is shown");
+        assert_eq!(fixture.stored(banned).await.rules.ignored_models.unwrap(), ["zed/one-20260101"], "the stored slug");
         fixture.import(vec![row("zed/one", "zed/one-20260101")], ImportMode::Merge).await;
         assert_eq!(both("zed/one").await, (IGNORED, None), "the slug is back");
     }
@@ -105,7 +105,7 @@ async fn ban_survives_temporary_removal_of_the_model() {
         let allowed = fixture.guardrail(r#""allowed_models":["zed/one"]"#).await;
         fixture.import(vec![row("zed/two", "zed/two")], ImportMode::Replace).await;
         let kept = fixture.rows().await.iter().any(|row| row.id.as_str() == "zed/one");
-        assert_eq!(kept, served, "a replacement leaves what is served");
+        assert_eq!(kept, served, "a replacement keeps served models");
         // The row of a configured endpoint has its id as its slug.
         assert_eq!(fixture.rule(banned, "zed/one").await, IGNORED);
         fixture.import(vec![row("zed/one", "zed/one-20260601"), row("zed/two", "zed/two")], ImportMode::Replace).await;
@@ -121,7 +121,7 @@ async fn ban_follows_model_when_its_id_changes_before_its_slug() {
     fixture.import(vec![row("zed/new", "zed/x-1"), row("zed/new:free", "zed/x-1")], ImportMode::Replace).await;
     fixture.import(vec![row("zed/new", "zed/x-2"), row("zed/new:free", "zed/x-2")], ImportMode::Replace).await;
     assert_eq!(fixture.rule(banned, "zed/new").await, IGNORED);
-    assert_eq!(fixture.rule(banned, "zed/new:free").await, IGNORED, "a variant goes by what it was called itself");
+    assert_eq!(fixture.rule(banned, "zed/new:free").await, IGNORED, "a variant keeps its own former id");
     let renamed = vec![named(row("zed/newest", "zed/x-3"), "zed/old")];
     fixture.import(renamed, ImportMode::Replace).await;
     assert_eq!(fixture.rule(banned, "zed/newest").await, IGNORED, "the file says so itself");
@@ -158,7 +158,7 @@ async fn ban_ids_follow_their_list_through_changes_and_versions() {
     fixture.change(id, r#"{"description":"another"}"#).await;
     fixture.change(id, r#"{"ignored_models":["zed/two"]}"#).await;
     fixture.change(id, r#"{"ignored_models":null}"#).await;
-    assert_eq!(fixture.stored(id).await.rules.ignored_model_ids, Vec::<String>::new(), "nothing is left of a list");
+    assert_eq!(fixture.stored(id).await.rules.ignored_model_ids, Vec::<String>::new(), "the ids go with their list");
     fixture.import(vec![row("zed/one", "zed/one-2"), row("zed/two", "zed/two-2")], ImportMode::Replace).await;
     let banned = async || [fixture.rule(id, "zed/one").await, fixture.rule(id, "zed/two").await];
     assert_eq!(banned().await, [None, None]);
