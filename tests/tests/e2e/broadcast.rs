@@ -261,13 +261,13 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
 
     receiver.behave(Behaviour::status(200));
     let other = "01990000-0000-7000-8000-000000000001";
-    ensure!(gateway.instance.json(&["destination", "retry", other]).await? == json!({"revived_count": 0}));
-    ensure!(gateway.instance.json(&["destination", "retry", &id]).await? == json!({"revived_count": 1}));
+    ensure!(gateway.instance.json(&["destination", "retry", other]).await? == json!({"retried_count": 0}));
+    ensure!(gateway.instance.json(&["destination", "retry", &id]).await? == json!({"retried_count": 1}));
     let log = gateway.instance.json(&["audit", "list"]).await?;
     let all = log["data"].as_array().context("no entries")?;
     let noted: Vec<&Value> = all.iter().filter(|entry| entry["action"] == "destination.retry").collect();
     ensure!(noted.len() == 1 && noted[0]["subject"] == format!("destination {id}"), "{noted:?}");
-    ensure!(noted[0]["details"] == json!({"revived_count": 1}), "{noted:?}");
+    ensure!(noted[0]["details"] == json!({"retried_count": 1}), "{noted:?}");
     ensure!(noted[0]["actor"].as_str().is_some_and(|actor| actor.starts_with("user:")), "{noted:?}");
     collect(&receiver, &ids).await?;
     wait_until(&gateway.instance, "pending", 0).await?;

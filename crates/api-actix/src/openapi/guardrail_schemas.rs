@@ -343,7 +343,7 @@ pub(super) struct Decider {
 pub(super) struct ExplainedEndpoint {
     model: String,
     provider: String,
-    /// `allowed`, `forbidden`, `unpriced`, `unwanted` or `incapable`.
+    /// `allowed`, `forbidden`, `unpriced`, `excluded_by_preferences` or `unsupported`.
     verdict: String,
     #[schema(required)]
     rule: Option<String>,

@@ -61,9 +61,9 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
         id.map(|id| id.parse().with_context(|| format!("{id:?} cannot be used"))).transpose()?;
     let stores = context.stores().await?;
     let retry = RetryDeadLetters::new(broadcast::outbox(&stores), Arc::clone(&stores.clock));
-    let revived_count = retry.execute(&context.actor(), id).await?;
-    context.output.show(&RetriedView { revived_count }, || {
-        format!("{revived_count} dead letters are queued for delivery by a running server.")
+    let retried_count = retry.execute(&context.actor(), id).await?;
+    context.output.show(&RetriedView { retried_count }, || {
+        format!("{retried_count} dead letters are queued for delivery by a running server.")
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -22,7 +22,7 @@ pub fn providers(tables: &[Table]) -> Result<Vec<ProviderConfig>, ConfigError> {
     for table in tables {
         let provider = provider(table)?;
         if providers.iter().any(|other| other.slug == provider.slug) {
-            return Err(table.fault("slug", format!("{} is in the configuration more than once", provider.slug)));
+            return Err(table.fault("slug", format!("is a duplicate provider slug: \"{}\"", provider.slug)));
         }
         providers.push(provider);
     }

@@ -21,7 +21,7 @@ pub fn models(tables: &[Table]) -> Result<Vec<ModelConfig>, ConfigError> {
     for table in tables {
         let model = model(table)?;
         if models.iter().any(|other| other.model == model.model) {
-            return Err(table.fault("model", format!("{} is in [[models]] more than once", model.model)));
+            return Err(table.fault("model", format!("is a duplicate model in [[models]]: \"{}\"", model.model)));
         }
         models.push(model);
     }

@@ -319,7 +319,7 @@ fn unsupported_stores_are_rejected() {
 
 #[test]
 fn endpoints_must_match_their_providers() {
-    assert!(fault(&format!("{PROVIDER}{PROVIDER}")).contains("more than once"));
+    assert!(fault(&format!("{PROVIDER}{PROVIDER}")).contains("duplicate provider slug: \"typesafe\""));
     assert!(fault("[[providers]]\nslug = \"sandbox\"\nbase_url = \"http://h\"\n").contains("reserved"));
     assert_eq!(fault("[[providers]]\nslug = \"a\"\n"), "providers[0].base_url is required and must not be empty");
     assert!(fault("[[providers]]\nslug = \"A b\"\nbase_url = \"http://h\"\n").contains("a provider slug is"));

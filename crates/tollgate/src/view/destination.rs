@@ -15,5 +15,5 @@ pub struct TestedDestination {
 #[derive(Serialize)]
 pub struct RetriedView {
     /// The number of retried dead letters.
-    pub revived_count: u64,
+    pub retried_count: u64,
 }

@@ -283,19 +283,19 @@ async fn explain_distinguishes_routing_from_guardrail_rules() {
     let guardrail = fixture.guardrail(r#"{"name":"g"}"#).await;
     let only = asking("acme/judge", "\"s\"", Some(r#"{"only":["mirror"],"zdr":true}"#));
     let explanation = fixture.explain(&guardrail, None, &only).await;
-    assert_eq!(verdicts(&explanation), [("typesafe", "unwanted"), ("mirror", "allowed")]);
+    assert_eq!(verdicts(&explanation), [("typesafe", "excluded_by_preferences"), ("mirror", "allowed")]);
     let nobody = asking("acme/judge", "\"s\"", Some(r#"{"only":["nobody"]}"#));
     assert_eq!(rule(&fixture.explain(&guardrail, None, &nobody).await), Some(("preferences", None)));
 
     let strict = fixture.guardrail(r#"{"name":"s","ignored_providers":["mirror"]}"#).await;
     let explanation = fixture.explain(&strict, None, &only).await;
-    assert_eq!(verdicts(&explanation), [("typesafe", "unwanted"), ("mirror", "forbidden")]);
+    assert_eq!(verdicts(&explanation), [("typesafe", "excluded_by_preferences"), ("mirror", "forbidden")]);
     assert_eq!(rule(&explanation), Some(("preferences", None)), "what the guardrail leaves the caller does not want");
 
     fixture.endpoints[0].own_limits.max_body_bytes = Some(1);
     fixture.endpoints[1].own_limits.max_body_bytes = Some(1);
     let explanation = fixture.explain(&guardrail, None, &judge()).await;
-    assert_eq!(verdicts(&explanation), [("typesafe", "incapable"), ("mirror", "incapable")]);
+    assert_eq!(verdicts(&explanation), [("typesafe", "unsupported"), ("mirror", "unsupported")]);
     assert_eq!(rule(&explanation), Some(("capability", None)));
     fixture.endpoints.clear();
     assert_eq!(rule(&fixture.explain(&guardrail, None, &judge()).await), Some(("no_endpoint", None)));

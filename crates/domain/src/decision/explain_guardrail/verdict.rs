@@ -71,8 +71,8 @@ impl Verdict {
             Self::Allowed => "allowed",
             Self::Forbidden(_) => "forbidden",
             Self::Unpriced => "unpriced",
-            Self::Unwanted => "unwanted",
-            Self::Unsupported(_) => "incapable",
+            Self::Unwanted => "excluded_by_preferences",
+            Self::Unsupported(_) => "unsupported",
         }
     }
 }

@@ -25,7 +25,7 @@ impl DeadLetterRetry {
             Some(id) => format!("destination {id}"),
             None => "every destination".to_owned(),
         };
-        let details = Json::object([("revived_count", retried.to_string().as_str())]);
+        let details = Json::object([("retried_count", retried.to_string().as_str())]);
         AuditDraft::done(&self.actor, "destination.retry", subject, details)
     }
 }

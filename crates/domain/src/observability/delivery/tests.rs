@@ -251,7 +251,7 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
     let entries = fixture.store.newest(9).await.unwrap();
     let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
-    assert_eq!(entries, [("destination.retry", r#"{"revived_count":1}"#)]);
+    assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
     assert_eq!(fixture.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;

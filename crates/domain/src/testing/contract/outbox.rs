@@ -190,8 +190,8 @@ async fn dead_letter_waits_for_retry(stores: &Stores) {
     let entries = stores.audit.newest(100).await.unwrap();
     let entries = &entries[..entries.len() - already_there];
     let said = |entry: &AuditEntry| (entry.subject.clone(), entry.details.text().to_owned());
-    let first = (format!("destination {}", destination_id(1)), r#"{"revived_count":1}"#.to_owned());
-    let second = ("every destination".to_owned(), r#"{"revived_count":2}"#.to_owned());
+    let first = (format!("destination {}", destination_id(1)), r#"{"retried_count":1}"#.to_owned());
+    let second = ("every destination".to_owned(), r#"{"retried_count":2}"#.to_owned());
     assert_eq!(
         entries.iter().map(said).collect::<Vec<_>>(),
         [second, first],

@@ -65,7 +65,7 @@ fn invalid_options_are_reported_with_origin() {
             "[[models]]\nmodel = \"a/b\"\nsingle_flight = \"on\"\n",
             "single_flight must be off, split_cost or charge_each",
         ),
-        ("[[models]]\nmodel = \"a/b\"\n[[models]]\nmodel = \"A/B\"\n", "a/b is in [[models]] more than once"),
+        ("[[models]]\nmodel = \"a/b\"\n[[models]]\nmodel = \"A/B\"\n", "duplicate model in [[models]]: \"a/b\""),
         ("[[models]]\nmodel = \"a/b\"\nhegde = true\n", "the nearest known one is models.hedge"),
         ("[models]\nmodel = \"a/b\"\n", "models must be [[models]] tables"),
         ("[money]\nunreported_usage = \"half\"\n", "money.unreported_usage must be charge_bound or free"),
