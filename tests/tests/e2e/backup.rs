@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tollgate_tests::Instance;
 
-use crate::world::{World, body};
+use crate::gateway::{TestGateway, body};
 
 const CONTENT: &[u8] = b"loss,epoch\n0.5,1\n";
 
 /// Promotes a file; returns the document's id.
-async fn promote(world: &World, path: &str) -> Result<String> {
-    let file = world.instance.put("sess_a", path, CONTENT).await?;
-    let document = world.server.promote(&world.inference.secret, "sess_a", &file).await?.ok()?;
+async fn promote(gateway: &TestGateway, path: &str) -> Result<String> {
+    let file = gateway.instance.put("sess_a", path, CONTENT).await?;
+    let document = gateway.server.promote(&gateway.inference.secret, "sess_a", &file).await?.ok()?;
     Ok(document["id"].as_str().context("no id")?.to_owned())
 }
 
@@ -24,28 +24,28 @@ async fn backup(instance: &Instance, file: &Path) -> Result<Value> {
 
 #[tokio::test]
 async fn backup_under_load_restores_documents_keys_and_charges_elsewhere() -> Result<()> {
-    let world = World::start("").await?;
-    let document = promote(&world, "plots/loss.csv").await?;
-    let deleted = promote(&world, "other.csv").await?;
-    world.instance.json(&["document", "rm", &deleted]).await?;
+    let gateway = TestGateway::start("").await?;
+    let document = promote(&gateway, "plots/loss.csv").await?;
+    let deleted = promote(&gateway, "other.csv").await?;
+    gateway.instance.json(&["document", "rm", &deleted]).await?;
     for _ in 0..20 {
-        world.decide(body("sandbox/decider")).await?;
+        gateway.decide(body("sandbox/decider")).await?;
     }
-    let file = world.instance.path().join("backup.tar.zst");
+    let file = gateway.instance.path().join("backup.tar.zst");
     let load = async {
         for _ in 0..200 {
-            world.decide(body("sandbox/decider")).await?;
+            gateway.decide(body("sandbox/decider")).await?;
         }
         anyhow::Ok(())
     };
-    let (made, load) = tokio::join!(backup(&world.instance, &file), load);
+    let (made, load) = tokio::join!(backup(&gateway.instance, &file), load);
     load?;
     let made = made?;
     ensure!(made["verified"] == true && made["documents"] == 1, "{made}");
     let records = made["records"].as_u64().context("no records")?;
     ensure!((20..=220).contains(&records), "charges from before the backup are in it: {made}");
     ensure!(std::fs::metadata(&file)?.permissions().mode() & 0o777 == 0o600, "others can read it");
-    ensure!(!world.instance.path().join("backup.tar.zst.partial").exists(), "the work folder is left behind");
+    ensure!(!gateway.instance.path().join("backup.tar.zst.partial").exists(), "the work folder is left behind");
 
     let other = Instance::new("")?;
     let said = String::from_utf8(other.run(&["restore", &file.display().to_string()]).await?.stdout)?;
@@ -56,7 +56,7 @@ async fn backup_under_load_restores_documents_keys_and_charges_elsewhere() -> Re
     ensure!(names == ["blobs", "tollgate.db"], "{names:?}");
 
     let server = other.serve().await?;
-    server.decide(&world.inference.secret, body("sandbox/decider")).await?.ok()?;
+    server.decide(&gateway.inference.secret, body("sandbox/decider")).await?.ok()?;
     let audit = other.json(&["doctor", "--audit"]).await?;
     ensure!(audit["ok"] == true && audit["records"].as_u64() == Some(records + 1), "{audit} after {made}");
     ensure!(other.json(&["audit", "verify"]).await?["verified"] == true, "the audit log is not whole");
@@ -71,31 +71,31 @@ async fn backup_under_load_restores_documents_keys_and_charges_elsewhere() -> Re
 
 #[tokio::test]
 async fn backup_and_restore_never_replace_anything() -> Result<()> {
-    let world = World::start("").await?;
-    let file = world.instance.path().join("b");
+    let gateway = TestGateway::start("").await?;
+    let file = gateway.instance.path().join("b");
     let name = file.display().to_string();
     std::fs::write(&file, "precious")?;
-    let said = world.instance.refused(&["backup", &name]).await?;
+    let said = gateway.instance.refused(&["backup", &name]).await?;
     ensure!(said.contains("never replaces a file"), "{said}");
     ensure!(std::fs::read(&file)? == b"precious", "the file was replaced");
     std::fs::remove_file(&file)?;
-    backup(&world.instance, &file).await?;
-    let said = world.instance.refused(&["restore", &name]).await?;
+    backup(&gateway.instance, &file).await?;
+    let said = gateway.instance.refused(&["restore", &name]).await?;
     ensure!(said.contains("never replaces a database"), "{said}");
-    world.decide(body("sandbox/decider")).await?;
+    gateway.decide(body("sandbox/decider")).await?;
 
-    std::fs::create_dir(world.instance.path().join("c.partial"))?;
-    let said = world.instance.refused(&["backup", "c"]).await?;
+    std::fs::create_dir(gateway.instance.path().join("c.partial"))?;
+    let said = gateway.instance.refused(&["backup", "c"]).await?;
     ensure!(said.contains("another backup to this file is running"), "{said}");
     Ok(())
 }
 
 #[tokio::test]
 async fn damaged_backup_is_rejected_and_leaves_no_database() -> Result<()> {
-    let world = World::start("").await?;
-    promote(&world, "a.csv").await?;
-    let file = world.instance.path().join("b");
-    backup(&world.instance, &file).await?;
+    let gateway = TestGateway::start("").await?;
+    promote(&gateway, "a.csv").await?;
+    let file = gateway.instance.path().join("b");
+    backup(&gateway.instance, &file).await?;
     let whole = std::fs::read(&file)?;
     let other = Instance::new("")?;
     let damaged = other.path().join("damaged");
@@ -124,29 +124,29 @@ async fn damaged_backup_is_rejected_and_leaves_no_database() -> Result<()> {
 
 #[tokio::test]
 async fn container_files_and_documents_can_be_downloaded_and_deleted() -> Result<()> {
-    let world = World::start("").await?;
-    let document = promote(&world, "plots/a.csv").await?;
-    let run = async |arguments: &[&str]| world.instance.run(arguments).await;
+    let gateway = TestGateway::start("").await?;
+    let document = promote(&gateway, "plots/a.csv").await?;
+    let run = async |arguments: &[&str]| gateway.instance.run(arguments).await;
     let got = run(&["container", "get", "sess_a", "plots/a.csv"]).await?;
     ensure!(got.status.success() && got.stdout == CONTENT, "{got:?}");
-    let target = world.instance.path().join("out");
-    let written = world.instance.json(&["document", "get", &document, "--output", "out"]).await?;
+    let target = gateway.instance.path().join("out");
+    let written = gateway.instance.json(&["document", "get", &document, "--output", "out"]).await?;
     ensure!(written["size_bytes"] == CONTENT.len() && std::fs::read(&target)? == CONTENT, "{written}");
-    let said = world.instance.refused(&["document", "get", &document, "--output", "out"]).await?;
+    let said = gateway.instance.refused(&["document", "get", &document, "--output", "out"]).await?;
     ensure!(said.contains("cannot create"), "{said}");
 
-    world.instance.json(&["container", "rm", "sess_a", "plots/a.csv"]).await?;
-    let said = world.instance.refused(&["container", "get", "sess_a", "plots/a.csv"]).await?;
+    gateway.instance.json(&["container", "rm", "sess_a", "plots/a.csv"]).await?;
+    let said = gateway.instance.refused(&["container", "get", "sess_a", "plots/a.csv"]).await?;
     ensure!(said.contains("has no file plots/a.csv"), "{said}");
-    let other = world.instance.workspace("other").await?;
+    let other = gateway.instance.workspace("other").await?;
     for arguments in [vec!["document", "get", &document], vec!["document", "rm", &document]] {
-        let said = world.instance.refused(&[&arguments[..], &["--workspace", &other]].concat()).await?;
+        let said = gateway.instance.refused(&[&arguments[..], &["--workspace", &other]].concat()).await?;
         ensure!(said.contains("has no document"), "{said}");
     }
-    world.instance.json(&["document", "rm", &document]).await?;
-    let said = world.instance.refused(&["document", "get", &document]).await?;
+    gateway.instance.json(&["document", "rm", &document]).await?;
+    let said = gateway.instance.refused(&["document", "get", &document]).await?;
     ensure!(said.contains("has no document"), "{said}");
-    ensure!(world.instance.document_blobs()?.is_empty(), "its bytes are still there");
-    ensure!(world.instance.json(&["audit", "list"]).await?.to_string().contains("document.delete"), "not audited");
+    ensure!(gateway.instance.document_blobs()?.is_empty(), "its bytes are still there");
+    ensure!(gateway.instance.json(&["audit", "list"]).await?.to_string().contains("document.delete"), "not audited");
     Ok(())
 }

@@ -10,8 +10,8 @@ use domain::file::{
 use domain::ids::{DocumentId, WorkspaceId};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    Select,
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, Select,
 };
 
 use crate::audit_append::append;
@@ -148,9 +148,13 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         audit: &AuditDraft,
     ) -> Result<Option<Document>, StoreError> {
         let transaction = self.database.begin().await?;
-        let found = Entity::find().filter(one_of(workspace_id, id, READY)).one(&transaction).await.map_err(store_error)?;
+        let found = Entity::find()
+            .filter(document_condition(workspace_id, id, READY))
+            .one(&transaction)
+            .await
+            .map_err(store_error)?;
         let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
-        remove(&transaction, one_of(workspace_id, id, READY)).await?;
+        remove(&transaction, document_condition(workspace_id, id, READY)).await?;
         append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(Some(document))
