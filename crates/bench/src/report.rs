@@ -51,7 +51,7 @@ impl Figure {
         Self {
             beside: Some((other, median(theirs))),
             ratio: Some(ratio(ours, theirs)),
-            ..Self::alone(name, unit, median(ours))
+            ..Self::single(name, unit, median(ours))
         }
     }
 

@@ -1,4 +1,4 @@
-//! Backups, and what comes back from them.
+//! Backup, restore, and downloads.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -70,7 +70,7 @@ async fn backup_under_load_restores_documents_keys_and_charges_elsewhere() -> Re
 }
 
 #[tokio::test]
-async fn backup_and_restore_never_replace_anything() -> Result<()> {
+async fn backup_and_restore_do_not_overwrite_files() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let file = gateway.instance.path().join("b");
     let name = file.display().to_string();
