@@ -1,4 +1,4 @@
-//! The commands, and what every one of them takes.
+//! The commands and their common options.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ use super::{
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Cli {
-    /// What every command takes.
+    /// The options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What every command takes, in any position.
+/// The options that every command accepts, in any position.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Configuration file [default: ./tollgate.toml if it exists]

@@ -45,7 +45,7 @@ pub enum KeyCommand {
     },
 }
 
-/// What a new key is to be.
+/// The options of a new key.
 #[derive(Debug, Args)]
 pub struct CreateKeyArgs {
     /// Display name
@@ -74,7 +74,7 @@ pub struct CreateKeyArgs {
     pub expires_at: Option<String>,
 }
 
-/// What of a key is to change.
+/// The changes to a key.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct UpdateKeyArgs {

@@ -7,12 +7,12 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn definition_passes_checks_of_parser() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn global_options_stand_anywhere() {
+fn global_options_are_accepted_in_any_position() {
     for line in [
         "--json --config c.toml key create --name n",
         "key --json create --config c.toml --name n",
@@ -26,7 +26,7 @@ fn global_options_stand_anywhere() {
 }
 
 #[test]
-fn every_documented_command_is_there() {
+fn documented_commands_are_parsed() {
     for line in [
         "serve",
         "serve --config f",
@@ -98,7 +98,7 @@ fn every_documented_command_is_there() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn contradictory_options_are_rejected() {
     for line in [
         "",
         "key create --management --workspace w",

@@ -53,7 +53,7 @@ pub enum WorkspaceCommand {
     },
 }
 
-/// A workspace, in either way of naming it.
+/// A workspace, as an argument or an option.
 #[derive(Debug, Args)]
 pub struct NamedWorkspace {
     /// The workspace [default: the default workspace]
@@ -64,13 +64,13 @@ pub struct NamedWorkspace {
 }
 
 impl NamedWorkspace {
-    /// The id, where one was given.
+    /// Returns the id, if one was given.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref().or(self.workspace.as_deref())
     }
 }
 
-/// What a workspace may spend. Budgets strictly fall: lifetime > monthly > weekly > daily.
+/// The budgets of a workspace. A budget must be below those of longer periods: lifetime > monthly > weekly > daily.
 #[derive(Debug, Args)]
 pub struct BudgetArgs {
     /// Which
@@ -90,7 +90,7 @@ pub struct BudgetArgs {
     pub lifetime: Option<String>,
 }
 
-/// How often all keys of a workspace together may call.
+/// The rates of all keys of a workspace together.
 #[derive(Debug, Args)]
 pub struct WorkspaceRatesArgs {
     /// Which

@@ -15,10 +15,10 @@ use crate::cli::DocumentCommand;
 use crate::output::table;
 use crate::view::{DocumentView, List};
 
-/// Documents that are read at once.
+/// Documents per page.
 const PAGE: u64 = 500;
 
-/// Runs one of the commands on documents.
+/// Runs a command on documents.
 pub async fn run(context: &Context, command: DocumentCommand) -> anyhow::Result<ExitCode> {
     match command {
         DocumentCommand::List { workspace } => list(context, workspace.as_deref()).await,
@@ -50,18 +50,14 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-async fn get(
-    context: &Context,
-    id: &str,
-    output: Option<&Path>,
-    workspace: Option<&str>,
-) -> anyhow::Result<ExitCode> {
+async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let id: DocumentId = id.parse()?;
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
     stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
     let object = stores.blobs.read(&BlobKey::document(workspace, &id)).await?;
-    download(context, object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?, output).await
+    download(context, object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?, output)
+        .await
 }
 
 async fn remove(context: &Context, id: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! Writes a stored object to a file or to standard output.
+//! Downloads of stored objects to a file or to standard output.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use serde::Serialize;
 
 use super::Context;
 
-/// The file that was written.
+/// The created file.
 #[derive(Serialize)]
-struct Downloaded {
+struct DownloadView {
     file: String,
     size_bytes: u64,
 }
 
-/// Writes an object to a new file, or to standard output where none is named.
+/// Writes an object to a new file, or to standard output by default.
 ///
 /// # Errors
 /// The object cannot be read, the file exists or cannot be written; an incomplete file is removed.
@@ -41,11 +41,11 @@ pub async fn download(context: &Context, object: OpenBlob, output: Option<&Path>
         .open(path)
         .with_context(|| format!("cannot create {}", path.display()))?;
     if let Err(error) = copy_durably(object, &mut file).await {
-        // The error tells more than that the rest of the file could not be removed.
+        // The original error is more useful than a failure to remove the file.
         let _ = std::fs::remove_file(path);
         return Err(error.context(format!("cannot write {}", path.display())));
     }
-    let view = Downloaded { file: path.display().to_string(), size_bytes };
+    let view = DownloadView { file: path.display().to_string(), size_bytes };
     context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))?;
     Ok(ExitCode::SUCCESS)
 }

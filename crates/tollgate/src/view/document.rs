@@ -1,4 +1,4 @@
-//! Documents.
+//! Views of documents.
 
 use domain::file::Document;
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub struct DocumentView {
     pub id: String,
     /// Its workspace.
     pub workspace_id: String,
-    /// The path that it had in its container.
+    /// The original path in its container.
     pub filename: String,
     /// Its media type.
     pub media_type: String,
@@ -20,7 +20,7 @@ pub struct DocumentView {
     pub size_bytes: u64,
     /// SHA-256 of its bytes, as lower-case hex.
     pub sha256: String,
-    /// When its promotion began: RFC 3339, UTC.
+    /// The start of its promotion: RFC 3339, UTC.
     pub created_at: String,
 }
 

@@ -1,6 +1,6 @@
 //! The file of a backup: a tar archive, compressed with Zstandard.
 //!
-//! A frame's checksum and end show that the file is whole; `tar --zstd -tf` lists it.
+//! The checksum and the end of the frame show that the file is complete; `tar --zstd -tf` lists it.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -15,13 +15,13 @@ use domain::error::StoreError;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc};
 
-/// Size of a block of a tar archive: an entry is padded to a multiple of it.
+/// The block size of a tar archive; entries are padded to a multiple of it.
 const BLOCK: usize = 512;
-/// Fast; a database shrinks to about a third.
+/// A fast level; a database shrinks to about a third.
 const LEVEL: i32 = 1;
-/// Bytes read at once.
+/// Bytes per read.
 const PIECE: usize = 256 * 1024;
-/// Pieces that are read ahead.
+/// Pieces that are buffered ahead.
 const READ_AHEAD: usize = 4;
 
 /// Writes an archive entry by entry.
@@ -30,10 +30,10 @@ pub struct ArchiveWriter {
 }
 
 impl ArchiveWriter {
-    /// Creates the file, for its owner alone.
+    /// Creates the file with access for its owner only.
     ///
     /// # Errors
-    /// It exists, or cannot be written.
+    /// The file exists or cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let mut output = zstd::Encoder::new(BufWriter::with_capacity(PIECE, file), LEVEL)?;
@@ -83,7 +83,7 @@ impl ArchiveWriter {
         self.add(name, size_bytes, &mut FilePieces(file)).await
     }
 
-    /// Ends the archive; it survives the loss of power afterwards. Returns its size in bytes.
+    /// Completes and syncs the archive. Returns its size in bytes.
     ///
     /// # Errors
     /// The file failed.
@@ -105,7 +105,7 @@ impl ByteSource for OnePiece {
     }
 }
 
-/// The pieces of a local file. They are read on the command's own thread, which has nothing else to do.
+/// The pieces of a local file. Reads block the command's thread, which has no other work.
 struct FilePieces(File);
 
 #[async_trait]
@@ -117,7 +117,7 @@ impl ByteSource for FilePieces {
     }
 }
 
-/// An entry, or a piece of the entry before.
+/// An entry, or a piece of the previous entry.
 enum Item {
     Entry { name: String, size_bytes: u64 },
     Piece(Vec<u8>),
@@ -125,7 +125,7 @@ enum Item {
 
 type Items = Arc<Mutex<mpsc::Receiver<io::Result<Item>>>>;
 
-/// Reads an archive entry by entry. A thread of its own reads and decompresses.
+/// Reads an archive entry by entry. A separate thread reads and decompresses.
 pub struct ArchiveReader {
     items: Items,
 }
@@ -148,14 +148,14 @@ impl ArchiveReader {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         tokio::task::spawn_blocking(move || {
             if let Err(error) = send_entries(file, &sender) {
-                // A receiver that is gone needs no error.
+                // A dropped receiver needs no error.
                 let _ = sender.blocking_send(Err(error));
             }
         });
         Ok(Self { items: Arc::new(Mutex::new(receiver)) })
     }
 
-    /// The next entry; the one before must have been read to its end. `None` at the end of a whole archive.
+    /// Returns the next entry, after the previous one was read to its end; `None` at the end of a complete archive.
     ///
     /// # Errors
     /// The file cannot be read, is no archive, or is damaged.
@@ -198,11 +198,11 @@ fn send_entries(file: File, sender: &mpsc::Sender<io::Result<Item>>) -> io::Resu
     if is_empty {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    // The checksum stands behind the archive's end.
+    // The checksum follows the end of the archive.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop)
 }
 
-/// The bytes of an entry. A clone shares them, so that the hash can be read after a store took the source.
+/// The bytes of an entry. Clones share the state, so that the hash can be read after a store has consumed the source.
 #[derive(Clone)]
 pub struct EntryContent {
     items: Items,
@@ -219,7 +219,7 @@ impl EntryContent {
         Self { items, state: Arc::new(Mutex::new(ReadState { remaining: size_bytes, hash: Sha256::new() })) }
     }
 
-    /// SHA-256 of the bytes that were read, as lower-case hex.
+    /// Returns the SHA-256 of the bytes read so far, as lower-case hex.
     pub async fn sha256(&self) -> String {
         let digest = self.state.lock().await.hash.clone().finalize();
         digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -229,7 +229,7 @@ impl EntryContent {
         })
     }
 
-    /// All bytes of a small entry.
+    /// Reads all bytes of a small entry.
     ///
     /// # Errors
     /// The archive is damaged, or the entry has more than `most` bytes.
@@ -242,7 +242,7 @@ impl EntryContent {
         Ok(bytes)
     }
 
-    /// Writes the bytes into a file, which survive the loss of power afterwards.
+    /// Writes the bytes into a file and syncs it.
     ///
     /// # Errors
     /// The archive is damaged, or the file cannot be written.
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn archive_that_was_cut_or_changed_is_rejected() {
+    async fn truncated_or_modified_archive_is_rejected() {
         let (_folder, path) = archive(&samples()).await;
         let whole = std::fs::read(&path).unwrap();
         for length in (0..whole.len()).step_by(whole.len() / 50 + 1) {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn entry_of_another_size_than_announced_is_an_error() {
+    async fn add_fails_when_source_has_other_size() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ArchiveWriter::create(&folder.path().join("a")).unwrap();
         let error = writer.add("x", 3, &mut OnePiece(Some(b"four".to_vec()))).await.unwrap_err();

@@ -19,10 +19,10 @@ use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores, storage_settings};
 
-/// Documents that are read from the database at once.
+/// Documents per page.
 const PAGE: u64 = 500;
 
-/// What was written.
+/// The result of a backup.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -32,7 +32,7 @@ struct Report {
     verification: Verification,
 }
 
-/// Writes the database and all documents into one new file. A server may run beside it.
+/// Writes the database and all documents into a new file. A server may run at the same time.
 pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> {
     let file = std::path::absolute(file)?;
     if file.symlink_metadata().is_ok() {
@@ -67,7 +67,7 @@ async fn write_archive(
 ) -> anyhow::Result<(u64, Verification)> {
     let mut writer = ArchiveWriter::create(archive)?;
     writer.add_bytes(MANIFEST, serde_json::to_vec(manifest)?).await?;
-    // The database is copied before the bytes: each document in the copy had its bytes then.
+    // The database is copied first: the bytes of each document in the copy exist.
     let documents = add_documents(&mut writer, stores, copied).await?;
     let verification = Verification { documents, ..verify(copied).await? };
     copied.database.close().await;
@@ -75,7 +75,7 @@ async fn write_archive(
     Ok((writer.finish()?, verification))
 }
 
-/// Writes the bytes of every document of the copied database; returns how many.
+/// Writes the bytes of every document of the copied database; returns their number.
 async fn add_documents(writer: &mut ArchiveWriter, stores: &Stores, copied: &Stores) -> anyhow::Result<u64> {
     let (mut count, mut after): (u64, Option<DocumentId>) = (0, None);
     loop {
@@ -94,7 +94,7 @@ async fn add_documents(writer: &mut ArchiveWriter, stores: &Stores, copied: &Sto
     }
 }
 
-/// Removes a document from the copy that was deleted since the copy was made.
+/// Removes a document from the copy that was deleted after the copy.
 async fn forget_deleted(
     live: &Arc<dyn DocumentRepository>,
     copied: &Arc<dyn DocumentRepository>,
@@ -125,7 +125,7 @@ fn text(report: &Report) -> String {
     )
 }
 
-/// The folder beside the backup in which it is prepared. It is removed at the end, with what is left in it.
+/// The folder beside the backup in which it is prepared. Dropping it removes the folder with its files.
 struct WorkFolder {
     path: PathBuf,
 }
@@ -148,7 +148,7 @@ impl WorkFolder {
         }
     }
 
-    /// Gives the archive its name, durably and only where no file has it.
+    /// Renames the archive to its final name, durably; fails if a file with this name exists.
     fn publish(&self, archive: &Path, file: &Path) -> anyhow::Result<()> {
         super::rename_new(archive, file).with_context(|| format!("cannot create {}", file.display()))
     }

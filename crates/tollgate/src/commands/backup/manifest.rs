@@ -1,30 +1,30 @@
-//! The first entry of a backup: what it is and when it was created.
+//! The first entry of a backup: its format, origin and time.
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The version of the archive's layout that this program writes and reads.
+/// The version of the archive layout of this program.
 pub const FORMAT: u32 = 1;
-/// Most bytes of a manifest.
+/// The maximum size of a manifest in bytes.
 pub const MAX_BYTES: u64 = 64 * 1024;
 
 /// The description of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of the archive's layout.
+    /// The version of the archive layout.
     pub format: u32,
-    /// The version of the program that wrote it.
+    /// The version of the program that created the backup.
     pub tollgate: String,
-    /// When the backup began.
+    /// The start of the backup.
     pub created_at: DateTime<Utc>,
     /// The identity of the database.
     pub database_id: Uuid,
 }
 
 impl Manifest {
-    /// Of a database that is backed up now.
+    /// Creates the manifest of a new backup.
     pub fn new(created_at: DateTime<Utc>, database_id: Uuid) -> Self {
         Self { format: FORMAT, tollgate: env!("CARGO_PKG_VERSION").to_owned(), created_at, database_id }
     }
@@ -32,7 +32,7 @@ impl Manifest {
     /// Parses the first entry of an archive.
     ///
     /// # Errors
-    /// It is no manifest, or one of a newer layout.
+    /// The text is no manifest, or has a newer layout.
     pub fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Version {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifest_is_parsed_back_and_others_are_rejected() {
+    fn parse_accepts_own_manifest_and_rejects_others() {
         let manifest = Manifest::new(DateTime::UNIX_EPOCH, Uuid::from_u128(7));
         let bytes = serde_json::to_vec(&manifest).unwrap();
         assert_eq!(Manifest::parse(&bytes).unwrap(), manifest);

@@ -23,12 +23,12 @@ use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores};
 
-/// Documents that are read from the database at once.
+/// Documents per page.
 const PAGE: u64 = 500;
-/// Most problems of documents that are listed.
+/// The maximum number of listed problems with documents.
 const LISTED: usize = 20;
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug, Serialize)]
 struct Report {
     database: String,
@@ -39,9 +39,9 @@ struct Report {
     verification: Verification,
 }
 
-/// Restores a backup where no database exists. Nothing is in place until everything was verified.
+/// Restores a backup if no database exists. Publishes the database only after its verification.
 ///
-/// `accept_problems` restores a backup whose verification finds problems.
+/// `accept_problems` restores a backup despite problems found by the verification.
 pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> anyhow::Result<ExitCode> {
     let config = &context.config;
     let target = std::path::absolute(&config.storage.file)?;
@@ -68,10 +68,7 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
     }
     if !verification.is_ok() && !accept_problems {
         stores.database.close().await;
-        bail!(
-            "the backup has {} problems; --accept-problems restores it all the same",
-            verification.problems.len()
-        );
+        bail!("the backup has {} problems; --accept-problems restores it all the same", verification.problems.len());
     }
     let details = Json::object([("created_at", Json::string(&manifest.created_at.to_rfc3339()).text())]);
     stores.audit.append(&AuditDraft::done(&context.actor(), "instance.restore", "instance", details)).await?;
@@ -99,7 +96,7 @@ fn text(report: &Report) -> String {
     )
 }
 
-/// SHA-256 of each document's bytes, by the key of its object.
+/// The SHA-256 of each document's bytes, by the object's key.
 type Hashes = HashMap<String, String>;
 
 /// Writes the documents into the blob store and the database into the staged file.
@@ -107,7 +104,9 @@ async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) ->
     let mut archive = ArchiveReader::open(file)?;
     let first = archive.next().await.context("the file is no backup of Tollgate, or is damaged")?;
     let manifest = match first {
-        Some(ArchiveEntry { name, content }) if name == MANIFEST => Manifest::parse(&content.read_all(MAX_BYTES).await?)?,
+        Some(ArchiveEntry { name, content }) if name == MANIFEST => {
+            Manifest::parse(&content.read_all(MAX_BYTES).await?)?
+        }
         _ => bail!("the file is no backup of Tollgate"),
     };
     let (mut hashes, mut has_database) = (Hashes::new(), false);
@@ -131,7 +130,8 @@ async fn put(blobs: &LocalBlobStore, key: &BlobKey, content: EntryContent) -> an
     Ok(content.sha256().await)
 }
 
-/// The key of a document's object. `None` for every other name, so that an entry cannot lead out of the documents.
+/// Returns the key of a document's object. Other names are rejected, so that an entry cannot leave the documents'
+/// prefix.
 fn document_key(name: &str) -> Option<BlobKey> {
     let (workspace, id) = name.strip_prefix("documents/")?.split_once('/')?;
     let (workspace, id): (WorkspaceId, DocumentId) = (workspace.parse().ok()?, id.parse().ok()?);
@@ -163,7 +163,7 @@ fn document_problem(document: &Document, hashes: &Hashes) -> Option<String> {
     }
 }
 
-/// The database's file beside its final name. It is removed at the end unless it was published.
+/// The database's file beside its final name. Dropping it removes the file unless it was published.
 struct StagedDatabase {
     path: PathBuf,
 }
@@ -176,7 +176,7 @@ impl StagedDatabase {
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        // A file of a restore that was interrupted.
+        // Removes the file of an interrupted restore.
         staged.remove();
         Ok(staged)
     }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_documents_are_keys() {
+    fn document_key_accepts_document_names_only() {
         let workspace = "01990000-0000-7000-8000-000000000001";
         let name = |id: &str| format!("documents/{workspace}/{id}");
         let good = name("tgfile_00000000000000000000000000000001");

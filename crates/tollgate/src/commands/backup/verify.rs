@@ -1,4 +1,4 @@
-//! Verifies the copy of a database: the ledger adds up, and the audit log is complete.
+//! Verification of a database copy: the ledger audit, and the audit log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::wiring::Stores;
 
-/// Characters that stand for themselves in the path of a URL.
+/// Characters that need no escaping in the path of a URL.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
-/// Most problems that are listed.
+/// The maximum number of listed problems.
 const LISTED: usize = 20;
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Usage records that were compared with their charges.
+    /// The number of usage records that were compared with their charges.
     pub records: u64,
-    /// Entries of the audit log.
+    /// The number of audit entries.
     pub audit_entries: u64,
-    /// Documents.
+    /// The number of documents.
     pub documents: u64,
     /// The problems, at most 20 of each kind.
     pub problems: Vec<String>,
 }
 
 impl Verification {
-    /// True where no problem was found.
+    /// Returns true if no problem was found.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-/// The configuration with another database file.
+/// Returns the configuration with another database file.
 pub fn with_database(config: &Config, file: &Path) -> anyhow::Result<Config> {
     let file = std::path::absolute(file).context("the path of the database cannot be made absolute")?;
     let path = file.to_str().context("the path of the database is not UTF-8")?;
@@ -54,12 +54,20 @@ pub fn with_database(config: &Config, file: &Path) -> anyhow::Result<Config> {
 /// The database cannot be read.
 pub async fn verify(stores: &Stores) -> anyhow::Result<Verification> {
     let ledger = stores.reports().audit().await.context("the ledger cannot be read")?;
-    let audit = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(None).await.context("the audit log cannot be read")?;
-    let ledger_problems = ledger.discrepancies.iter().map(|found| {
-        format!("ledger: {}: expected {} USD, found {} USD", found.what, found.expected, found.found)
-    });
+    let audit =
+        VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(None).await.context("the audit log cannot be read")?;
+    let ledger_problems = ledger
+        .discrepancies
+        .iter()
+        .map(|found| format!("ledger: {}: expected {} USD, found {} USD", found.what, found.expected, found.found));
     let mut problems: Vec<String> = ledger_problems.take(LISTED).collect();
     problems.extend(audit.fault.iter().map(|fault| format!("audit log: {fault}")));
-    problems.extend(audit.row_faults.iter().take(LISTED).map(|fault| format!("audit log: {} {}: {}", fault.table, fault.row, fault.problem)));
+    problems.extend(
+        audit
+            .row_faults
+            .iter()
+            .take(LISTED)
+            .map(|fault| format!("audit log: {} {}: {}", fault.table, fault.row, fault.problem)),
+    );
     Ok(Verification { records: ledger.records, audit_entries: audit.entries, documents: 0, problems })
 }
