@@ -1,7 +1,7 @@
 //! Comments, strings, names and pages use the terms of the field: banned words fail the build with path and line.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -175,10 +175,14 @@ fn name_violations(line: &str, number: usize) -> Vec<Violation> {
 /// Finds banned phrases. Between their words stand blanks, line ends, underscores or the marks of emphasis and code.
 fn phrase_violations(text: &str, is_rust: bool) -> BTreeSet<Violation> {
     let phrases: Vec<Vec<&str>> = BANNED_PHRASES.iter().map(|phrase| phrase.split(' ').collect()).collect();
+    let first_words: HashSet<&str> = phrases.iter().map(|phrase| phrase[0]).collect();
     let mut found = BTreeSet::new();
     let mut run: Vec<(String, usize)> = Vec::new();
     let mut end_run = |run: &mut Vec<(String, usize)>| {
-        for (start, (_, number)) in run.iter().enumerate() {
+        for (start, (first, number)) in run.iter().enumerate() {
+            if !first_words.contains(first.as_str()) {
+                continue;
+            }
             let matching = phrases.iter().filter(|phrase| {
                 let words = run[start..].iter().map(|(word, _)| word.as_str());
                 words.take(phrase.len()).eq(phrase.iter().copied())
