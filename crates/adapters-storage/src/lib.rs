@@ -1,4 +1,4 @@
-//! The domain's repositories over sea-orm: SQLite today, written so that PostgreSQL needs no second implementation.
+//! The domain's repositories over sea-orm, for SQLite.
 //!
 //! Every repository method is one transaction. Writes are serialised on one connection; reads use separate connections
 //! and never wait for writes.
