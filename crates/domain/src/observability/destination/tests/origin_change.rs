@@ -42,11 +42,11 @@ async fn update_requires_secrets_when_origin_changes() {
         ),
         (replacement(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
         (
-            fields(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)),
+            replacement(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)),
             "config.headers.authorization, config.secret",
         ),
-        (fields(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
-        (fields(&[], None), "config.secret"),
+        (replacement(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
+        (replacement(&[], None), "config.secret"),
     ] {
         let sentence = fault(fixture.update(&made, &fields).await);
         let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
