@@ -1,9 +1,7 @@
 //! Guardrails and their assignments.
 
-use std::collections::HashSet;
-
 use async_trait::async_trait;
-use domain::api_key::KeyReference;
+use domain::api_key::{ApiKeyHash, KeyReference};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
@@ -11,7 +9,7 @@ use domain::error::StoreError;
 use domain::guardrail::{
     Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
 };
-use domain::ids::{GuardrailId, WorkspaceId};
+use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -24,8 +22,8 @@ use super::default_guardrails::{displace, place};
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
-use crate::chunks::chunks;
-use crate::convert::{hash, key_id, millis, moment, parse};
+use crate::chunks::chunks_of;
+use crate::convert::{hash, key_column, key_id, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
@@ -232,36 +230,29 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
-        let (mut holding, mut changed, mut hashes) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut keys = find_assignable(&transaction, &guardrail.workspace_id, keys).await?;
+        let holding = keys.len() as u64;
+        keys.retain(|key| key.guardrail_id != Some(id));
+        if keys.is_empty() {
+            return Ok(Some(holding));
+        }
+        let now = self.database.now();
         let mut rows = RowChanges::default();
-        for (column, names) in by_column(keys) {
-            for piece in chunks(&names) {
-                let mut keys = assignable(&transaction, &guardrail.workspace_id, column, piece).await?;
-                // The key may already be listed under its other name.
-                keys.retain(|key| holding.insert(key.id.clone()));
-                keys.retain(|key| key.guardrail_id.as_ref() != Some(&guardrail.id));
-                for key in &keys {
-                    rows.assignment(&key.id, key.guardrail_id.as_deref(), Some(&guardrail.id));
-                    let key_id = key_id(&key.id, "api_keys.id", id)?;
-                    changed.push(key_id);
-                    hashes.push(hash(&key.hash, "api_keys.hash", key_id)?);
-                }
-                for piece in chunks(&keys) {
-                    let ids = piece.iter().map(|key| key.id.clone());
-                    assign(&transaction, &guardrail.id, ids, millis(self.database.now()), actor).await?;
-                }
+        for piece in chunks_of(&keys, ASSIGNED_AT_ONCE) {
+            for key in piece {
+                let before = key.guardrail_id.map(|id| id.to_string());
+                rows.assignment(&key_column(key.id), before.as_deref(), Some(&guardrail.id));
             }
+            let ids = piece.iter().map(|key| key_column(key.id));
+            assign(&transaction, &guardrail.id, ids, millis(now), actor).await?;
         }
-        if !changed.is_empty() {
-            changed.sort_unstable();
-            let now = self.database.now();
-            let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
-            let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
-            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-            append(&transaction, &keys_assigned(actor, id, &changed), now, &rows).await?;
-            transaction.commit().await.map_err(store_error)?;
-        }
-        Ok(Some(holding.len() as u64))
+        let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
+        let hashes: Vec<ApiKeyHash> = keys.iter().map(|key| key.hash).collect();
+        record_changes(&transaction, now, &ChangeSubject::keys_of(workspace_id, &hashes), LimitChange::None).await?;
+        let changed: Vec<ApiKeyId> = keys.iter().map(|key| key.id).collect();
+        append(&transaction, &keys_assigned(actor, id, &changed), now, &rows).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(Some(holding))
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
@@ -290,9 +281,20 @@ async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Resul
         .map_err(store_error)
 }
 
+/// The most keys that one statement reads or assigns. A statement keeps the pages that it changes in memory until it
+/// ends, and the thread serves no request while a statement is built.
+const ASSIGNED_AT_ONCE: usize = 512;
+
+/// A live key of the workspace of a guardrail.
+struct AssignableKey {
+    id: ApiKeyId,
+    hash: ApiKeyHash,
+    guardrail_id: Option<GuardrailId>,
+}
+
 /// The columns of a key that an assignment needs.
 #[derive(FromQueryResult)]
-struct Candidate {
+struct KeyColumns {
     id: Vec<u8>,
     hash: Vec<u8>,
     workspace_id: Option<String>,
@@ -300,28 +302,41 @@ struct Candidate {
     deleted: bool,
 }
 
-/// Returns the live keys of the workspace among the references.
-///
-/// The condition contains only the name: with the workspace in it, SQLite prefers that index and reads the whole
-/// workspace for every chunk.
-async fn assignable(
+/// Returns the live keys of the workspace among the named keys, each once, in the order of their ids. Ids rise with the
+/// time of creation, as the rows of the table do, so that updates in this order write each page once.
+async fn find_assignable(
     transaction: &DatabaseTransaction,
     workspace_id: &str,
-    column: api_keys::Column,
-    names: &[Vec<u8>],
-) -> Result<Vec<Candidate>, StoreError> {
+    keys: &[KeyReference],
+) -> Result<Vec<AssignableKey>, StoreError> {
     use api_keys::Column;
-    let mut keys: Vec<Candidate> = api_keys::Entity::find()
-        .select_only()
-        .columns([Column::Id, Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
-        .filter(column.is_in(names.iter().cloned()))
-        .lock_exclusive()
-        .into_model()
-        .all(transaction)
-        .await
-        .map_err(store_error)?;
-    keys.retain(|key| !key.deleted && key.workspace_id.as_deref() == Some(workspace_id));
-    Ok(keys)
+    let mut found = Vec::with_capacity(keys.len());
+    for (column, names) in by_column(keys) {
+        for piece in chunks_of(&names, ASSIGNED_AT_ONCE) {
+            // Only the names select rows: with the workspace in the condition, SQLite prefers that index and reads the
+            // whole workspace for each statement.
+            let rows: Vec<KeyColumns> = api_keys::Entity::find()
+                .select_only()
+                .columns([Column::Id, Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
+                .filter(column.is_in(piece.iter().cloned()))
+                .lock_exclusive()
+                .into_model()
+                .all(transaction)
+                .await
+                .map_err(store_error)?;
+            for row in rows {
+                if !row.deleted && row.workspace_id.as_deref() == Some(workspace_id) {
+                    let id = key_id(&row.id, "api_keys.id", workspace_id)?;
+                    let guardrail = |held: String| parse(&held, "api_keys.guardrail_id", id);
+                    let guardrail_id = row.guardrail_id.map(guardrail).transpose()?;
+                    found.push(AssignableKey { id, hash: hash(&row.hash, "api_keys.hash", id)?, guardrail_id });
+                }
+            }
+        }
+    }
+    found.sort_unstable_by_key(|key| key.id);
+    found.dedup_by_key(|key| key.id);
+    Ok(found)
 }
 
 async fn assign(

@@ -57,6 +57,8 @@ pub(super) struct CounterState {
     pub(super) recalled_until: Option<Duration>,
     /// The monotonic time of the last use.
     pub(super) last_used: Duration,
+    /// True while the counter is in its workspace's list of used counters.
+    pub(super) is_listed_as_used: bool,
     spending: SpendingRate,
 }
 

@@ -171,7 +171,7 @@ fn recalled_amounts_and_late_grants_return_when_free() {
     assert_eq!(free(&allowances, a), 0, "it has left");
     allowances.granted(a, pico(10), NOW, 1);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(10))]);
-    assert_eq!(allowances.wishes(NOW, at()), [], "it does not draw what others need");
+    assert_eq!(allowances.take_wishes(NOW, at()), [], "it does not draw what others need");
     allowances.granted(a, pico(10), until, 1);
     assert_eq!(allowances.take_returnable(until, at()), [], "the recall is over");
     let (b, until) = (lifetime(2), until + Duration::from_secs(5));
@@ -184,9 +184,10 @@ fn recalled_amounts_and_late_grants_return_when_free() {
 #[test]
 fn idle_amounts_and_amounts_of_past_periods_return() {
     let (a, day) = (lifetime(1), today(1));
-    let mut allowances = granted(&[(a, 100), (day, 100)]);
     let idle = AllowanceSettings::default().idle_return;
+    let mut allowances = granted(&[(a, 100)]);
     assert_eq!(allowances.take_returnable((NOW + idle).checked_sub(Duration::from_nanos(1)).unwrap(), at()), []);
+    let mut allowances = granted(&[(a, 100), (day, 100)]);
     assert_eq!(allowances.take_returnable(NOW, at() + TimeDelta::hours(12)), [(day, pico(100))], "midnight");
     assert_eq!(allowances.take_returnable(NOW + idle, at()), [(a, pico(100))]);
     assert_eq!(allowances.counters().count(), 0, "nothing is kept of them");
@@ -223,17 +224,22 @@ fn wishes_name_counters_with_less_than_half_of_their_wish() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 1000)]);
     allowances.hold(&id(1), NOW, &[(a, pico(100))]).unwrap();
-    assert_eq!(allowances.wishes(NOW, at()), [], "900 of eight times 100");
+    assert_eq!(allowances.take_wishes(NOW, at()), [], "900 of eight times 100");
     allowances.hold(&id(2), NOW, &[(a, pico(501))]).unwrap();
-    assert_eq!(allowances.wishes(NOW, at()), [Wish { counter: a, amount: pico(4008), free: pico(399) }]);
+    assert_eq!(allowances.take_wishes(NOW, at()), [Wish { counter: a, amount: pico(4008), free: pico(399) }]);
+    assert_eq!(allowances.take_wishes(NOW, at()), [], "not used since");
+    for number in [3, 4] {
+        allowances.hold(&id(number), NOW, &[(a, pico(1))]).unwrap();
+    }
     let later = NOW + AllowanceSettings::default().idle_return;
-    assert_eq!(allowances.wishes(later, at()), [], "it is idle");
-    assert_eq!(allowances.wishes(NOW, at()).len(), 1);
+    assert_eq!(allowances.take_wishes(later, at()), [], "it is idle");
+    allowances.hold(&id(5), NOW, &[(a, pico(1))]).unwrap();
+    assert_eq!(allowances.take_wishes(NOW, at()).len(), 1);
     let mut busy = granted(&[(a, 100_000)]);
     for number in 0..9_000 {
         busy.hold(&id(number), NOW, &[(a, pico(10))]).unwrap();
     }
-    assert_eq!(busy.wishes(NOW, at()), [Wish { counter: a, amount: pico(90_000), free: pico(10_000) }], "by rate");
+    assert_eq!(busy.take_wishes(NOW, at()), [Wish { counter: a, amount: pico(90_000), free: pico(10_000) }], "by rate");
 }
 
 /// An event on one of two counters, each with a limit of 1,000.
@@ -380,6 +386,7 @@ proptest! {
                     }
                 }
             }
+            prop_assert_eq!(allowances.has_returns_due(), allowances.finds_returns_due());
             for at in 0..2 {
                 let status = allowances.status(counters[at]);
                 let held: i64 = ledger.holds.iter().map(|(number, held)| {

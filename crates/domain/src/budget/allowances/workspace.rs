@@ -1,6 +1,6 @@
 //! The allowances and holds of one workspace.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,6 +11,10 @@ use super::journal_order::UnsyncedReleases;
 use crate::budget::Account;
 use crate::ids::DecisionId;
 use crate::money::Usd;
+
+/// The time between two searches for idle counters and past periods. A search visits every counter under the lock of
+/// the workspace, a few milliseconds for 100,000.
+const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The settings of allowances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +103,14 @@ struct HoldState {
 pub struct WorkspaceAllowances {
     settings: AllowanceSettings,
     counters: HashMap<CounterId, CounterState>,
+    /// Every counter with an amount due for return, so that no request waits for a search through all counters.
+    returns_due: HashSet<CounterId>,
+    /// Every recalled counter, and some whose recall is over.
+    recalled: HashSet<CounterId>,
+    /// The counters with a hold since the last call of [`Self::take_wishes`].
+    used: Vec<CounterId>,
+    /// The monotonic time of the next search for idle counters and past periods.
+    next_search: Duration,
     holds: HashMap<DecisionId, HoldState>,
     releases: UnsyncedReleases,
     /// The newest handled change of each account's limits, by its number in the change feed.
@@ -214,7 +226,12 @@ impl WorkspaceAllowances {
             let state = self.counters.entry(counter).or_default();
             state.held -= held;
             state.charged += taken;
-            state.return_due = (state.return_due - taken).max(0);
+            if state.return_due > 0 {
+                state.return_due = (state.return_due - taken).max(0);
+                if state.return_due == 0 {
+                    self.returns_due.remove(&counter);
+                }
+            }
             let freed = held - taken;
             if freed > 0 {
                 state.unsynced += freed;
@@ -247,8 +264,9 @@ impl WorkspaceAllowances {
         let state = self.state(counter);
         state.amount += pico(amount);
         state.last_used = now;
-        if is_stale {
+        if is_stale && amount > Usd::ZERO {
             state.return_due += pico(amount);
+            self.returns_due.insert(counter);
         }
     }
 
@@ -256,8 +274,13 @@ impl WorkspaceAllowances {
     pub fn limits_changed(&mut self, account: Account, feed: u64) {
         let changed = self.changes.entry(account).or_default();
         *changed = feed.max(*changed);
-        for (_, state) in self.counters.iter_mut().filter(|(counter, _)| counter.account == account) {
+        for (counter, state) in self.counters.iter_mut().filter(|(counter, _)| counter.account == account) {
             state.return_due = state.amount - state.charged;
+            if state.return_due > 0 {
+                self.returns_due.insert(*counter);
+            } else {
+                self.returns_due.remove(counter);
+            }
         }
     }
 
@@ -271,6 +294,7 @@ impl WorkspaceAllowances {
         // Also without an allowance: a grant may be on its way.
         let state = self.state(counter);
         state.recalled_until = state.recalled_until.max(Some(until));
+        self.recalled.insert(counter);
     }
 
     /// Removes and returns the amounts to return to the store: recalled, idle, of a past period or of a changed limit.
@@ -278,7 +302,7 @@ impl WorkspaceAllowances {
     pub fn take_returnable(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<(CounterId, Usd)> {
         let idle = self.settings.idle_return;
         let mut returned = Vec::new();
-        for (counter, state) in &mut self.counters {
+        let mut take = |counter: &CounterId, state: &mut CounterState| {
             let is_idle = now.saturating_sub(state.last_used) >= idle;
             let all = is_idle || state.is_recalled(now) || counter.period.is_over(at);
             let due = if all { state.returnable() } else { state.returnable().min(state.free_to_return()) };
@@ -288,22 +312,39 @@ impl WorkspaceAllowances {
                 state.return_due = (state.return_due - pico(amount)).max(0);
                 returned.push((*counter, amount));
             }
+        };
+        if now >= self.next_search {
+            self.next_search = now.saturating_add(SEARCH_EVERY);
+            self.counters.iter_mut().for_each(|(counter, state)| take(counter, state));
+            self.counters.retain(|_, state| !state.is_empty() || state.is_recalled(now));
+        } else {
+            for counter in self.returns_due.union(&self.recalled) {
+                if let Some(state) = self.counters.get_mut(counter) {
+                    take(counter, state);
+                }
+            }
         }
-        self.counters.retain(|_, state| !state.is_empty() || state.is_recalled(now));
+        let counters = &self.counters;
+        self.returns_due.retain(|counter| counters.get(counter).is_some_and(|state| state.return_due > 0));
+        self.recalled.retain(|counter| counters.get(counter).is_some_and(|state| state.is_recalled(now)));
         returned.sort_unstable();
         returned
     }
 
-    /// Returns the counters to fill ahead: less than half of their target is free, and no process recalls them.
-    pub fn wishes(&self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
-        let wishes = self.counters.iter().filter_map(|(counter, state)| {
+    /// Returns the counters to fill ahead, among those with a hold since the last call: less than half of their target
+    /// is free, and no process recalls them.
+    pub fn take_wishes(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
+        let counters = &mut self.counters;
+        let wishes = self.used.drain(..).filter_map(|counter| {
+            let state = counters.get_mut(&counter)?;
+            state.is_listed_as_used = false;
             let wish = state.wish(now);
             let is_wanted = now.saturating_sub(state.last_used) < self.settings.idle_return
                 && state.return_due == 0
                 && !state.is_recalled(now)
                 && !counter.period.is_over(at)
                 && state.free() * 2 < wish;
-            is_wanted.then(|| Wish { counter: *counter, amount: usd(wish), free: usd(state.free()) })
+            is_wanted.then(|| Wish { counter, amount: usd(wish), free: usd(state.free()) })
         });
         let mut wishes: Vec<_> = wishes.collect();
         wishes.sort_unstable_by_key(|wish| wish.counter);
@@ -323,6 +364,12 @@ impl WorkspaceAllowances {
 
     /// Returns true if amounts are due for return after a change of a limit.
     pub fn has_returns_due(&self) -> bool {
+        !self.returns_due.is_empty()
+    }
+
+    /// Searches all counters for what [`Self::has_returns_due`] knows.
+    #[cfg(test)]
+    pub(super) fn finds_returns_due(&self) -> bool {
         self.counters.values().any(|state| state.return_due > 0)
     }
 
@@ -348,7 +395,12 @@ impl WorkspaceAllowances {
             return Err(HoldError::Short(Shortfall { lacking }));
         }
         for (counter, amount) in amounts {
-            self.state(*counter).hold(*amount, now);
+            let state = self.counters.entry(*counter).or_default();
+            state.hold(*amount, now);
+            if !state.is_listed_as_used {
+                state.is_listed_as_used = true;
+                self.used.push(*counter);
+            }
         }
         Ok(())
     }

@@ -132,7 +132,7 @@ impl Keeper {
         let mut owners = HashMap::new();
         let mut ahead = Vec::new();
         for (workspace, money) in self.state.workspaces.all() {
-            for wish in lock(&money).allowances.wishes(now, at) {
+            for wish in lock(&money).allowances.take_wishes(now, at) {
                 let amount = Usd::from_pico(wish.amount.pico().saturating_sub(wish.free.pico()));
                 ahead.push(DrawAhead { counter: wish.counter, amount });
                 owners.insert(wish.counter, workspace);
