@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped
 /// together with its connection or stream, so that the provider notices.
-pub(crate) async fn within<T>(
+pub(crate) async fn run_with_deadline<T>(
     timeout: Duration,
     caller: &dyn ClientConnection,
     work: impl Future<Output = Result<T, AttemptFailure>> + Send,
