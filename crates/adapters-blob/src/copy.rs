@@ -10,55 +10,55 @@ use domain::error::StoreError;
 use rustix::fd::OwnedFd;
 use sha2::{Digest, Sha256};
 
-use crate::partial::Partial;
+use crate::partial::PartialFile;
 use crate::source::{Hash, Source, read};
-use crate::tree::{Place, unavailable};
+use crate::tree::{ObjectPath, unavailable};
 
 /// The size of the copy buffer, in bytes.
-pub(crate) const PIECE: usize = 512 * 1024;
+pub(crate) const BUFFER_BYTES: usize = 512 * 1024;
 
 /// A flag that cancels a running copy.
 #[derive(Clone, Default)]
-pub(crate) struct GivenUp(Arc<AtomicBool>);
+pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
-impl GivenUp {
+impl CancelFlag {
     fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// Cancels a copy on drop.
-pub(crate) struct GiveUpOnDrop(pub(crate) GivenUp);
+pub(crate) struct CancelOnDrop(pub(crate) CancelFlag);
 
-impl Drop for GiveUpOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
 }
 
-pub(crate) struct Copy<'a> {
+pub(crate) struct CopyTask<'a> {
     pub(crate) root: &'a OwnedFd,
     pub(crate) partial: &'a Arc<OwnedFd>,
-    pub(crate) from: Place<'a>,
-    pub(crate) to: Place<'a>,
-    pub(crate) given_up: GivenUp,
+    pub(crate) from: ObjectPath<'a>,
+    pub(crate) to: ObjectPath<'a>,
+    pub(crate) cancelled: CancelFlag,
 }
 
-impl Copy<'_> {
+impl CopyTask<'_> {
     /// Copies a source that was unchanged for the quiet period since it was opened. `between` is called after each
     /// piece.
     pub(crate) fn run(self, mut source: Source, mut between: impl FnMut()) -> Result<CopyOutcome, StoreError> {
         if !source.is_unchanged()? || !source.is_named(self.root, &self.from)? {
             return Ok(CopyOutcome::SourceChanged);
         }
-        let mut target = Partial::create(self.partial)?;
+        let mut target = PartialFile::create(self.partial)?;
         let Some((hash, head)) = self.transfer(&mut source, &mut target.file, &mut between)? else {
             return Ok(CopyOutcome::SourceChanged);
         };
         // The second read comes after the sync of the copy, which gives a concurrent writer time to become visible.
         target.file.sync_all().map_err(unavailable)?;
-        let is_same = source.reads_as(&hash, || self.given_up.is_set())?;
-        if self.given_up.is_set() {
+        let is_same = source.reads_as(&hash, || self.cancelled.is_set())?;
+        if self.cancelled.is_set() {
             return Err(abandoned());
         }
         // A writer that pauses within a version changes neither the time nor the content.
@@ -76,10 +76,10 @@ impl Copy<'_> {
         target: &mut File,
         between: &mut impl FnMut(),
     ) -> Result<Option<(Hash, Vec<u8>)>, StoreError> {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; BUFFER_BYTES];
         let (mut hash, mut head, mut seen) = (Sha256::new(), Vec::new(), 0_u64);
         loop {
-            if self.given_up.is_set() {
+            if self.cancelled.is_set() {
                 return Err(abandoned());
             }
             let length = read(&mut source.file, &mut piece)?;

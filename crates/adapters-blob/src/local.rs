@@ -13,13 +13,13 @@ use rustix::fd::OwnedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use crate::copy::{Copy, GiveUpOnDrop, GivenUp, PIECE};
+use crate::copy::{BUFFER_BYTES, CancelFlag, CancelOnDrop, CopyTask};
 use crate::listing::Listing;
-use crate::partial::{self, Partial};
+use crate::partial::{self, PartialFile};
 use crate::reader::FileReader;
 use crate::root::Root;
-use crate::source::{Opened, Source};
-use crate::tree::{self, PARTIAL, Place, unavailable};
+use crate::source::{OpenResult, Source};
+use crate::tree::{self, ObjectPath, PARTIAL, unavailable};
 
 /// Stores objects as files under one folder, at the path that the key spells. Unix only.
 ///
@@ -59,15 +59,15 @@ impl LocalBlobStore {
     /// Opens the source of a copy and waits until it was unchanged for the quiet period.
     async fn quiet_source(&self, key: &BlobKey, size_bytes: u64) -> Result<Result<Source, CopyOutcome>, StoreError> {
         let key = key.clone();
-        let opened = self.blocking(move |store| match Place::of(key.as_str()) {
+        let opened = self.blocking(move |store| match ObjectPath::of(key.as_str()) {
             Some(place) => Source::open(&store.root.folder, &place, store.quiet_period),
-            None => Ok(Opened::Absent),
+            None => Ok(OpenResult::Absent),
         });
         Ok(match opened.await? {
-            Opened::Absent => Err(CopyOutcome::SourceGone),
-            Opened::Linked { links } => Err(CopyOutcome::SourceLinked { links }),
-            Opened::After(_, source) if source.size() != size_bytes => Err(CopyOutcome::SourceChanged),
-            Opened::After(wait, source) => {
+            OpenResult::Absent => Err(CopyOutcome::SourceGone),
+            OpenResult::Linked { links } => Err(CopyOutcome::SourceLinked { links }),
+            OpenResult::After(_, source) if source.size() != size_bytes => Err(CopyOutcome::SourceChanged),
+            OpenResult::After(wait, source) => {
                 tokio::time::sleep(wait).await;
                 Ok(source)
             }
@@ -90,8 +90,8 @@ impl LocalBlobStore {
     }
 }
 
-fn place(key: &BlobKey) -> Result<Place<'_>, StoreError> {
-    Place::of(key.as_str()).ok_or_else(|| StoreError::unavailable("no file can have that key"))
+fn place(key: &BlobKey) -> Result<ObjectPath<'_>, StoreError> {
+    ObjectPath::of(key.as_str()).ok_or_else(|| StoreError::unavailable("no file can have that key"))
 }
 
 #[async_trait]
@@ -99,7 +99,7 @@ impl BlobStore for LocalBlobStore {
     async fn stat(&self, key: &BlobKey) -> Result<Option<BlobMeta>, StoreError> {
         let key = key.clone();
         self.blocking(move |store| {
-            let Some(place) = Place::of(key.as_str()) else { return Ok(None) };
+            let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(None) };
             let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(None) };
             let found = tree::stat_in(&folder, place.name)?.map(|stat| tree::size_and_time(&stat));
             Ok(found.map(|(size_bytes, modified_at)| BlobMeta { key, size_bytes, modified_at }))
@@ -109,30 +109,30 @@ impl BlobStore for LocalBlobStore {
 
     async fn copy(&self, from: &BlobKey, to: &BlobKey, size_bytes: u64) -> Result<CopyOutcome, StoreError> {
         let (from, to) = (from.clone(), to.clone());
-        let given_up = GivenUp::default();
-        let _guard = GiveUpOnDrop(given_up.clone());
+        let cancelled = CancelFlag::default();
+        let _guard = CancelOnDrop(cancelled.clone());
         let source = match self.quiet_source(&from, size_bytes).await? {
             Ok(source) => source,
             Err(outcome) => return Ok(outcome),
         };
         self.blocking(move |store| {
             let (from, to) = (place(&from)?, place(&to)?);
-            Copy { root: &store.root.folder, partial: &store.partial, from, to, given_up }.run(source, || {})
+            CopyTask { root: &store.root.folder, partial: &store.partial, from, to, cancelled }.run(source, || {})
         })
         .await
     }
 
     async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, StoreError> {
         place(key)?;
-        let mut target = self.blocking(|store| Partial::create(&store.partial)).await?;
-        let (mut size, mut gathered) = (0, Vec::with_capacity(PIECE));
+        let mut target = self.blocking(|store| PartialFile::create(&store.partial)).await?;
+        let (mut size, mut gathered) = (0, Vec::with_capacity(BUFFER_BYTES));
         loop {
             let piece = source.next().await?;
             let at_end = piece.is_none();
             let piece = piece.unwrap_or_default();
             size += piece.len() as u64;
             gathered.extend_from_slice(&piece);
-            if gathered.len() >= PIECE || (at_end && !gathered.is_empty()) {
+            if gathered.len() >= BUFFER_BYTES || (at_end && !gathered.is_empty()) {
                 (target, gathered) = self
                     .blocking(move |_| {
                         target.file.write_all(&gathered).map_err(unavailable)?;
@@ -153,7 +153,7 @@ impl BlobStore for LocalBlobStore {
     async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
         let key = key.clone();
         let opened = self.blocking(move |store| {
-            let Some(place) = Place::of(key.as_str()) else { return Ok(None) };
+            let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(None) };
             let Some(file) = tree::open_file(&store.root.folder, &place)? else { return Ok(None) };
             let size_bytes = file.metadata().map_err(unavailable)?.len();
             Ok(Some((file, size_bytes)))
@@ -165,7 +165,7 @@ impl BlobStore for LocalBlobStore {
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
         let key = key.clone();
         self.blocking(move |store| {
-            let Some(place) = Place::of(key.as_str()) else { return Ok(()) };
+            let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(()) };
             let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(()) };
             if tree::stat_in(&folder, place.name)?.is_none() {
                 return Ok(());
@@ -212,7 +212,7 @@ impl HealthProbe for LocalBlobStore {
     /// Writes and removes a file.
     async fn probe(&self) -> Result<(), StoreError> {
         let write = self.blocking(|store| {
-            let mut probe = Partial::create(&store.partial)?;
+            let mut probe = PartialFile::create(&store.partial)?;
             probe.file.write_all(b"probe").map_err(unavailable)
         });
         tokio::time::timeout(PROBE, write).await.map_err(StoreError::unavailable)?

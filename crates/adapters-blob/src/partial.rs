@@ -11,10 +11,10 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::tree::{self, Place, unavailable};
+use crate::tree::{self, ObjectPath, unavailable};
 
 /// A partial file. Dropping it removes it.
-pub(crate) struct Partial {
+pub(crate) struct PartialFile {
     folder: Arc<OwnedFd>,
     name: String,
     pub(crate) file: File,
@@ -23,7 +23,7 @@ pub(crate) struct Partial {
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-impl Partial {
+impl PartialFile {
     pub(crate) fn create(folder: &Arc<OwnedFd>) -> Result<Self, StoreError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -40,7 +40,7 @@ impl Partial {
     }
 
     /// Syncs the file, renames it to its final name, and syncs the folder.
-    pub(crate) fn finish(mut self, root: &OwnedFd, place: &Place<'_>) -> Result<(), StoreError> {
+    pub(crate) fn finish(mut self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<(), StoreError> {
         self.file.sync_all().map_err(unavailable)?;
         let target = tree::make_folder(root, &place.folders)?;
         rustix::fs::renameat(&self.folder, &self.name, &target, place.name).map_err(unavailable)?;
@@ -49,7 +49,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished
             && let Err(error) = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty())

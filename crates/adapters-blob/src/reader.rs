@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use domain::container::ByteSource;
 use domain::error::StoreError;
 
-use crate::copy::PIECE;
+use crate::copy::BUFFER_BYTES;
 use crate::tree::unavailable;
 
 /// An open file, read on the threads for blocking work.
@@ -33,9 +33,9 @@ impl ByteSource for FileReader {
         let Some(file) = self.file.take() else {
             return Err(StoreError::unavailable("the object could not be read before"));
         };
-        let wanted = self.remaining.min(PIECE as u64);
+        let wanted = self.remaining.min(BUFFER_BYTES as u64);
         let read = tokio::task::spawn_blocking(move || {
-            let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(PIECE));
+            let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(BUFFER_BYTES));
             (&file).take(wanted).read_to_end(&mut piece).map(|_| (file, piece))
         });
         let (file, piece) = read.await.map_err(StoreError::unavailable)?.map_err(unavailable)?;

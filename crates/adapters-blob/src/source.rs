@@ -15,8 +15,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::copy::PIECE;
-use crate::tree::{self, Place, unavailable};
+use crate::copy::BUFFER_BYTES;
+use crate::tree::{self, ObjectPath, unavailable};
 use crate::writers::{self, FileIdentity};
 
 /// A SHA-256.
@@ -39,7 +39,7 @@ struct State {
 }
 
 /// The result of opening a source.
-pub(crate) enum Opened {
+pub(crate) enum OpenResult {
     /// The file can be read after it was unchanged for this long.
     After(Duration, Source),
     /// No regular file has the key.
@@ -61,16 +61,16 @@ const BETWEEN_READINGS: Duration = Duration::from_millis(2);
 
 impl Source {
     /// Opens a source and computes the remaining quiet time.
-    pub(crate) fn open(root: &OwnedFd, place: &Place<'_>, quiet: Duration) -> Result<Opened, StoreError> {
-        let Some(file) = tree::open_file(root, place)? else { return Ok(Opened::Absent) };
+    pub(crate) fn open(root: &OwnedFd, place: &ObjectPath<'_>, quiet: Duration) -> Result<OpenResult, StoreError> {
+        let Some(file) = tree::open_file(root, place)? else { return Ok(OpenResult::Absent) };
         flush(&file)?;
         let metadata = file.metadata().map_err(unavailable)?;
         let state = State::of(&metadata);
         // Links are counted on the opened file, because the path may lead to another one by now.
         if state.links > 1 {
-            return Ok(Opened::Linked { links: state.links });
+            return Ok(OpenResult::Linked { links: state.links });
         }
-        Ok(Opened::After(remaining_quiet(&metadata, quiet), Self { file, state }))
+        Ok(OpenResult::After(remaining_quiet(&metadata, quiet), Self { file, state }))
     }
 
     /// Returns the size at the time of opening.
@@ -86,7 +86,7 @@ impl Source {
 
     /// Returns true if the name still leads to the opened file. Otherwise the file may have another name, for example
     /// through a link that was removed after the opening.
-    pub(crate) fn is_named(&self, root: &OwnedFd, place: &Place<'_>) -> Result<bool, StoreError> {
+    pub(crate) fn is_named(&self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<bool, StoreError> {
         let Some(named) = tree::open_file(root, place)? else { return Ok(false) };
         Ok(State::of(&named.metadata().map_err(unavailable)?) == self.state)
     }
@@ -97,13 +97,13 @@ impl Source {
     }
 
     /// Returns true if another read yields the same content.
-    pub(crate) fn reads_as(&mut self, hash: &Hash, is_abandoned: impl Fn() -> bool) -> Result<bool, StoreError> {
+    pub(crate) fn reads_as(&mut self, hash: &Hash, is_cancelled: impl Fn() -> bool) -> Result<bool, StoreError> {
         let readings = if self.state.size <= SMALL { SMALL_READINGS } else { 1 };
         for reading in 0..readings {
             if reading > 0 {
                 std::thread::sleep(BETWEEN_READINGS);
             }
-            match self.read_hash(&is_abandoned)? {
+            match self.read_hash(&is_cancelled)? {
                 Some(again) if again == *hash => {}
                 _ => return Ok(false),
             }
@@ -112,16 +112,16 @@ impl Source {
     }
 
     /// Reads and hashes the file; `None` if the caller is gone or the file has grown.
-    fn read_hash(&mut self, is_abandoned: &impl Fn() -> bool) -> Result<Option<Hash>, StoreError> {
+    fn read_hash(&mut self, is_cancelled: &impl Fn() -> bool) -> Result<Option<Hash>, StoreError> {
         self.file.seek(SeekFrom::Start(0)).map_err(unavailable)?;
-        let (mut piece, mut hash, mut seen) = (vec![0; PIECE], Sha256::new(), 0);
+        let (mut piece, mut hash, mut seen) = (vec![0; BUFFER_BYTES], Sha256::new(), 0);
         loop {
             let length = read(&mut self.file, &mut piece)?;
             seen += length as u64;
             if length == 0 {
                 return Ok(Some(hash.finalize().into()));
             }
-            if is_abandoned() || seen > self.state.size {
+            if is_cancelled() || seen > self.state.size {
                 return Ok(None);
             }
             hash.update(&piece[..length]);

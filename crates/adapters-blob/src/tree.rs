@@ -15,12 +15,12 @@ pub(crate) const PARTIAL: &str = ".partial";
 const FOLDER_MODE: Mode = Mode::RWXU;
 
 /// A parsed key: the names of its folders, and its file name.
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectPath<'a> {
     pub(crate) folders: Vec<&'a str>,
     pub(crate) name: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ObjectPath<'a> {
     /// Parses a key; `None` if no file can have it.
     pub(crate) fn of(key: &'a str) -> Option<Self> {
         let mut folders = segments(key)?;
@@ -98,7 +98,7 @@ pub(crate) fn stat_in(folder: impl AsFd, name: &str) -> Result<Option<Stat>, Sto
 }
 
 /// Opens a regular file for reading.
-pub(crate) fn open_file(root: &OwnedFd, place: &Place<'_>) -> Result<Option<File>, StoreError> {
+pub(crate) fn open_file(root: &OwnedFd, place: &ObjectPath<'_>) -> Result<Option<File>, StoreError> {
     let Some(folder) = open_folder(root, &place.folders)? else { return Ok(None) };
     if stat_in(&folder, place.name)?.is_none() {
         return Ok(None);

@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
 use crate::addresses::is_public;
-use crate::errors::{Forbidden, Unresolved};
+use crate::errors::{ForbiddenAddress, UnresolvedName};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -38,7 +38,7 @@ impl Service<Uri> for CheckedConnector {
             let addresses = resolve(&target).await?;
             // A single non-public address suffices: a name server with such a mixture is not trusted.
             if !allow_private_addresses && !addresses.iter().all(|address| is_public(address.ip())) {
-                return Err(Forbidden.into());
+                return Err(ForbiddenAddress.into());
             }
             dial(&addresses).await.map(TokioIo::new).map_err(Into::into)
         })
@@ -46,15 +46,15 @@ impl Service<Uri> for CheckedConnector {
 }
 
 async fn resolve(target: &Uri) -> Result<Vec<SocketAddr>, BoxError> {
-    let host = target.host().ok_or(Unresolved)?;
+    let host = target.host().ok_or(UnresolvedName)?;
     let default = if target.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
     let port = target.port_u16().unwrap_or(default);
     let literal = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = literal.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let found: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(|_| Unresolved)?.collect();
-    if found.is_empty() { Err(Unresolved.into()) } else { Ok(found) }
+    let found: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(|_| UnresolvedName)?.collect();
+    if found.is_empty() { Err(UnresolvedName.into()) } else { Ok(found) }
 }
 
 /// Returns the first connection that succeeds.

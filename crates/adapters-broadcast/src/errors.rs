@@ -14,9 +14,9 @@ pub enum BroadcastError {
 /// An address that must not be dialled.
 #[derive(Debug, thiserror::Error)]
 #[error("the destination address is not public")]
-pub(crate) struct Forbidden;
+pub(crate) struct ForbiddenAddress;
 
 /// A name without any address.
 #[derive(Debug, thiserror::Error)]
 #[error("the destination host cannot be resolved")]
-pub(crate) struct Unresolved;
+pub(crate) struct UnresolvedName;

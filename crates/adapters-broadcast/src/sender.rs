@@ -17,7 +17,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connector::CheckedConnector;
-use crate::errors::{Forbidden, Unresolved};
+use crate::errors::{ForbiddenAddress, UnresolvedName};
 use crate::signature::signature;
 use crate::{BroadcastError, BroadcastSettings, otlp, tls};
 
@@ -28,9 +28,9 @@ const TEST: HeaderName = HeaderName::from_static("x-test-connection");
 /// Most bytes of a response that are read before the connection is closed.
 const MOST_ANSWER_BYTES: usize = 64 * 1024;
 /// Longest time to read a response whose status has already counted.
-const DRAIN: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest wait that a destination can request, in seconds.
-const LONGEST_ASKED: u64 = 24 * 60 * 60;
+const MAX_RETRY_AFTER_SECONDS: u64 = 24 * 60 * 60;
 
 /// Posts deliveries. It never retries and follows no redirects. Only the status and `retry-after` of a response count.
 pub struct HttpMessageSender {
@@ -113,7 +113,7 @@ impl MessageSender for HttpMessageSender {
         let late = |_| Err(receiver(format!("it did not answer within {} ms", self.timeout.as_millis())));
         let answer = in_time.unwrap_or_else(late)?;
         // The body does not matter, and neither does its absence.
-        drop(tokio::time::timeout(DRAIN, drain(answer)).await);
+        drop(tokio::time::timeout(DRAIN_TIMEOUT, drain(answer)).await);
         Ok(())
     }
 }
@@ -154,7 +154,7 @@ fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<
 fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
     let text = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(LONGEST_ASKED).min(LONGEST_ASKED)))
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(MAX_RETRY_AFTER_SECONDS).min(MAX_RETRY_AFTER_SECONDS)))
 }
 
 fn receiver(reason: impl Into<String>) -> DeliveryError {
@@ -169,10 +169,10 @@ fn address(reason: &str) -> DeliveryError {
 fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {
-        if current.is::<Forbidden>() {
+        if current.is::<ForbiddenAddress>() {
             return address("its address is not public; egress.allow_private_addresses would allow it");
         }
-        if current.is::<Unresolved>() {
+        if current.is::<UnresolvedName>() {
             return receiver("its name cannot be resolved");
         }
         if let Some(error) = current.downcast_ref::<std::io::Error>() {

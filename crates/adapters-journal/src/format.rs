@@ -54,7 +54,7 @@ pub(crate) struct Header {
 
 /// The reason for an unusable segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeaderFault {
+pub(crate) enum HeaderError {
     /// Not a segment, or a damaged header.
     Damaged,
     /// Written in another version of the format.
@@ -75,18 +75,18 @@ impl Header {
         bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderFault> {
-        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(HeaderFault::Damaged)?;
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(HeaderError::Damaged)?;
         if bytes[..8] != MAGIC {
-            return Err(HeaderFault::Damaged);
+            return Err(HeaderError::Damaged);
         }
         // Another version may have another header, so its checksum is not verified.
         let version = u32::from_le_bytes(array(&bytes[8..]));
         if version != VERSION {
-            return Err(HeaderFault::Version(version));
+            return Err(HeaderError::Version(version));
         }
         if crc32c::crc32c(&bytes[..68]) != u32::from_le_bytes(array(&bytes[68..])) {
-            return Err(HeaderFault::Damaged);
+            return Err(HeaderError::Damaged);
         }
         let id = |from: usize| Uuid::from_bytes(array(&bytes[from..]));
         let origin = Origin { store: id(20), process: id(36), boot: id(52) };
@@ -180,14 +180,14 @@ mod tests {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(Header::decode(&damaged).is_err(), "bit {bit}");
         }
-        assert_eq!(Header::decode(&bytes[..HEADER_BYTES - 1]), Err(HeaderFault::Damaged));
+        assert_eq!(Header::decode(&bytes[..HEADER_BYTES - 1]), Err(HeaderError::Damaged));
     }
 
     #[test]
     fn header_reports_other_version() {
         let mut bytes = Header { number: 7, origin: origin() }.encode();
         bytes[8] = 9;
-        assert_eq!(Header::decode(&bytes), Err(HeaderFault::Version(9)));
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Version(9)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::error::JournalError;
 use crate::fault_points::reach;
-use crate::format::{Entry, HEADER_BYTES, Header, HeaderFault, MAX_READ_PAYLOAD_BYTES, decode_entry, entry_bytes};
+use crate::format::{Entry, HEADER_BYTES, Header, HeaderError, MAX_READ_PAYLOAD_BYTES, decode_entry, entry_bytes};
 use crate::search::EntrySearch;
 use crate::segment::list_segments;
 
@@ -163,11 +163,11 @@ impl Reader {
                 }
                 return true;
             }
-            Err(HeaderFault::Version(version)) => GapReason::Version(version),
+            Err(HeaderError::Version(version)) => GapReason::Version(version),
             // Allocated but unfinished: entries are written only after the whole header is on the disk.
-            Err(HeaderFault::Damaged) if bytes.iter().skip(HEADER_BYTES).all(|byte| *byte == 0) => return false,
+            Err(HeaderError::Damaged) if bytes.iter().skip(HEADER_BYTES).all(|byte| *byte == 0) => return false,
             // The checksums of entries prove that they belong to this process.
-            Err(HeaderFault::Damaged) => {
+            Err(HeaderError::Damaged) => {
                 let range = 0..HEADER_BYTES.min(bytes.len()) as u64;
                 self.gap(GapReason::Damaged, 0..0, Some((path.to_owned(), range)));
                 return true;

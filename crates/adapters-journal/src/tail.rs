@@ -26,12 +26,12 @@ pub(crate) struct TailEntry {
     /// `None` only for synced entries.
     pub(crate) payload: Option<Arc<[u8]>>,
     /// `None` until it is written.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<EntryPosition>,
 }
 
 /// The position of a payload on the disk.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct EntryPosition {
     pub(crate) segment: u64,
     pub(crate) file: Arc<dyn SegmentFile>,
     pub(crate) offset: u64,
@@ -113,7 +113,7 @@ impl Tail {
     }
 
     /// Returns the next synced entries, at least one if there is any. They are loaded outside the lock.
-    pub(crate) fn batch(&self, synced: u64, max_entries: usize, max_bytes: usize) -> Vec<Unloaded> {
+    pub(crate) fn batch(&self, synced: u64, max_entries: usize, max_bytes: usize) -> Vec<EntryLocation> {
         let mut bytes = 0;
         let mut batch = Vec::new();
         for entry in self.entries.iter().take_while(|entry| entry.sequence <= synced).take(max_entries) {
@@ -127,7 +127,7 @@ impl Tail {
                 // Only written entries are evicted.
                 (None, None) => break,
             };
-            batch.push(Unloaded { sequence: entry.sequence, kind: entry.kind, content });
+            batch.push(EntryLocation { sequence: entry.sequence, kind: entry.kind, content });
         }
         batch
     }
@@ -135,7 +135,7 @@ impl Tail {
 
 /// An entry whose payload may have to be read from the disk.
 #[derive(Debug)]
-pub(crate) struct Unloaded {
+pub(crate) struct EntryLocation {
     sequence: u64,
     kind: u8,
     content: Content,
@@ -144,10 +144,10 @@ pub(crate) struct Unloaded {
 #[derive(Debug)]
 enum Content {
     Memory(Arc<[u8]>),
-    Disk(Place, usize),
+    Disk(EntryPosition, usize),
 }
 
-impl Unloaded {
+impl EntryLocation {
     pub(crate) fn load(self) -> io::Result<StoredEntry> {
         let payload = match self.content {
             Content::Memory(payload) => payload,

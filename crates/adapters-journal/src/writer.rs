@@ -163,7 +163,7 @@ impl Journal {
     pub fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<StoredEntry>, JournalError> {
         let synced = *self.shared.synced.borrow();
         let batch = self.shared.lock().tail.batch(synced, max_entries, max_bytes);
-        let loaded: io::Result<_> = batch.into_iter().map(crate::tail::Unloaded::load).collect();
+        let loaded: io::Result<_> = batch.into_iter().map(crate::tail::EntryLocation::load).collect();
         loaded.map_err(JournalError::folder(self.lock.path()))
     }
 

@@ -20,12 +20,12 @@ use crate::usd::{UsdCounter, write_counters};
 /// The metrics; the help texts below describe them.
 #[derive(Debug)]
 pub(crate) struct DecisionMetrics {
-    settled: Settled,
+    settled: OutcomeCounters,
     added: Histogram,
     spend: UsdCounter,
-    providers: HashMap<Arc<str>, ProviderMeasures>,
-    others: ProviderMeasures,
-    reservations: Reservations,
+    providers: HashMap<Arc<str>, ProviderMetrics>,
+    others: ProviderMetrics,
+    reservations: HoldCounters,
     reservation: Histogram,
     filtered: Family<ActionLabels, Counter>,
     beyond_bound: Counter,
@@ -33,7 +33,7 @@ pub(crate) struct DecisionMetrics {
 
 /// The series of one provider, resolved once so that counting needs no look-up.
 #[derive(Debug)]
-struct ProviderMeasures {
+struct ProviderMetrics {
     /// In the order of [`ATTEMPT_OUTCOMES`].
     attempts: [Counter; ATTEMPT_OUTCOMES.len()],
     other_outcomes: Counter,
@@ -45,7 +45,7 @@ struct ProviderMeasures {
 
 /// Requests by outcome.
 #[derive(Debug)]
-struct Settled {
+struct OutcomeCounters {
     completed: Counter,
     failed: Counter,
     cancelled: Counter,
@@ -54,7 +54,7 @@ struct Settled {
 
 /// Reservations by the limit that rejected them.
 #[derive(Debug)]
-struct Reservations {
+struct HoldCounters {
     granted: Counter,
     by_workspace: Counter,
     by_key: Counter,
@@ -119,7 +119,7 @@ const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
 impl DecisionMetrics {
     pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let families = Families::register(registry);
-        let settled = Settled::register(registry);
+        let settled = OutcomeCounters::register(registry);
         let added = buckets::of_own_work();
         registry.register_with_unit(
             "gateway_overhead",
@@ -127,7 +127,7 @@ impl DecisionMetrics {
             Unit::Seconds,
             added.clone(),
         );
-        let reservations = Reservations::register(registry);
+        let reservations = HoldCounters::register(registry);
         let reservation = buckets::of_own_work();
         registry.register_with_unit("hold_duration", "Time to place a hold", Unit::Seconds, reservation.clone());
         let filtered = Family::default();
@@ -193,7 +193,7 @@ impl Families {
         families
     }
 
-    fn of(&self, provider: &Arc<str>) -> ProviderMeasures {
+    fn of(&self, provider: &Arc<str>) -> ProviderMetrics {
         let labels = ProviderLabels { provider: Arc::clone(provider) };
         let attempts = |outcome| {
             let labels = AttemptLabels { provider: Arc::clone(provider), outcome };
@@ -201,7 +201,7 @@ impl Families {
         };
         let tokens =
             |direction| self.tokens.get_or_create_owned(&TokenLabels { provider: Arc::clone(provider), direction });
-        ProviderMeasures {
+        ProviderMetrics {
             attempts: ATTEMPT_OUTCOMES.map(&attempts),
             other_outcomes: attempts(OTHER),
             latency: self.latency.get_or_create_owned(&labels),
@@ -212,7 +212,7 @@ impl Families {
     }
 }
 
-impl ProviderMeasures {
+impl ProviderMetrics {
     fn attempt(&self, attempt: &AttemptRecord) {
         let place = ATTEMPT_OUTCOMES.iter().position(|outcome| *outcome == attempt.outcome);
         place.and_then(|place| self.attempts.get(place)).unwrap_or(&self.other_outcomes).inc();
@@ -225,7 +225,7 @@ impl ProviderMeasures {
     }
 }
 
-impl Settled {
+impl OutcomeCounters {
     fn register(registry: &mut Registry) -> Self {
         let family = Family::<OutcomeLabels, Counter>::default();
         registry.register("decisions", "Charged Decisions requests by outcome", family.clone());
@@ -248,7 +248,7 @@ impl Settled {
     }
 }
 
-impl Reservations {
+impl HoldCounters {
     fn register(registry: &mut Registry) -> Self {
         let family = Family::<HoldLabels, Counter>::default();
         registry.register("holds", "Requests for holds by result and by the limit that rejected them", family.clone());

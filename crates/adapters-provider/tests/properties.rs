@@ -195,7 +195,7 @@ proptest! {
     fn join_restores_order_of_divided_request(asked in provider_input()) {
         let division = divide(&asked);
         let typed = asked.questions.typed.as_deref().unwrap();
-        prop_assert_eq!(division.divided, typed.iter().any(has_single_outcome));
+        prop_assert_eq!(division.has_local_answers, typed.iter().any(has_single_outcome));
         let given = division.remaining.as_deref().map(answered);
         let joined = Division::join(&asked, given.as_ref(), ConfidenceSource::Computed);
         let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Computed };

@@ -22,7 +22,7 @@ const ASSIGNMENTS: &str = "guardrails of keys were changed without an entry in t
 const STATE: &str = "its sums are not those that the newest entry of the audit log accounts for";
 const GONE: &str = "the row is missing";
 /// The name of an unidentifiable row.
-const SOME: &str = "(not known which)";
+const UNKNOWN_ROW: &str = "(not known which)";
 
 /// Returns the rows that the log does not account for, as of `snapshot`.
 pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
@@ -34,19 +34,19 @@ pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Resul
     if !is_accounted_for(snapshot, &state).await? {
         faults.push(fault("audit_state", "1", STATE));
     }
-    let found = Found::read(snapshot).await?;
+    let found = RowScan::read(snapshot).await?;
     for (table, sum, own, named) in [
         (api_keys::Model::TABLE, found.sums.keys, state.sums.keys, found.keys),
         (guardrails::Model::TABLE, found.sums.guardrails, state.sums.guardrails, found.guardrails),
         (workspaces::Model::TABLE, found.sums.workspaces, state.sums.workspaces, found.workspaces),
     ] {
         if named.is_empty() && sum != own {
-            faults.push(fault(table, SOME, UNKNOWN));
+            faults.push(fault(table, UNKNOWN_ROW, UNKNOWN));
         }
         faults.extend(named.iter().map(|row| fault(table, row, CHANGED)));
     }
     if found.sums.assignments != state.sums.assignments {
-        faults.push(fault("api_keys", SOME, ASSIGNMENTS));
+        faults.push(fault("api_keys", UNKNOWN_ROW, ASSIGNMENTS));
     }
     faults.truncate(limit);
     Ok(faults)
@@ -73,7 +73,7 @@ async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord
 
 /// The current managed rows.
 #[derive(Default)]
-struct Found {
+struct RowScan {
     sums: RowSums,
     /// Ids of rows with a wrong stored hash.
     keys: Vec<String>,
@@ -81,7 +81,7 @@ struct Found {
     workspaces: Vec<String>,
 }
 
-impl Found {
+impl RowScan {
     async fn read(connection: &impl ConnectionTrait) -> Result<Self, StoreError> {
         let mut found = Self::default();
         let mut after = Vec::new();

@@ -13,7 +13,7 @@ use crate::entities::audit_state::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
 /// The id of the only row.
-const ONLY: i32 = 1;
+const ROW_ID: i32 = 1;
 
 /// The parsed record.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) struct StateRecord {
 
 /// Loads the record; `None` if it is missing.
 pub(crate) async fn load(connection: &impl ConnectionTrait) -> Result<Option<StateRecord>, StoreError> {
-    let row = Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
+    let row = Entity::find_by_id(ROW_ID).one(connection).await.map_err(store_error)?;
     row.as_ref().map(to_record).transpose()
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn note_appended(
         .col_expr(Column::AssignmentsSum, Expr::value(sums.assignments.0.to_vec()))
         .col_expr(Column::GuardrailsSum, Expr::value(sums.guardrails.0.to_vec()))
         .col_expr(Column::WorkspacesSum, Expr::value(sums.workspaces.0.to_vec()))
-        .filter(Column::Id.eq(ONLY))
+        .filter(Column::Id.eq(ROW_ID))
         .exec(transaction)
         .await
         .map_err(store_error)
@@ -62,12 +62,12 @@ pub(crate) async fn note_removed(
     (seq, hash): (i64, Vec<u8>),
     count: u64,
 ) -> Result<(), StoreError> {
-    let count = signed(count, "audit_state.removed_count", ONLY)?;
+    let count = signed(count, "audit_state.removed_count", ROW_ID)?;
     Entity::update_many()
         .col_expr(Column::RemovedSeq, Expr::value(seq))
         .col_expr(Column::RemovedHash, Expr::value(hash))
         .col_expr(Column::RemovedCount, Expr::col(Column::RemovedCount).add(count))
-        .filter(Column::Id.eq(ONLY))
+        .filter(Column::Id.eq(ROW_ID))
         .exec(transaction)
         .await
         .map_err(store_error)
@@ -95,9 +95,9 @@ fn anchor(seq: i64, hash: &[u8], column: &str) -> Result<AuditAnchor, StoreError
 }
 
 fn number(value: i64, column: &str) -> Result<u64, StoreError> {
-    u64::try_from(value).map_err(|_| corrupt(column, ONLY))
+    u64::try_from(value).map_err(|_| corrupt(column, ROW_ID))
 }
 
 fn bytes(value: &[u8], column: &str) -> Result<[u8; 32], StoreError> {
-    value.try_into().map_err(|_| corrupt(column, ONLY))
+    value.try_into().map_err(|_| corrupt(column, ROW_ID))
 }

@@ -36,7 +36,7 @@ impl SeaOrmChangeFeed {
 }
 
 /// The id of the row of counters.
-const ONLY: i32 = 1;
+const ROW_ID: i32 = 1;
 /// Rows per statement; a power of two.
 const ROWS: usize = 64;
 /// The oldest rows that each change examines: more than a change writes, so that pruning keeps up.
@@ -98,13 +98,13 @@ pub(crate) struct Counters {
 pub(crate) async fn counters(connection: &impl ConnectionTrait) -> Result<Counters, StoreError> {
     let row = counter_row(connection).await?;
     Ok(Counters {
-        limits: unsigned(row.limits, "change_feed.limits", ONLY)?,
-        catalogue: unsigned(row.catalogue, "change_feed.catalogue", ONLY)?,
+        limits: unsigned(row.limits, "change_feed.limits", ROW_ID)?,
+        catalogue: unsigned(row.catalogue, "change_feed.catalogue", ROW_ID)?,
     })
 }
 
 async fn counter_row(connection: &impl ConnectionTrait) -> Result<change_feed::Model, StoreError> {
-    let row = change_feed::Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
+    let row = change_feed::Entity::find_by_id(ROW_ID).one(connection).await.map_err(store_error)?;
     row.ok_or_else(missing)
 }
 
@@ -131,9 +131,10 @@ pub(crate) async fn record_changes(
     if subjects.is_empty() {
         return Ok(());
     }
-    let count = signed(subjects.len() as u64, "change_feed.number", ONLY)?;
+    let count = signed(subjects.len() as u64, "change_feed.number", ROW_ID)?;
     let number = || Expr::col(Counter::Number).add(count);
-    let mut raise = change_feed::Entity::update_many().filter(Counter::Id.eq(ONLY)).col_expr(Counter::Number, number());
+    let mut raise =
+        change_feed::Entity::update_many().filter(Counter::Id.eq(ROW_ID)).col_expr(Counter::Number, number());
     if limits == LimitChange::Changed {
         raise = raise.col_expr(Counter::Limits, number());
     }

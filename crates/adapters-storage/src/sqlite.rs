@@ -15,7 +15,7 @@ use crate::settings::{StorageSettings, Synchronous};
 const LOG_BYTES: &str = "134217728";
 /// The lock timeout of the checkpoint connection. It may block writers for this long while it waits for a reader, in
 /// addition to the duration of the rest of the copy.
-const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
+const CHECKPOINT_LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 /// The page cache of the writer, in KiB (negative, as the pragma requires): otherwise a transaction over 100,000
 /// scattered keys would write its pages repeatedly before it ends.
 const WRITER_CACHE: &str = "-16384";
@@ -102,7 +102,7 @@ pub(crate) async fn checkpointer(
     settings: &StorageSettings,
     location: &Location,
 ) -> Result<SqliteConnection, sqlx::Error> {
-    let patience = settings.busy_timeout.min(CHECKPOINT_PATIENCE);
+    let patience = settings.busy_timeout.min(CHECKPOINT_LOCK_TIMEOUT);
     options(settings, location).busy_timeout(patience).connect().await
 }
 

@@ -4,21 +4,21 @@ use domain::json::{Json, JsonKind};
 use domain::model::{AliasTarget, Architecture, Model, ModelId, Pricing, TopProvider};
 use domain::money::Price;
 
-use crate::RowFault;
+use crate::RowError;
 
 /// Reads a file: `{"data":[…]}` or a bare array.
 ///
 /// # Errors
 /// The first invalid row, with its index, id and member.
-pub fn read_rows(text: &str) -> Result<Vec<Model>, RowFault> {
-    let file = Json::parse(text.trim_start_matches('\u{feff}')).map_err(|_| RowFault::NotJson)?;
+pub fn read_rows(text: &str) -> Result<Vec<Model>, RowError> {
+    let file = Json::parse(text.trim_start_matches('\u{feff}')).map_err(|_| RowError::NotJson)?;
     let rows = match file.kind() {
         JsonKind::Array => file.elements(),
         _ => file.members().and_then(|members| {
             members.into_iter().find(|(name, _)| name == "data").and_then(|(_, rows)| rows.elements())
         }),
     };
-    rows.ok_or(RowFault::NoRows)?
+    rows.ok_or(RowError::NoRows)?
         .iter()
         .enumerate()
         .map(|(index, row)| {
@@ -36,17 +36,17 @@ pub fn read_rows(text: &str) -> Result<Vec<Model>, RowFault> {
 ///
 /// # Errors
 /// The invalid member.
-pub fn read_row(text: &str) -> Result<Model, RowFault> {
-    model(&Json::parse(text).map_err(|_| RowFault::NotJson)?)
+pub fn read_row(text: &str) -> Result<Model, RowError> {
+    model(&Json::parse(text).map_err(|_| RowError::NotJson)?)
 }
 
-fn model(row: &Json) -> Result<Model, RowFault> {
+fn model(row: &Json) -> Result<Model, RowError> {
     let mut row = Members::of(row, "")?;
-    let id: ModelId = id(row.take("id"), "id")?.ok_or_else(|| RowFault::member("id", "is required"))?;
+    let id: ModelId = id(row.take("id"), "id")?.ok_or_else(|| RowError::member("id", "is required"))?;
     let canonical_slug = id_or(row.take("canonical_slug"), "canonical_slug", &id)?;
     let architecture =
-        architecture(&row.take("architecture").ok_or_else(|| RowFault::member("architecture", "is required"))?)?;
-    let pricing = pricing(&row.take("pricing").ok_or_else(|| RowFault::member("pricing", "is required"))?)?;
+        architecture(&row.take("architecture").ok_or_else(|| RowError::member("architecture", "is required"))?)?;
+    let pricing = pricing(&row.take("pricing").ok_or_else(|| RowError::member("pricing", "is required"))?)?;
     // Regenerated wherever a row is shown.
     for name in ["links", "object", "owned_by"] {
         row.take(name);
@@ -68,11 +68,11 @@ fn model(row: &Json) -> Result<Model, RowFault> {
     })
 }
 
-fn architecture(json: &Json) -> Result<Architecture, RowFault> {
+fn architecture(json: &Json) -> Result<Architecture, RowError> {
     let mut members = Members::of(json, "architecture")?;
     let output_modalities = strings(members.take("output_modalities"), "architecture.output_modalities")?;
     if output_modalities.is_empty() {
-        return Err(RowFault::member("architecture.output_modalities", "must name at least one modality"));
+        return Err(RowError::member("architecture.output_modalities", "must name at least one modality"));
     }
     Ok(Architecture {
         modality: string(members.take("modality"), "architecture.modality")?,
@@ -83,14 +83,14 @@ fn architecture(json: &Json) -> Result<Architecture, RowFault> {
     })
 }
 
-fn pricing(json: &Json) -> Result<Pricing, RowFault> {
+fn pricing(json: &Json) -> Result<Pricing, RowError> {
     let mut members = Members::of(json, "pricing")?;
-    let mut named = |name: &str| Ok::<_, RowFault>(price(members.take(name), name)?.unwrap_or(Price::ZERO));
+    let mut named = |name: &str| Ok::<_, RowError>(price(members.take(name), name)?.unwrap_or(Price::ZERO));
     let (prompt, completion, image, request) =
         (named("prompt")?, named("completion")?, named("image")?, named("request")?);
     let overrides = members.take("overrides").map(|overrides| overrides.detached());
     if overrides.as_ref().is_some_and(|json| json.kind() != JsonKind::Array) {
-        return Err(RowFault::member("pricing.overrides", "must be an array"));
+        return Err(RowError::member("pricing.overrides", "must be an array"));
     }
     let further = members
         .rest()
@@ -100,7 +100,7 @@ fn pricing(json: &Json) -> Result<Pricing, RowFault> {
     Ok(Pricing { prompt, completion, image, request, further, overrides, is_known: true })
 }
 
-fn price(json: Option<Json>, name: &str) -> Result<Option<Price>, RowFault> {
+fn price(json: Option<Json>, name: &str) -> Result<Option<Price>, RowError> {
     let Some(json) = json.filter(|json| json.kind() != JsonKind::Null) else { return Ok(None) };
     let text = match json.kind() {
         JsonKind::String => json.as_string(),
@@ -108,19 +108,19 @@ fn price(json: Option<Json>, name: &str) -> Result<Option<Price>, RowFault> {
         _ => None,
     };
     text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
-        RowFault::member(
+        RowError::member(
             format!("pricing.{name}"),
             "must be a decimal number with at most 14 digits before and 24 after the point",
         )
     })
 }
 
-fn top_provider(json: &Json) -> Result<TopProvider, RowFault> {
+fn top_provider(json: &Json) -> Result<TopProvider, RowError> {
     let mut members = Members::of(json, "top_provider")?;
     let is_moderated = match members.take("is_moderated") {
         None => false,
         Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
-        Some(_) => return Err(RowFault::member("top_provider.is_moderated", "must be a boolean")),
+        Some(_) => return Err(RowError::member("top_provider.is_moderated", "must be a boolean")),
     };
     Ok(TopProvider {
         context_length: count(members.take("context_length"), "top_provider.context_length")?,
@@ -129,29 +129,29 @@ fn top_provider(json: &Json) -> Result<TopProvider, RowFault> {
     })
 }
 
-fn alias_target(json: &Json) -> Result<AliasTarget, RowFault> {
+fn alias_target(json: &Json) -> Result<AliasTarget, RowError> {
     let mut members = Members::of(json, "alias_target")?;
     let slug = id(members.take("slug"), "alias_target.slug")?
-        .ok_or_else(|| RowFault::member("alias_target.slug", "is required"))?;
+        .ok_or_else(|| RowError::member("alias_target.slug", "is required"))?;
     let name = string(members.take("name"), "alias_target.name")?.unwrap_or_else(|| slug.as_str().to_owned());
     Ok(AliasTarget { name, slug })
 }
 
-fn renamed_from(json: Option<Json>) -> Result<Vec<ModelId>, RowFault> {
+fn renamed_from(json: Option<Json>) -> Result<Vec<ModelId>, RowError> {
     strings(json, "renamed_from")?
         .iter()
         .map(|text| {
             text.parse()
-                .map_err(|fault: domain::model::InvalidModelId| RowFault::member("renamed_from", fault.to_string()))
+                .map_err(|fault: domain::model::InvalidModelId| RowError::member("renamed_from", fault.to_string()))
         })
         .collect()
 }
 
-fn id(json: Option<Json>, path: &str) -> Result<Option<ModelId>, RowFault> {
+fn id(json: Option<Json>, path: &str) -> Result<Option<ModelId>, RowError> {
     string(json, path)?
         .map(|text| {
             text.parse().map_err(|_| {
-                RowFault::member(
+                RowError::member(
                     path,
                     "must be author/slug with an optional :variant, made of letters, digits and - . _ ~",
                 )
@@ -160,33 +160,33 @@ fn id(json: Option<Json>, path: &str) -> Result<Option<ModelId>, RowFault> {
         .transpose()
 }
 
-fn id_or(json: Option<Json>, path: &str, fallback: &ModelId) -> Result<ModelId, RowFault> {
+fn id_or(json: Option<Json>, path: &str, fallback: &ModelId) -> Result<ModelId, RowError> {
     Ok(id(json, path)?.unwrap_or_else(|| fallback.clone()))
 }
 
-fn string(json: Option<Json>, path: &str) -> Result<Option<String>, RowFault> {
-    json.map(|json| json.as_string().ok_or_else(|| RowFault::member(path, "must be a string"))).transpose()
+fn string(json: Option<Json>, path: &str) -> Result<Option<String>, RowError> {
+    json.map(|json| json.as_string().ok_or_else(|| RowError::member(path, "must be a string"))).transpose()
 }
 
-fn strings(json: Option<Json>, path: &str) -> Result<Vec<String>, RowFault> {
+fn strings(json: Option<Json>, path: &str) -> Result<Vec<String>, RowError> {
     let Some(json) = json else { return Ok(Vec::new()) };
     json.elements()
         .and_then(|elements| elements.iter().map(Json::as_string).collect())
-        .ok_or_else(|| RowFault::member(path, "must be an array of strings"))
+        .ok_or_else(|| RowError::member(path, "must be an array of strings"))
 }
 
-fn integer(json: Option<Json>, path: &str) -> Result<Option<i64>, RowFault> {
-    json.map(|json| json.text().parse().map_err(|_| RowFault::member(path, "must be an integer"))).transpose()
+fn integer(json: Option<Json>, path: &str) -> Result<Option<i64>, RowError> {
+    json.map(|json| json.text().parse().map_err(|_| RowError::member(path, "must be an integer"))).transpose()
 }
 
-fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowFault> {
+fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowError> {
     json.map(|json| {
         // Limited to the integer range of a database column.
         json.text()
             .parse()
             .ok()
             .filter(|&count| i64::try_from(count).is_ok())
-            .ok_or_else(|| RowFault::member(path, "must be an integer that is not negative"))
+            .ok_or_else(|| RowError::member(path, "must be an integer that is not negative"))
     })
     .transpose()
 }
@@ -195,13 +195,13 @@ fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowFault> {
 struct Members(Vec<(String, Json)>);
 
 impl Members {
-    fn of(json: &Json, path: &str) -> Result<Self, RowFault> {
-        let members = json.members().ok_or_else(|| RowFault::member(path, "must be an object"))?;
+    fn of(json: &Json, path: &str) -> Result<Self, RowError> {
+        let members = json.members().ok_or_else(|| RowError::member(path, "must be an object"))?;
         let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let dot = if path.is_empty() { "" } else { "." };
-            return Err(RowFault::member(format!("{path}{dot}{name}"), "is in the object more than once"));
+            return Err(RowError::member(format!("{path}{dot}{name}"), "is in the object more than once"));
         }
         Ok(Self(members))
     }

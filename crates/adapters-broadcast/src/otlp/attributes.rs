@@ -7,11 +7,11 @@ pub(super) struct Attributes(String);
 impl Attributes {
     /// Adds a string.
     pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Self {
-        self.raw(key, "stringValue", &quoted(value))
+        self.raw(key, "stringValue", &json_string(value))
     }
 
     /// Adds a string if it is given.
-    pub(super) fn maybe(&mut self, key: &str, value: Option<&str>) -> &mut Self {
+    pub(super) fn optional_text(&mut self, key: &str, value: Option<&str>) -> &mut Self {
         match value {
             Some(value) => self.text(key, value),
             None => self,
@@ -42,7 +42,7 @@ impl Attributes {
         if !self.0.is_empty() {
             self.0.push(',');
         }
-        for part in ["{\"key\":", &quoted(key), ",\"value\":{\"", kind, "\":", value, "}}"] {
+        for part in ["{\"key\":", &json_string(key), ",\"value\":{\"", kind, "\":", value, "}}"] {
             self.0.push_str(part);
         }
         self
@@ -50,12 +50,12 @@ impl Attributes {
 }
 
 /// Returns a JSON string.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn json_string(text: &str) -> String {
     // A string always has a JSON form; the fallback is unreachable.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
 /// Truncates a text to a number of bytes, at a character boundary.
-pub(super) fn cut(text: &str, bytes: usize) -> &str {
+pub(super) fn truncate(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -3,10 +3,10 @@
 use domain::json::Json;
 use domain::observability::TraceContent;
 
-use super::attributes::{Attributes, cut, quoted};
+use super::attributes::{Attributes, json_string, truncate};
 
 /// Most bytes of the input, and of the output.
-const MOST: usize = 256 * 1024;
+const MAX_CONTENT_BYTES: usize = 256 * 1024;
 
 pub(super) fn add(attributes: &mut Attributes, exchange: &TraceContent<'_>) {
     let questions = exchange.provider_input.questions.json.text();
@@ -29,9 +29,9 @@ pub(super) fn add(attributes: &mut Attributes, exchange: &TraceContent<'_>) {
 fn joined(texts: &[&str]) -> (String, bool) {
     let mut whole = String::new();
     for text in texts {
-        let left = MOST - whole.len();
+        let left = MAX_CONTENT_BYTES - whole.len();
         if text.len() > left {
-            whole.push_str(cut(text, left));
+            whole.push_str(truncate(text, left));
             return (whole, true);
         }
         whole.push_str(text);
@@ -42,5 +42,5 @@ fn joined(texts: &[&str]) -> (String, bool) {
 /// Returns a list of one message in the format of the conventions. It stays valid JSON if the content is truncated.
 fn message(role: &str, content: &str, finish_reason: Option<&str>) -> String {
     let reason = finish_reason.map(|reason| format!(",\"finish_reason\":\"{reason}\"")).unwrap_or_default();
-    format!("[{{\"role\":\"{role}\",\"parts\":[{{\"type\":\"text\",\"content\":{}}}]{reason}}}]", quoted(content))
+    format!("[{{\"role\":\"{role}\",\"parts\":[{{\"type\":\"text\",\"content\":{}}}]{reason}}}]", json_string(content))
 }

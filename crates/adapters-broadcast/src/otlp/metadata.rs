@@ -3,21 +3,21 @@
 use domain::json::JsonKind;
 use domain::observability::TraceMetadata;
 
-use super::attributes::{Attributes, cut};
+use super::attributes::{Attributes, truncate};
 
 /// Most bytes of one member.
-const MEMBER: usize = 4 * 1024;
+const MAX_MEMBER_BYTES: usize = 4 * 1024;
 /// Most bytes of all members.
-const ALL: usize = 64 * 1024;
+const MAX_TOTAL_BYTES: usize = 64 * 1024;
 
 /// Adds the members that have no predefined meaning.
 pub(super) fn add(attributes: &mut Attributes, metadata: &TraceMetadata) {
     let (mut size, mut is_cut) = (0, metadata.is_truncated);
     for (name, value) in &metadata.others {
         let whole = value.as_string().unwrap_or_else(|| value.text().to_owned());
-        let told = cut(&whole, MEMBER);
+        let told = truncate(&whole, MAX_MEMBER_BYTES);
         size += name.len() + told.len();
-        if size > ALL || name.len() > TraceMetadata::MAX_NAME_BYTES {
+        if size > MAX_TOTAL_BYTES || name.len() > TraceMetadata::MAX_NAME_BYTES {
             is_cut = true;
             continue;
         }

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::attributes::{Attributes, quoted};
+use super::attributes::{Attributes, json_string};
 
 /// The role of a span between services.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     Internal,
     Client,
 }
 
 /// A time range.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lasting {
+pub(super) struct TimeRange {
     began: i128,
     ended: i128,
 }
 
-impl Lasting {
+impl TimeRange {
     /// Returns the range that begins `offset` after a timestamp and lasts `took`.
     pub(super) fn after(moment: DateTime<Utc>, offset: Duration, took: Duration) -> Self {
         let nanos = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4);
@@ -37,8 +37,8 @@ pub(super) struct Span<'a> {
     pub(super) id: &'a str,
     pub(super) parent: Option<&'a str>,
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
-    pub(super) lasting: Lasting,
+    pub(super) kind: SpanKind,
+    pub(super) time_range: TimeRange,
     pub(super) attributes: Attributes,
     /// The attributes of each event. All events have one name and happen at the span's start.
     pub(super) events: Vec<(&'static str, Attributes)>,
@@ -51,10 +51,10 @@ impl Span<'_> {
     pub(super) fn json(&self) -> String {
         let parent = self.parent.map(|id| format!(",\"parentSpanId\":\"{id}\"")).unwrap_or_default();
         let kind = match self.kind {
-            Kind::Internal => 1,
-            Kind::Client => 3,
+            SpanKind::Internal => 1,
+            SpanKind::Client => 3,
         };
-        let Lasting { began, ended } = self.lasting;
+        let TimeRange { began, ended } = self.time_range;
         let events = match self.events.as_slice() {
             [] => String::new(),
             events => {
@@ -62,7 +62,7 @@ impl Span<'_> {
             }
         };
         let status = match &self.error {
-            Some(message) => format!("{{\"code\":2,\"message\":{}}}", quoted(message)),
+            Some(message) => format!("{{\"code\":2,\"message\":{}}}", json_string(message)),
             None => "{}".to_owned(),
         };
         format!(
@@ -70,7 +70,7 @@ impl Span<'_> {
              \"endTimeUnixNano\":\"{ended}\",\"attributes\":{}{events},\"status\":{status}}}",
             self.trace_id,
             self.id,
-            quoted(self.name),
+            json_string(self.name),
             self.attributes.json(),
         )
     }

@@ -154,7 +154,7 @@ fn private_trace_contains_no_text_of_caller() {
 }
 
 /// Returns the trace for a destination that is not private.
-fn told(record: &UsageRecord) -> Json {
+fn public_trace(record: &UsageRecord) -> Json {
     trace(
         record,
         Some(&TraceContent { provider_input: &provider_input("the state"), answers: None, redacted_labels: None }),
@@ -164,7 +164,7 @@ fn told(record: &UsageRecord) -> Json {
 #[test]
 fn spans_are_deterministic_per_request() {
     let ids = |record: &UsageRecord| {
-        let spans = spans(&told(record));
+        let spans = spans(&public_trace(record));
         spans.iter().map(|span| span["spanId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&record()), ids(&record()));
@@ -182,7 +182,7 @@ fn with_trace(trace: &str) -> UsageRecord {
 
 #[test]
 fn trace_ids_are_taken_or_derived_from_metadata() {
-    let trace_id = |text: &str| spans(&told(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
+    let trace_id = |text: &str| spans(&public_trace(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
     let plain = "4bf92f3577b34da6a3ce929d0e0e4736";
     assert_eq!(trace_id(&format!(r#"{{"trace_id":"{plain}"}}"#)), plain);
     // The first bytes of the SHA-256 of `abc`.
@@ -193,7 +193,7 @@ fn trace_ids_are_taken_or_derived_from_metadata() {
         assert_eq!(trace_id(none), own, "{none}");
     }
     assert_eq!(trace_id(r#"{"trace_id":12}"#), trace_id(r#"{"trace_id":"12"}"#));
-    let parent = |text: &str| spans(&told(&with_trace(text)))[0]["parentSpanId"].clone();
+    let parent = |text: &str| spans(&public_trace(&with_trace(text)))[0]["parentSpanId"].clone();
     assert_eq!(parent(r#"{"parent_span_id":"00F067AA0BA902B7"}"#), "00f067aa0ba902b7");
     assert_eq!(parent(r#"{"parent_span_id":"abc"}"#), "ba7816bf8f01cfea");
     assert!(parent("{}").is_null());
@@ -211,7 +211,7 @@ fn spans_nest_below_named_parents() {
             &["t", "s", "g"],
         ),
     ] {
-        let spans = spans(&told(&with_trace(text)));
+        let spans = spans(&public_trace(&with_trace(text)));
         let depth = names.len();
         assert_eq!(spans.iter().take(depth).map(|span| span["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
         for place in 1..depth {
@@ -251,14 +251,14 @@ fn metadata_is_limited_and_marked() {
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(1_000_000));
     let name = format!(r#"{{"{}":1}}"#, "n".repeat(100_000));
     for (text, most) in [(format!("{{{}}}", many.join(",")), 64), (long, 1), (name, 0)] {
-        let body = told(&with_trace(&text));
+        let body = public_trace(&with_trace(&text));
         assert!(body.text().len() < 100_000, "{}", body.text().len());
         let span = &spans(&body)[0];
         assert_eq!(attribute(span, "tollgate.trace.truncated").unwrap()["boolValue"], true);
         let keys = span["attributes"].as_array().unwrap().iter();
         assert_eq!(keys.filter(|one| one["key"].as_str().unwrap().starts_with("trace.metadata.")).count(), most);
     }
-    let twice = told(&with_trace(r#"{"a":1,"a":"two"}"#));
+    let twice = public_trace(&with_trace(r#"{"a":1,"a":"two"}"#));
     assert_eq!(attribute(&spans(&twice)[0], "trace.metadata.a").unwrap()["stringValue"], "two");
 }
 
@@ -267,7 +267,7 @@ fn names_are_escaped_and_truncated() {
     let text = format!(r#"{{"generation_name":"{}","trace_name":"\"}}]\u0000"}}"#, "n".repeat(1_000));
     let hostile =
         UsageRecord { requested_model: "\"}],".repeat(10_000), outcome: UsageOutcome::Cancelled, ..with_trace(&text) };
-    let spans = spans(&told(&hostile));
+    let spans = spans(&public_trace(&hostile));
     assert_eq!(spans[0]["name"], "\"}]\u{0}");
     assert_eq!(spans[1]["name"].as_str().unwrap().len(), 256);
     assert_eq!(spans[1]["status"]["code"], 2);

@@ -6,19 +6,19 @@ use domain::json::Json;
 use domain::observability::{TraceContent, TraceMetadata, span_id};
 use domain::usage::{AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
-use super::attributes::{Attributes, cut};
+use super::attributes::{Attributes, truncate};
 use super::body::RESOURCE_SPANS;
-use super::span::{Kind, Lasting, Span};
+use super::span::{Span, SpanKind, TimeRange};
 use super::{content, metadata};
 
 /// The operation name of all spans.
 const OPERATION: &str = "decisions";
 /// Most attempts and most findings with their own spans and events.
-const MOST: usize = 64;
+const MAX_DETAILS: usize = 64;
 /// Most bytes of a name.
-const NAME: usize = TraceMetadata::MAX_NAME_BYTES;
+const MAX_NAME_BYTES: usize = TraceMetadata::MAX_NAME_BYTES;
 /// Most bytes of a JSON path.
-const PATH: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 
 /// Builds the trace of a request: the spans that the caller named, below them the operation span, and below that one
 /// span per attempt. Without `exchange` it contains neither content nor text of the caller.
@@ -27,7 +27,7 @@ pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -
     let metadata = TraceMetadata::parse(labels.trace.as_ref());
     let trace_id = metadata.trace_id(&record.id);
     let own = |role: &str| span_id(&format!("{} {role}", record.id));
-    let whole = Lasting::after(record.created_at, Duration::ZERO, record.latency);
+    let whole = TimeRange::after(record.created_at, Duration::ZERO, record.latency);
     let error = failure(record);
     let mut spans = Vec::new();
     let mut parent = metadata.parent_span_id();
@@ -35,14 +35,16 @@ pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -
     for (role, name) in named.into_iter().filter_map(|(role, name)| Some((role, name.as_deref()?))) {
         let id = own(role);
         let mut attributes = Attributes::default();
-        attributes.maybe("session.id", labels.session_id.as_deref()).maybe("user.id", labels.user.as_deref());
+        attributes
+            .optional_text("session.id", labels.session_id.as_deref())
+            .optional_text("user.id", labels.user.as_deref());
         let span = Span {
             trace_id: &trace_id,
             id: &id,
             parent: parent.as_deref(),
             name,
-            kind: Kind::Internal,
-            lasting: whole,
+            kind: SpanKind::Internal,
+            time_range: whole,
             attributes,
             events: Vec::new(),
             error: error.clone(),
@@ -51,20 +53,20 @@ pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -
         parent = Some(id);
     }
     let operation = own("operation");
-    let default_name = format!("{OPERATION} {}", cut(&record.requested_model, NAME));
+    let default_name = format!("{OPERATION} {}", truncate(&record.requested_model, MAX_NAME_BYTES));
     let span = Span {
         trace_id: &trace_id,
         id: &operation,
         parent: parent.as_deref(),
         name: metadata.generation_name.as_deref().unwrap_or(&default_name),
-        kind: Kind::Client,
-        lasting: whole,
+        kind: SpanKind::Client,
+        time_range: whole,
         attributes: attributes(record, (&labels, &metadata), exchange),
-        events: record.findings.iter().take(MOST).map(finding).collect(),
+        events: record.findings.iter().take(MAX_DETAILS).map(finding).collect(),
         error,
     };
     spans.push(span.json());
-    for (number, attempt) in record.attempts.iter().take(MOST).enumerate() {
+    for (number, attempt) in record.attempts.iter().take(MAX_DETAILS).enumerate() {
         let id = own(&format!("attempt {number}"));
         spans.push(attempt_span(record, attempt, &trace_id, &id, &operation).json());
     }
@@ -94,7 +96,7 @@ fn attributes(
         .text("gen_ai.operation.name", OPERATION)
         .text("gen_ai.provider.name", &record.provider)
         .text("gen_ai.system", &record.provider)
-        .text("gen_ai.request.model", cut(&record.requested_model, NAME))
+        .text("gen_ai.request.model", truncate(&record.requested_model, MAX_NAME_BYTES))
         .text("gen_ai.response.model", record.model.as_str())
         .text("gen_ai.response.id", record.id.as_str())
         .int("gen_ai.usage.input_tokens", record.input_tokens)
@@ -107,9 +109,9 @@ fn attributes(
         .text("tollgate.workspace_id", &record.workspace_id.to_string())
         .text("tollgate.api_key_id", &record.api_key.to_string())
         .int("tollgate.attempts", i128::try_from(record.attempts.len()).unwrap_or(i128::MAX))
-        .maybe("session.id", labels.session_id.as_deref())
-        .maybe("gen_ai.conversation.id", labels.session_id.as_deref())
-        .maybe("user.id", labels.user.as_deref());
+        .optional_text("session.id", labels.session_id.as_deref())
+        .optional_text("gen_ai.conversation.id", labels.session_id.as_deref())
+        .optional_text("user.id", labels.user.as_deref());
     if record.outcome != UsageOutcome::Completed {
         attributes.text("error.type", last_outcome(record));
     }
@@ -141,9 +143,9 @@ fn finding(finding: &Finding) -> (&'static str, Attributes) {
     let mut attributes = Attributes::default();
     attributes
         .text("tollgate.guardrail.id", &finding.guardrail_id.to_string())
-        .text("tollgate.guardrail.label", cut(&finding.label, NAME))
+        .text("tollgate.guardrail.label", truncate(&finding.label, MAX_NAME_BYTES))
         .text("tollgate.guardrail.action", finding.action.as_str())
-        .text("tollgate.guardrail.path", cut(&finding.path, PATH))
+        .text("tollgate.guardrail.path", truncate(&finding.path, MAX_PATH_BYTES))
         .int("tollgate.guardrail.count", finding.count);
     ("tollgate.guardrail.finding", attributes)
 }
@@ -179,8 +181,8 @@ fn attempt_span<'a>(
         id,
         parent: Some(parent),
         name: &attempt.provider,
-        kind: Kind::Client,
-        lasting: Lasting::after(record.created_at, attempt.began, attempt.latency),
+        kind: SpanKind::Client,
+        time_range: TimeRange::after(record.created_at, attempt.began, attempt.latency),
         attributes,
         events: Vec::new(),
         error: failed.then(|| attempt.outcome.clone()),

@@ -12,7 +12,7 @@ use crate::disk::{Disk, SegmentFile};
 use crate::fault_points::reach;
 use crate::format::Origin;
 use crate::segment::{Segment, segment_path};
-use crate::tail::Place;
+use crate::tail::EntryPosition;
 
 /// The creator of a folder's segments, by number.
 pub(super) struct Segments {
@@ -95,7 +95,7 @@ impl SegmentChain {
     }
 
     /// Appends bytes, in the next segment if the current one is full or fails.
-    pub(super) fn append(&mut self, bytes: &[u8], sequence: u64, segments: &Segments) -> io::Result<Place> {
+    pub(super) fn append(&mut self, bytes: &[u8], sequence: u64, segments: &Segments) -> io::Result<EntryPosition> {
         if self.is_current_failed {
             self.rotate(sequence - 1, segments)?;
         }
@@ -108,7 +108,7 @@ impl SegmentChain {
                 self.current.append(bytes)?
             }
         };
-        Ok(Place { segment: self.current.number, file: Arc::clone(&self.current.file), offset })
+        Ok(EntryPosition { segment: self.current.number, file: Arc::clone(&self.current.file), offset })
     }
 
     fn rotate(&mut self, last_sequence: u64, segments: &Segments) -> io::Result<()> {

@@ -9,7 +9,7 @@ use crate::error::JournalError;
 use crate::format::{Entry, encode_entry, entry_bytes};
 use crate::segment::Segment;
 use crate::settings::JournalSettings;
-use crate::tail::{Place, Tail, TailEntry};
+use crate::tail::{EntryPosition, Tail, TailEntry};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -87,7 +87,7 @@ impl State {
             let place = self.chain.append(&self.buffer, entry.sequence, segments)?;
             // The payload is the end of the entry.
             let payload_at = (self.buffer.len() - entry.length) as u64;
-            entry.place = Some(Place { offset: place.offset + payload_at, ..place });
+            entry.place = Some(EntryPosition { offset: place.offset + payload_at, ..place });
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use domain::error::StoreError;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, TransactionTrait};
 
-use super::accounted::{Accounted, PayerColumns};
+use super::charged_record::{ChargedRecord, PayerColumns};
 use super::counters::{counters_at, span_of, subject};
 use super::statements::{column, read};
 use crate::convert::{key_column, moment};
@@ -26,7 +26,7 @@ const PAGE: i64 = 2_000;
 /// An account by its columns: scope and subject.
 type AccountName = (String, String);
 /// A counter of an account: interval and start of the period.
-type Span = (String, i64);
+type CounterPeriod = (String, i64);
 
 /// The amounts of a counter, actual or expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,23 +37,23 @@ struct Sums {
 
 /// The counters of accounts.
 #[derive(Default)]
-struct Book(BTreeMap<AccountName, BTreeMap<Span, Sums>>);
+struct AccountCounters(BTreeMap<AccountName, BTreeMap<CounterPeriod, Sums>>);
 
-impl Book {
-    fn at(&mut self, account: AccountName, span: Span) -> &mut Sums {
+impl AccountCounters {
+    fn at(&mut self, account: AccountName, span: CounterPeriod) -> &mut Sums {
         self.0.entry(account).or_default().entry(span).or_default()
     }
 
-    fn of(&self, account: &AccountName) -> BTreeMap<Span, Sums> {
+    fn of(&self, account: &AccountName) -> BTreeMap<CounterPeriod, Sums> {
         self.0.get(account).cloned().unwrap_or_default()
     }
 }
 
 /// The cost of records by account and day.
 #[derive(Default)]
-struct Days(HashMap<(Account, DateTime<Utc>), i128>);
+struct DailyCosts(HashMap<(Account, DateTime<Utc>), i128>);
 
-impl Days {
+impl DailyCosts {
     /// Adds a cost to the accounts of a payer on the day of a time, or to one of them.
     fn add(&mut self, payer: &Payer, at: DateTime<Utc>, pico: i128, wanted: Option<&AccountName>) {
         let day = ResetInterval::Daily.start_of(at);
@@ -64,7 +64,7 @@ impl Days {
         }
     }
 
-    fn add_to(self, book: &mut Book) {
+    fn add_to(self, book: &mut AccountCounters) {
         for ((account, day), pico) in self.0 {
             for counter in counters_at(account, day) {
                 let (interval, start) = span_of(&counter);
@@ -92,19 +92,19 @@ impl PayerSums {
             Entry::Occupied(mut entry) => entry.get_mut().pico += pico,
             Entry::Vacant(entry) => {
                 let payer = entry.key().0.decode(id)?;
-                let at = moment(charged_at, "usage_records.charged_at", ids::shown(id))?;
+                let at = moment(charged_at, "usage_records.charged_at", ids::display_id(id))?;
                 entry.insert(PayerDay { payer, at, pico });
             }
         }
         Ok(())
     }
 
-    fn into_days(self) -> Days {
-        let mut days = Days::default();
+    fn into_daily_costs(self) -> DailyCosts {
+        let mut daily_costs = DailyCosts::default();
         for PayerDay { payer, at, pico } in self.0.into_values() {
-            days.add(&payer, at, pico, None);
+            daily_costs.add(&payer, at, pico, None);
         }
-        days
+        daily_costs
     }
 }
 
@@ -126,10 +126,10 @@ impl<'a> Audit<'a> {
     pub(super) async fn run(mut self) -> Result<LedgerAudit, StoreError> {
         let snapshot = self.readers.begin().await.map_err(store_error)?;
         let end = last_row(&snapshot).await?;
-        let (found, mut expected) = self.books(&snapshot, None).await?;
+        let (found, mut expected) = self.read_counters(&snapshot, None).await?;
         drop(snapshot);
-        let days = self.check_records(end).await?;
-        days.add_to(&mut expected);
+        let daily_costs = self.check_records(end).await?;
+        daily_costs.add_to(&mut expected);
         let accounts: BTreeSet<AccountName> = found.0.keys().chain(expected.0.keys()).cloned().collect();
         for account in accounts {
             if found.of(&account) != expected.of(&account) {
@@ -140,17 +140,17 @@ impl<'a> Audit<'a> {
     }
 
     /// Reads the counters, and computes the expected ones without records; of one account, or of all.
-    async fn books(
+    async fn read_counters(
         &mut self,
         connection: &impl ConnectionTrait,
         account: Option<&AccountName>,
-    ) -> Result<(Book, Book), StoreError> {
+    ) -> Result<(AccountCounters, AccountCounters), StoreError> {
         let (filter, values) = match account {
             Some((scope, subject)) => ("WHERE scope = ? AND subject = ?", vec![scope, subject]),
             None => ("", Vec::new()),
         };
         let values = || values.iter().map(|value| value.as_str().into()).collect();
-        let (mut found, mut expected) = (Book::default(), Book::default());
+        let (mut found, mut expected) = (AccountCounters::default(), AccountCounters::default());
         let counters = format!(
             "SELECT scope, subject, \"interval\", period_start, spent_pico, allotted_pico FROM spend_counters {filter}"
         );
@@ -181,7 +181,7 @@ impl<'a> Audit<'a> {
     }
 
     /// Reads the records up to a row, each page in its own transaction, and recomputes their costs.
-    async fn check_records(&mut self, end: i64) -> Result<Days, StoreError> {
+    async fn check_records(&mut self, end: i64) -> Result<DailyCosts, StoreError> {
         let (mut sums, mut costs) = (PayerSums::default(), StoredCosts::default());
         let mut last = i64::MIN;
         let text = format!(
@@ -196,7 +196,7 @@ impl<'a> Audit<'a> {
                 self.check(row, &mut sums, &mut costs);
             }
         }
-        Ok(sums.into_days())
+        Ok(sums.into_daily_costs())
     }
 
     /// Adds the cost of a record to the sums of its payer, and recomputes it.
@@ -211,7 +211,7 @@ impl<'a> Audit<'a> {
             let cost = costs.read(row, 7, &id);
             payer.and(cost)
         };
-        let id = || Accounted::id_of(row);
+        let id = || ChargedRecord::id_of(row);
         match check() {
             Ok(Some(expected)) if expected == found => {}
             Ok(Some(expected)) => self.name(format!("record {}", id()), expected, found),
@@ -224,19 +224,19 @@ impl<'a> Audit<'a> {
     async fn compare_again(&mut self, account: &AccountName) -> Result<(), StoreError> {
         let snapshot = self.readers.begin().await.map_err(store_error)?;
         let (counters, allowances) = (self.report.counters, self.report.allowances);
-        let (found, mut expected) = self.books(&snapshot, Some(account)).await?;
+        let (found, mut expected) = self.read_counters(&snapshot, Some(account)).await?;
         (self.report.counters, self.report.allowances) = (counters, allowances);
-        let mut days = Days::default();
+        let mut daily_costs = DailyCosts::default();
         for row in of_account(&snapshot, account).await? {
-            if let Ok(record) = Accounted::read(&row) {
+            if let Ok(record) = ChargedRecord::read(&row) {
                 let millions = i128::from(column::<i64>(&row, 6)?);
-                days.add(&record.payer, record.at, millions * MILLION + i128::from(record.pico), Some(account));
+                daily_costs.add(&record.payer, record.at, millions * MILLION + i128::from(record.pico), Some(account));
             }
         }
-        days.add_to(&mut expected);
+        daily_costs.add_to(&mut expected);
         let (found, expected) = (found.of(account), expected.of(account));
         for span in found.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
-            let of = |sums: &BTreeMap<Span, Sums>| sums.get(span).copied().unwrap_or_default();
+            let of = |sums: &BTreeMap<CounterPeriod, Sums>| sums.get(span).copied().unwrap_or_default();
             let (expected, found) = (of(&expected), of(&found));
             let counter = title(account, span);
             if expected.spent != found.spent {
@@ -267,7 +267,7 @@ async fn last_row(connection: &impl ConnectionTrait) -> Result<i64, StoreError> 
 }
 
 /// Reads the name of a counter and its first amount.
-fn counter(row: &QueryResult) -> Result<(AccountName, Span, i128), StoreError> {
+fn counter(row: &QueryResult) -> Result<(AccountName, CounterPeriod, i128), StoreError> {
     let account = (column(row, 0)?, column(row, 1)?);
     Ok((account, (column(row, 2)?, column(row, 3)?), i128::from(column::<i64>(row, 4)?)))
 }
@@ -300,7 +300,7 @@ fn usd(pico: i128) -> Usd {
 }
 
 /// Formats a counter, for example `workspace 0199… daily 2026-11-21`.
-fn title((scope, subject): &AccountName, (interval, start): &Span) -> String {
+fn title((scope, subject): &AccountName, (interval, start): &CounterPeriod) -> String {
     let name = format!("{scope} {subject} {interval}");
     match (ResetInterval::from_name(interval), DateTime::from_timestamp_millis(*start)) {
         (Some(_), Some(start)) => format!("{name} {}", start.date_naive()),

@@ -11,7 +11,7 @@ use sea_orm::{ConnectionTrait, Value};
 
 use super::counters::{Amounts, Change, add_to_counters, counters_at, positive, read_amounts, set_amounts, sum};
 use super::processes;
-use super::records::{Cost, Fresh};
+use super::records::{Cost, NewRecords};
 use super::statements::{column, list, pieces, read, run};
 use crate::convert::millis;
 use crate::database::Database;
@@ -28,7 +28,7 @@ pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(
     if request.after != status.folded_sequence || request.up_to < request.after {
         return Err(BudgetStoreError::Number { expected: status.folded_sequence, found: request.after });
     }
-    let fresh = Fresh::choose(&transaction, &request.entries).await?;
+    let fresh = NewRecords::choose(&transaction, &request.entries).await?;
     fresh.insert(&transaction, database.now()).await?;
     raise_credit_bases(&transaction, &fresh.costs).await?;
     let mut changes = BTreeMap::new();

@@ -1,10 +1,9 @@
 //! Allowances: processes draw them from limits, return them, and fold charges.
 
-mod accounted;
 mod audit;
+mod charged_record;
 mod counters;
 mod draw;
-mod ends;
 mod fold;
 mod limits;
 mod processes;
@@ -12,6 +11,7 @@ mod pruning;
 mod records;
 mod reply;
 mod reports;
+mod returns;
 mod statements;
 mod store;
 

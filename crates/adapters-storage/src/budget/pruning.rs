@@ -8,7 +8,7 @@ use domain::budget::{PruneReport, ResetInterval};
 use domain::error::StoreError;
 use sea_orm::{ConnectionTrait, QueryResult, TransactionTrait, Value};
 
-use super::accounted::{ACCOUNTED, Accounted};
+use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
 use super::counters::{Change, add_to_counters, archive, counter_of, counters_at};
 use super::statements::{column, list, pieces, read, run};
 use crate::convert::millis;
@@ -42,9 +42,9 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
         let end = (column(last, 5).ok()).zip(column(last, 0).ok());
         let mut gone = Vec::with_capacity(rows.len());
         for row in &rows {
-            match Accounted::read(row) {
+            match ChargedRecord::read(row) {
                 Ok(record) if record.pico.checked_neg().is_some() => gone.push(record),
-                _ => report.cannot_read(Accounted::id_of(row)),
+                _ => report.cannot_read(ChargedRecord::id_of(row)),
             }
         }
         remove(&transaction, &gone).await?;
@@ -67,7 +67,7 @@ async fn oldest(
     limit: u64,
 ) -> Result<Vec<QueryResult>, StoreError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let select = format!("SELECT {ACCOUNTED} FROM usage_records WHERE charged_at < ?");
+    let select = format!("SELECT {CHARGE_COLUMNS} FROM usage_records WHERE charged_at < ?");
     let order = "ORDER BY charged_at, id LIMIT ?";
     match cursor {
         None => read(connection, &format!("{select} {order}"), vec![millis(before).into(), limit.into()]).await,
@@ -79,14 +79,14 @@ async fn oldest(
     }
 }
 
-async fn remove(transaction: &impl ConnectionTrait, records: &[Accounted]) -> Result<(), StoreError> {
+async fn remove(transaction: &impl ConnectionTrait, records: &[ChargedRecord]) -> Result<(), StoreError> {
     for piece in pieces(records) {
         let text = format!("DELETE FROM usage_records WHERE id IN ({})", list(piece.len()));
         run(transaction, &text, piece.iter().map(|record| record.id.as_slice().into()).collect()).await?;
     }
     let mut archived = BTreeMap::new();
     let mut changes: BTreeMap<CounterId, Change> = BTreeMap::new();
-    for Accounted { payer, at, pico, .. } in records {
+    for ChargedRecord { payer, at, pico, .. } in records {
         for account in payer.accounts() {
             *archived.entry(account).or_default() += i128::from(*pico);
             let periods = counters_at(account, *at).filter(|counter| counter.period != CounterPeriod::Lifetime);

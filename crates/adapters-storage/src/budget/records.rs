@@ -9,7 +9,7 @@ use domain::ids::WorkspaceId;
 use domain::usage::{UsageOutcome, UsageRecord};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Value};
 
-use super::accounted::{ACCOUNTED, Accounted};
+use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
 use super::counters::positive;
 use super::statements::{column, list, pieces, places, read, run};
 use crate::convert::millis;
@@ -25,28 +25,28 @@ pub(super) struct Cost {
 }
 
 /// The entries with new records, and their costs.
-pub(super) struct Fresh<'a> {
+pub(super) struct NewRecords<'a> {
     entries: Vec<&'a FoldEntry>,
     /// Ids of replaced records with the outcome `abandoned`.
     replaced: Vec<Vec<u8>>,
     pub(super) costs: Vec<Cost>,
 }
 
-impl<'a> Fresh<'a> {
+impl<'a> NewRecords<'a> {
     /// Selects the entries whose records count: those with new ids, and replacements of abandoned ones.
     pub(super) async fn choose(
         connection: &impl ConnectionTrait,
         entries: &'a [FoldEntry],
     ) -> Result<Self, StoreError> {
-        let entries = once_each(entries)?;
+        let entries = deduplicate(entries)?;
         let known = read_known(connection, &entries).await?;
         let mut fresh = Self { entries: Vec::with_capacity(entries.len()), replaced: Vec::new(), costs: Vec::new() };
         for entry in entries {
             let record = &entry.charge.record;
             match known.get(&ids::decision_column(&record.id)) {
-                Some(Some(taken_out)) if record.outcome != UsageOutcome::Abandoned => {
+                Some(Some(removed_cost)) if record.outcome != UsageOutcome::Abandoned => {
                     fresh.replaced.push(ids::decision_column(&record.id));
-                    let Cost { payer, at, pico } = taken_out;
+                    let Cost { payer, at, pico } = removed_cost;
                     fresh.costs.push(Cost { payer: payer.clone(), at: *at, pico: *pico });
                 }
                 Some(_) => continue,
@@ -146,7 +146,7 @@ impl<'a> Fresh<'a> {
 }
 
 /// Deduplicates entries by id: keeps the first, or the first that is not abandoned.
-fn once_each(entries: &[FoldEntry]) -> Result<Vec<&FoldEntry>, StoreError> {
+fn deduplicate(entries: &[FoldEntry]) -> Result<Vec<&FoldEntry>, StoreError> {
     let is_abandoned = |record: &UsageRecord| record.outcome == UsageOutcome::Abandoned;
     let mut positions: HashMap<&str, usize> = HashMap::with_capacity(entries.len());
     let mut kept: Vec<&FoldEntry> = Vec::with_capacity(entries.len());
@@ -172,13 +172,13 @@ async fn read_known(
 ) -> Result<HashMap<Vec<u8>, Option<Cost>>, StoreError> {
     let mut known = HashMap::new();
     for piece in pieces(entries) {
-        let text = format!("SELECT {ACCOUNTED}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
+        let text = format!("SELECT {CHARGE_COLUMNS}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
         let ids = piece.iter().map(|entry| ids::decision_column(&entry.charge.record.id).into()).collect();
         for row in read(connection, &text, ids).await? {
             let id: Vec<u8> = column(&row, 0)?;
             let outcome: String = column(&row, 6)?;
             let abandoned = outcome == UsageOutcome::Abandoned.as_str();
-            let cost = if abandoned { Some(taken_out(&row)?) } else { None };
+            let cost = if abandoned { Some(removed_cost(&row)?) } else { None };
             known.insert(id, cost);
         }
     }
@@ -186,7 +186,7 @@ async fn read_known(
 }
 
 /// Returns the negative cost of a record.
-fn taken_out(row: &sea_orm::QueryResult) -> Result<Cost, StoreError> {
-    let Accounted { payer, at, pico, .. } = Accounted::read(row)?;
+fn removed_cost(row: &sea_orm::QueryResult) -> Result<Cost, StoreError> {
+    let ChargedRecord { payer, at, pico, .. } = ChargedRecord::read(row)?;
     Ok(Cost { payer, at, pico: -i128::from(pico) })
 }

@@ -13,7 +13,7 @@ use super::counters::{counter_of, subject};
 use super::draw::RECALL;
 use super::limits::AccountLimits;
 use super::statements::{column, read};
-use super::{draw, ends, fold, processes};
+use super::{draw, fold, processes, returns};
 use crate::change_feed;
 use crate::convert::{millis, moment};
 use crate::database::Database;
@@ -50,7 +50,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 
     async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        ends::give_back(&self.database, request).await
+        returns::give_back(&self.database, request).await
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
@@ -58,7 +58,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        ends::end(&self.database, process, remaining).await
+        returns::end(&self.database, process, remaining).await
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {

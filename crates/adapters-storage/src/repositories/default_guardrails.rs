@@ -9,7 +9,7 @@ use crate::entities::workspaces;
 use crate::errors::store_error;
 
 /// Sets or clears the guardrail of a workspace. Returns whether the workspace changed; `None` if it does not exist.
-pub(super) async fn place(
+pub(super) async fn set_guardrail(
     transaction: &DatabaseTransaction,
     workspace_id: &str,
     guardrail_id: Option<&str>,
@@ -27,7 +27,7 @@ pub(super) async fn place(
 }
 
 /// Clears a guardrail from all workspaces. Returns the ids of these workspaces.
-pub(super) async fn displace(
+pub(super) async fn clear_guardrail(
     transaction: &DatabaseTransaction,
     guardrail_id: &str,
     rows: &mut RowChanges,
@@ -35,7 +35,7 @@ pub(super) async fn displace(
     let below = workspaces::Entity::find().filter(workspaces::Column::DefaultGuardrailId.eq(guardrail_id));
     let mut displaced = Vec::new();
     for workspace in below.all(transaction).await.map_err(store_error)? {
-        place(transaction, &workspace.id, None, rows).await?;
+        set_guardrail(transaction, &workspace.id, None, rows).await?;
         displaced.push(workspace.id);
     }
     Ok(displaced)

@@ -18,7 +18,7 @@ use sea_orm::{
 };
 
 use super::api_keys::by_column;
-use super::default_guardrails::{displace, place};
+use super::default_guardrails::{clear_guardrail, set_guardrail};
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
@@ -53,7 +53,7 @@ impl SeaOrmGuardrailRepository {
         let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
         let now = self.database.now();
-        if default && place(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true) {
+        if default && set_guardrail(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true) {
             let subjects = [ChangeSubject::Workspace(guardrail.workspace_id)];
             record_changes(&transaction, now, &subjects, LimitChange::None).await?;
         }
@@ -91,8 +91,8 @@ impl SeaOrmGuardrailRepository {
         rows.guardrail_changed(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
         let is_moved = match default {
-            Some(true) => place(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
-            Some(false) => !displace(&transaction, &row.id, &mut rows).await?.is_empty(),
+            Some(true) => set_guardrail(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
+            Some(false) => !clear_guardrail(&transaction, &row.id, &mut rows).await?.is_empty(),
             None => false,
         };
         let workspace = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
@@ -155,7 +155,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let guardrail = guardrail.map(|id| id.to_string());
         let mut rows = RowChanges::default();
-        let placed = place(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
+        let placed = set_guardrail(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
         let Some(is_changed) = placed else { return Ok(false) };
         let now = self.database.now();
         if is_changed {
@@ -199,7 +199,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        let displaced = displace(&transaction, &id.to_string(), &mut rows).await?;
+        let displaced = clear_guardrail(&transaction, &id.to_string(), &mut rows).await?;
         guardrail_versions::Entity::delete_many()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)

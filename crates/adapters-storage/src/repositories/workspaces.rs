@@ -177,7 +177,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let query = Entity::find_by_id(id.to_string()).lock_exclusive();
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
         let out_of_range = || corrupt("workspaces.credit_pico", id);
-        let spent = spent_in_all(&transaction, &row.id).await?;
+        let spent = total_spend(&transaction, &row.id).await?;
         // A first credit starts now: earlier spend does not count against it.
         let base = if row.credit_pico.is_some() { credit_base(&row).ok_or_else(out_of_range)? } else { spent };
         let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
@@ -232,7 +232,7 @@ impl SeaOrmWorkspaceRepository {
 }
 
 /// Returns the total spend of a workspace from its counter.
-async fn spent_in_all(connection: &impl ConnectionTrait, id: &str) -> Result<i64, StoreError> {
+async fn total_spend(connection: &impl ConnectionTrait, id: &str) -> Result<i64, StoreError> {
     let key = ("workspace".to_owned(), id.to_owned(), "total".to_owned(), 0);
     let counter = spend_counters::Entity::find_by_id(key).one(connection).await.map_err(store_error)?;
     Ok(counter.map_or(0, |counter| counter.spent_pico))
@@ -298,7 +298,7 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
     let id: WorkspaceId = parse(&row.id, "workspaces.id", &row.id)?;
     let credit = match row.credit_pico {
         Some(granted) => {
-            let spent = spent_in_all(connection, &row.id).await?;
+            let spent = total_spend(connection, &row.id).await?;
             let left = credit_base(&row).and_then(|base| left_of(granted, spent, base));
             Some(left.ok_or_else(|| corrupt("workspaces.credit_pico", id))?)
         }

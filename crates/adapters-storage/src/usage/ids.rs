@@ -25,7 +25,7 @@ pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
         Some(uuid) => Some(DecisionId::from_uuid(uuid)),
         None => as_text(column).and_then(|text| text.parse().ok()),
     };
-    id.ok_or_else(|| corrupt("usage_records.id", shown(column)))
+    id.ok_or_else(|| corrupt("usage_records.id", display_id(column)))
 }
 
 /// Encodes the id of an HTTP request.
@@ -66,7 +66,7 @@ pub(crate) fn guardrails(column: Option<&[u8]>) -> Option<Vec<GuardrailId>> {
 }
 
 /// Formats an undecodable id, for reports.
-pub(crate) fn shown(column: &[u8]) -> String {
+pub(crate) fn display_id(column: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
     column.iter().take(32).flat_map(digits).collect()

@@ -49,7 +49,7 @@ impl StoredCosts {
     /// Computes the cost of a row whose columns from `first` on are [`COST_COLUMNS`]; `None` on overflow. `id` is the
     /// column of the record's id, for errors.
     pub(crate) fn read(&mut self, row: &QueryResult, first: usize, id: &[u8]) -> Result<Option<Usd>, StoreError> {
-        let unreadable = |column| corrupt(column, ids::shown(id));
+        let unreadable = |column| corrupt(column, ids::display_id(id));
         let tokens = |place, name| u64::try_from(column::<i64>(row, first + place)?).map_err(|_| unreadable(name));
         let input_tokens = tokens(0, "usage_records.input_tokens")?;
         let output_tokens = tokens(1, "usage_records.output_tokens")?;
@@ -90,7 +90,7 @@ impl StoredCosts {
         if let Some(price) = self.prices.get(text) {
             return Ok(*price);
         }
-        let price: Price = text.parse().map_err(|_| corrupt(column, ids::shown(id)))?;
+        let price: Price = text.parse().map_err(|_| corrupt(column, ids::display_id(id)))?;
         if self.prices.len() >= MAX_PRICES {
             self.prices.clear();
         }
