@@ -7,7 +7,7 @@ use domain::error::ErrorKind;
 use domain::ids::ApiKeyId;
 use domain::ids::WorkspaceId;
 
-use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, over_share, subtract};
+use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, share_exceeded, subtract};
 use super::body_memory::BodyLease;
 use super::error::ApiError;
 use super::recorder::Recorder;
@@ -44,7 +44,7 @@ impl Admission {
     ///
     /// # Errors
     /// 503 if the limit is reached.
-    pub(crate) fn check_all(&self) -> Result<(), ApiError> {
+    pub(crate) fn check_total(&self) -> Result<(), ApiError> {
         let is_full = self.lock().all >= self.settings.max_in_flight;
         if is_full { Err(self.reject(AdmissionBound::InFlight)) } else { Ok(()) }
     }
@@ -108,7 +108,7 @@ impl Admission {
             AdmissionBound::InFlightOfWorkspace => ("workspace", self.settings.max_in_flight_per_workspace),
             _ => return ApiError::from_kind(ErrorKind::Unavailable),
         };
-        over_share(scope, "requests_in_flight", limit).message(format!(
+        share_exceeded(scope, "requests_in_flight", limit).message(format!(
             "Rate limit exceeded: this {scope} has {limit} requests in flight, which is its share; wait for one to end"
         ))
     }

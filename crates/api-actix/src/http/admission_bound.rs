@@ -101,7 +101,7 @@ pub(crate) enum Account {
 }
 
 /// Returns 429 for a caller that has used up its share.
-pub(crate) fn over_share(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
+pub(crate) fn share_exceeded(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
     ApiError::from_kind(ErrorKind::RateLimited)
         .retry_after(RETRY_AFTER)
         .metadata("scope", scope)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::error::ErrorKind;
 
-use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_AFTER, over_share, subtract};
+use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_AFTER, share_exceeded, subtract};
 use super::error::ApiError;
 use super::recorder::Recorder;
 
@@ -47,7 +47,7 @@ impl BodyMemory {
                 .retry_after(RETRY_AFTER);
         }
         let limit = self.share;
-        over_share("workspace", "body_bytes", limit).message(format!(
+        share_exceeded("workspace", "body_bytes", limit).message(format!(
             "Rate limit exceeded: the bodies of this workspace's requests in flight take its share of {limit} bytes; \
              wait for one to end"
         ))

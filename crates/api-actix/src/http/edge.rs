@@ -157,7 +157,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let _within = span.enter();
     let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::for_route(matched.route));
     let mut response =
-        outcome.unwrap_or_else(|error| failed(&error, format, &gateway, &request, &request_id, labels.route));
+        outcome.unwrap_or_else(|error| write_error(&error, format, &gateway, &request, &request_id, labels.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         if matched.is_some_and(|matched| matched.route.is_vendor_route()) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
@@ -215,7 +215,7 @@ fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
     only.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_else(|| gateway.services.ids.request_id())
 }
 
-fn failed(
+fn write_error(
     error: &ApiError,
     format: ErrorFormat,
     gateway: &Gateway,
@@ -251,7 +251,7 @@ async fn answer(
         }
         Target::Operation(operation) => {
             // Runs before any part of the request is read.
-            gateway.admission.check_all()?;
+            gateway.admission.check_total()?;
             let accepted = if route.is_vendor_route() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
@@ -268,15 +268,15 @@ async fn answer(
                 } else {
                     call.enter(None)?;
                 }
-                perform(operation, &call, &caller, payload).await
+                run_operation(operation, &call, &caller, payload).await
             };
             let outcome = outcome.await.inspect_err(|error| denied_changes::record(&call, &caller, error));
-            outcome.map_err(|error| error.user_id(owner_of(&caller)))
+            outcome.map_err(|error| error.user_id(workspace_owner(&caller)))
         }
     }
 }
 
-fn owner_of(caller: &Principal) -> Option<String> {
+fn workspace_owner(caller: &Principal) -> Option<String> {
     caller.inference().ok().and_then(|key| key.owner_id().map(str::to_owned))
 }
 
@@ -290,7 +290,7 @@ async fn open_route(route: OpenRoute, call: &Call<'_>) -> Result<HttpResponse, A
     }
 }
 
-async fn perform(
+async fn run_operation(
     operation: Operation,
     call: &Call<'_>,
     caller: &Principal,

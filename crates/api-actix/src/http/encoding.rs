@@ -78,11 +78,11 @@ impl ContentEncoding {
             Self::Gzip => Decompression::gzip(compressed, max_bytes, memory),
             Self::Zstd => Decompression::zstd(compressed, max_bytes, memory)?,
         };
-        if is_small && decompression.proceed(INLINE_MAX_DECOMPRESSED_BYTES)? {
+        if is_small && decompression.decompress_up_to(INLINE_MAX_DECOMPRESSED_BYTES)? {
             return decompression.end();
         }
         let work = move || {
-            decompression.proceed(usize::MAX)?;
+            decompression.decompress_up_to(usize::MAX)?;
             decompression.end()
         };
         web::block(work).await.map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?
@@ -124,7 +124,7 @@ impl Decompression {
     }
 
     /// Decompresses up to `up_to` bytes in total; returns true at the end of the input.
-    fn proceed(&mut self, up_to: usize) -> Result<bool, ApiError> {
+    fn decompress_up_to(&mut self, up_to: usize) -> Result<bool, ApiError> {
         let end = self.max_bytes.saturating_add(1).min(up_to);
         while self.decompressed.len() < end {
             self.make_room()?;
@@ -331,7 +331,7 @@ mod tests {
                     Source::Gzip(_) => Decompression::gzip(broken.into(), 100, lease()),
                     Source::Zstd(_) => Decompression::zstd(broken.into(), 100, lease()).unwrap(),
                 };
-                let _ = source.proceed(usize::MAX);
+                let _ = source.decompress_up_to(usize::MAX);
                 prop_assert!(source.decompressed.len() <= 101);
             }
         }

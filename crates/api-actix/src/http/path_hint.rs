@@ -34,13 +34,13 @@ pub(super) fn path_hint(base_path: &str, method: &Method, path: &str) -> Option<
              or POST /v1/decisions in the form of an OpenAI client"
         ));
     }
-    let route = nearly_right(base_path, method, path)?;
+    let route = find_corrected_route(base_path, method, path)?;
     let base_path = if route.under_base { base_path } else { "" };
     Some(format!("check the base URL: this operation is at {base_path}{}", route.pattern))
 }
 
 /// Finds the route of the path with other prefixes.
-fn nearly_right(base_path: &str, method: &Method, path: &str) -> Option<&'static Route> {
+fn find_corrected_route(base_path: &str, method: &Method, path: &str) -> Option<&'static Route> {
     let mut rest = path;
     for _ in 0..=MAX_PREFIXES {
         for prefix in ["", base_path, "/v1", "/v1beta", "/api"] {

@@ -8,22 +8,25 @@ use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr, Required};
 
-use super::operations::{COMMON, JSON, header, meaning};
+use super::operations::{COMMON_STATUSES, JSON, header, status_description};
 use super::schemas::{DecisionsRequest, DecisionsResponse, ErrorEnvelope};
 use super::wire_schemas as wires;
 use crate::wires::dispatch::Entry;
 
 /// The statuses of every Decisions operation in addition to the common ones.
-const OWN: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
+const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
 pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
     let (id, summary, description) = describe_entry(entry, under_base);
     let answer = ResponseBuilder::new().description("The answers").content(JSON, any_of(&answers(entry))).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
     let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
-    for status in OWN.into_iter().chain(COMMON).chain(unprocessable.then_some(422)) {
-        let refusal = ResponseBuilder::new().description(meaning(status)).content(JSON, any_of(&errors(entry))).build();
-        responses = responses.response(status.to_string(), refusal);
+    for status in DECISION_STATUSES.into_iter().chain(COMMON_STATUSES).chain(unprocessable.then_some(422)) {
+        let response = ResponseBuilder::new()
+            .description(status_description(status))
+            .content(JSON, any_of(&errors(entry)))
+            .build();
+        responses = responses.response(status.to_string(), response);
     }
     OperationBuilder::new()
         .operation_id(Some(id))

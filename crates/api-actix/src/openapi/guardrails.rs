@@ -5,7 +5,7 @@ use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::path::{OperationBuilder, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::operations::{COMMON, body, created, path, responses};
+use super::operations::{COMMON_STATUSES, body, created_responses, path, responses};
 use super::records::query;
 use crate::endpoints::guardrails::GuardrailOperation;
 
@@ -29,96 +29,101 @@ pub(super) fn describe(operation: GuardrailOperation) -> OperationBuilder {
     }
 }
 
-fn named(id: &str, summary: &str, description: &str) -> OperationBuilder {
+fn describe_operation(id: &str, summary: &str, description: &str) -> OperationBuilder {
     let description = format!("{description} Needs a management key.");
     OperationBuilder::new().operation_id(Some(id)).summary(Some(summary)).description(Some(description))
 }
 
 fn list() -> OperationBuilder {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    named("listGuardrails", "List the guardrails of a workspace", "Newest first.")
+    describe_operation("listGuardrails", "List the guardrails of a workspace", "Newest first.")
         .parameter(query("workspace_id", "The workspace id. Default: the default workspace.", id))
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The guardrails", "GuardrailListResponse", &[400, 404], &COMMON))
+        .responses(responses("The guardrails", "GuardrailListResponse", &[400, 404], &COMMON_STATUSES))
 }
 
 fn create() -> OperationBuilder {
     let description = "The new guardrail has no keys. `workspace_default` applies it to the whole workspace at once. \
                        Any resolvable model name is accepted and stored as a canonical slug.";
-    named("createGuardrail", "Create a guardrail", description)
+    describe_operation("createGuardrail", "Create a guardrail", description)
         .request_body(Some(body("GuardrailRequest")))
-        .responses(created("The guardrail", "GuardrailResponse", &[400, 404, 415], &COMMON))
+        .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415], &COMMON_STATUSES))
 }
 
 fn get() -> OperationBuilder {
-    named("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.").responses(responses(
+    describe_operation("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.").responses(responses(
         "The guardrail",
         "GuardrailResponse",
         &[404],
-        &COMMON,
+        &COMMON_STATUSES,
     ))
 }
 
 fn update() -> OperationBuilder {
     let description = "Changes the given members: null removes a rule, a list is replaced as a whole. A change \
                        creates a new version, which is effective on every replica within a second.";
-    named("updateGuardrail", "Update a guardrail", description)
+    describe_operation("updateGuardrail", "Update a guardrail", description)
         .request_body(Some(body("GuardrailChange")))
-        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415], &COMMON))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415], &COMMON_STATUSES))
 }
 
 fn delete() -> OperationBuilder {
     let description = "Removes the guardrail from its keys and from the workspace.";
-    named("deleteGuardrail", "Delete a guardrail", description).responses(responses(
+    describe_operation("deleteGuardrail", "Delete a guardrail", description).responses(responses(
         "Deleted",
         "GuardrailDeletedResponse",
         &[404],
-        &COMMON,
+        &COMMON_STATUSES,
     ))
 }
 
 fn list_versions() -> OperationBuilder {
-    named("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
+    describe_operation("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The versions", "GuardrailVersionListResponse", &[400, 404], &COMMON))
+        .responses(responses("The versions", "GuardrailVersionListResponse", &[400, 404], &COMMON_STATUSES))
 }
 
 fn get_version() -> OperationBuilder {
-    named("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
+    describe_operation("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
         .parameter(path("version", "The version's number"))
-        .responses(responses("The version", "GuardrailVersionResponse", &[404], &COMMON))
+        .responses(responses("The version", "GuardrailVersionResponse", &[404], &COMMON_STATUSES))
 }
 
 fn restore_version() -> OperationBuilder {
     let description = "Creates a new version with the name, the budget and the rules of an earlier version.";
-    named("restoreGuardrailVersion", "Restore a version of a guardrail", description)
+    describe_operation("restoreGuardrailVersion", "Restore a version of a guardrail", description)
         .parameter(path("version", "The version's number"))
-        .responses(responses("The updated guardrail", "GuardrailResponse", &[404, 409], &COMMON))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[404, 409], &COMMON_STATUSES))
 }
 
 fn explain() -> OperationBuilder {
     let description = "Returns whether a key with this guardrail could send this body to the model, the deciding \
                        rule, and the redacted content. Nothing is sent, held or charged; the current health of \
                        endpoints is ignored.";
-    named("explainGuardrail", "Explain the handling of a request", description)
+    describe_operation("explainGuardrail", "Explain the handling of a request", description)
         .request_body(Some(body("ExplainRequest")))
-        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415], &COMMON))
+        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415], &COMMON_STATUSES))
 }
 
 fn list_assigned_keys() -> OperationBuilder {
-    named("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
+    describe_operation("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404], &COMMON))
+        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404], &COMMON_STATUSES))
 }
 
 fn remove_keys() -> OperationBuilder {
     let description = "Keys without this guardrail are skipped and not counted.";
-    named("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
+    describe_operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
         .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("The number of removed assignments", "RemoveKeysResponse", &[400, 404, 415], &COMMON))
+        .responses(responses(
+            "The number of removed assignments",
+            "RemoveKeysResponse",
+            &[400, 404, 415],
+            &COMMON_STATUSES,
+        ))
 }
 
 fn offset() -> Parameter {

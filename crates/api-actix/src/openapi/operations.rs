@@ -14,7 +14,7 @@ use crate::http::routes::{OpenRoute, Operation, Route, Target};
 pub(super) const JSON: &str = "application/json";
 
 /// The statuses of every operation.
-pub(super) const COMMON: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
+pub(super) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
 
 pub(super) fn describe(route: &Route) -> Description {
     match route.target {
@@ -71,7 +71,7 @@ fn promote() -> OperationBuilder {
             "A retry with the same key within 24 hours returns the first document.",
             255,
         ))
-        .responses(responses("The new document", "File", &[400, 404], &COMMON))
+        .responses(responses("The new document", "File", &[400, 404], &COMMON_STATUSES))
 }
 
 fn assign_keys() -> OperationBuilder {
@@ -85,7 +85,7 @@ fn assign_keys() -> OperationBuilder {
         ))
         .parameter(path("id", "The guardrail's id"))
         .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON))
+        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON_STATUSES))
 }
 
 fn rotate_key() -> OperationBuilder {
@@ -99,7 +99,7 @@ fn rotate_key() -> OperationBuilder {
              key.",
         ))
         .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
-        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON))
+        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON_STATUSES))
 }
 
 fn get_model() -> OperationBuilder {
@@ -110,7 +110,7 @@ fn get_model() -> OperationBuilder {
         .parameter(path("author", "The author or organisation of the model"))
         .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
-        .responses(responses("The model", "ModelResponse", &[304, 404], &COMMON))
+        .responses(responses("The model", "ModelResponse", &[304, 404], &COMMON_STATUSES))
 }
 
 fn count_models() -> OperationBuilder {
@@ -119,7 +119,7 @@ fn count_models() -> OperationBuilder {
         .summary(Some("Get the total count of available models"))
         .parameter(records::output_modalities("text"))
         .parameter(if_none_match())
-        .responses(responses("The count", "CountResponse", &[304, 400], &COMMON))
+        .responses(responses("The count", "CountResponse", &[304, 400], &COMMON_STATUSES))
 }
 
 fn open_route(route: OpenRoute) -> Description {
@@ -143,7 +143,11 @@ fn open_route(route: OpenRoute) -> Description {
             let schema = ObjectBuilder::new().schema_type(Type::Object);
             let content = ContentBuilder::new().schema(Some(schema)).build();
             let found = ResponseBuilder::new().description("The document").content(JSON, content).build();
-            ("openapi", "The OpenAPI document", refusals(ResponsesBuilder::new().response("200", found), &[405, 500]))
+            (
+                "openapi",
+                "The OpenAPI document",
+                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
+            )
         }
         OpenRoute::Docs => {
             let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
@@ -151,7 +155,7 @@ fn open_route(route: OpenRoute) -> Description {
             (
                 "docs",
                 "The API documentation as a page",
-                refusals(ResponsesBuilder::new().response("200", found), &[405, 500]),
+                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
             )
         }
     };
@@ -165,26 +169,26 @@ fn open_route(route: OpenRoute) -> Description {
 }
 
 pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    answers("200", description, schema, own, common)
+    success_and_errors("200", description, schema, own, common)
 }
 
 /// Returns the responses of an operation that creates a record; see [`responses`].
-pub(super) fn created(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    answers("201", description, schema, own, common)
+pub(super) fn created_responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+    success_and_errors("201", description, schema, own, common)
 }
 
-fn answers(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
-    refusals(refusals(ResponsesBuilder::new().response(status, found), own), common)
+    add_error_responses(add_error_responses(ResponsesBuilder::new().response(status, found), own), common)
 }
 
-fn refusals(builder: ResponsesBuilder, statuses: &[u16]) -> ResponsesBuilder {
-    statuses.iter().fold(builder, |builder, status| builder.response(status.to_string(), refusal(*status)))
+fn add_error_responses(builder: ResponsesBuilder, statuses: &[u16]) -> ResponsesBuilder {
+    statuses.iter().fold(builder, |builder, status| builder.response(status.to_string(), error_response(*status)))
 }
 
-fn refusal(status: u16) -> Response {
-    let builder = ResponseBuilder::new().description(meaning(status));
+fn error_response(status: u16) -> Response {
+    let builder = ResponseBuilder::new().description(status_description(status));
     if status == 304 {
         return builder.build();
     }
@@ -192,7 +196,7 @@ fn refusal(status: u16) -> Response {
     builder.content(JSON, content).build()
 }
 
-pub(super) fn meaning(status: u16) -> &'static str {
+pub(super) fn status_description(status: u16) -> &'static str {
     match status {
         304 => "The client's copy is current",
         400 => "Invalid parameters or malformed input",

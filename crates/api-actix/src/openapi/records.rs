@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use domain::model::{DefaultModality, Page};
 
-use super::operations::{COMMON, if_none_match, path, responses};
+use super::operations::{COMMON_STATUSES, if_none_match, path, responses};
 
 pub(super) fn list_models(default: DefaultModality) -> OperationBuilder {
     let (id, modality) = match default {
@@ -33,7 +33,7 @@ pub(super) fn list_models(default: DefaultModality) -> OperationBuilder {
             number(1, Some(Page::MAX_LIMIT)),
         ))
         .parameter(if_none_match())
-        .responses(responses("The models", "ModelListResponse", &[304, 400], &COMMON))
+        .responses(responses("The models", "ModelListResponse", &[304, 400], &COMMON_STATUSES))
 }
 
 /// Returns the modality filter of lists and counts.
@@ -55,7 +55,7 @@ pub(super) fn list_model_endpoints() -> OperationBuilder {
         .parameter(path("author", "The author or organisation of the model"))
         .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
-        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON))
+        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON_STATUSES))
 }
 
 pub(super) fn list_providers() -> OperationBuilder {
@@ -64,7 +64,7 @@ pub(super) fn list_providers() -> OperationBuilder {
         .summary(Some("List the providers"))
         .description(Some("The providers with at least one configured endpoint, including the sandbox."))
         .parameter(if_none_match())
-        .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON))
+        .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON_STATUSES))
 }
 
 pub(super) fn get_generation() -> OperationBuilder {
@@ -82,7 +82,7 @@ pub(super) fn get_generation() -> OperationBuilder {
              outside this schema are always null.",
         ))
         .parameter(id)
-        .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON))
+        .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON_STATUSES))
 }
 
 pub(super) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {

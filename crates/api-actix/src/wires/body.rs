@@ -29,10 +29,10 @@ pub struct Body<'t> {
     pub(super) return_prompt_token_ids: Option<JsonText<'t>>,
 }
 
-const SYSTEM_ONE: [&str; 11] =
+const SYSTEM_ONE_MEMBERS: [&str; 11] =
     ["model", "questions", "state", "provider", "session_id", "trace", "user", "models", "assets", "images", "partial"];
 
-const EVERY: [&str; 17] = [
+const ALL_MEMBERS: [&str; 17] = [
     "model",
     "questions",
     "state",
@@ -69,7 +69,7 @@ impl<'t> Body<'t> {
     /// Reads a System One body; members of other wires are ignored.
     pub(super) fn read_system_one(text: &'t str) -> Result<Self, BodyError> {
         let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
-            read_members(text, &SYSTEM_ONE)?;
+            read_members(text, &SYSTEM_ONE_MEMBERS)?;
         Ok(Self {
             model,
             models,
@@ -106,7 +106,7 @@ impl<'t> Body<'t> {
             chat_template_kwargs,
             prompt_format_version,
             return_prompt_token_ids,
-        ] = read_members(text, &EVERY)?;
+        ] = read_members(text, &ALL_MEMBERS)?;
         Ok(Self {
             model,
             models,

@@ -210,7 +210,7 @@ impl ProcessMetrics {
         let help = "Maximum number of concurrent client connections";
         self.watch(|| MetricSample::gauge("connections_limit", help, move || of_limit.limit() as u64));
         let help = "Idle connections closed for new ones";
-        self.watch(|| MetricSample::counter("connection_evictions", help, move || of_evictions.gave_way()));
+        self.watch(|| MetricSample::counter("connection_evictions", help, move || of_evictions.evictions()));
     }
 
     /// Reports the database's write-ahead log.

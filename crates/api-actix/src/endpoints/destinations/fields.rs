@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
         sampling_rate: rate.map(number).transpose()?,
         api_key_hashes: match parse_member("api_key_hashes", "an array of strings or null", hashes)? {
             Some(hashes) => Some(Some(hashes)),
-            None => names_all_keys(text).then_some(None),
+            None => selects_all_keys(text).then_some(None),
         },
         ..DestinationFields::default()
     };
@@ -74,7 +74,7 @@ fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(
 }
 
 /// Returns true if the member is present and null, as opposed to absent.
-fn names_all_keys(text: &str) -> bool {
+fn selects_all_keys(text: &str) -> bool {
     let members = Json::parse(text).ok().and_then(|body| body.members()).unwrap_or_default();
     members.iter().any(|(name, value)| name == "api_key_hashes" && value.kind() == JsonKind::Null)
 }

@@ -49,7 +49,7 @@ pub(super) async fn create(
     let (fields, workspace) = body(call, payload).await?;
     let workspace = workspace.as_deref().map(workspace_id).transpose()?;
     let made = call.gateway.services.destinations.create.execute(&call.actor(authority), workspace, &fields).await?;
-    Ok(HttpResponse::build(StatusCode::CREATED).json(Data { data: written(call, &made).await }))
+    Ok(HttpResponse::build(StatusCode::CREATED).json(Data { data: stored_view(call, &made).await }))
 }
 
 pub(super) async fn get(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
@@ -66,7 +66,7 @@ pub(super) async fn update(
     let (fields, _) = body(call, payload).await?;
     let actor = call.actor(authority);
     let changed = call.gateway.services.destinations.update.execute(&actor, &id(call)?, &fields).await?;
-    Ok(HttpResponse::Ok().json(Data { data: written(call, &changed).await }))
+    Ok(HttpResponse::Ok().json(Data { data: stored_view(call, &changed).await }))
 }
 
 pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result<HttpResponse, ApiError> {
@@ -75,7 +75,7 @@ pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result
 }
 
 /// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
-async fn written(call: &Call<'_>, destination: &Destination) -> DestinationView {
+async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationView {
     let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(destination)).await;
     DestinationView::new(destination, &hashes.unwrap_or_default())
 }

@@ -110,8 +110,8 @@ impl<'a> GuardrailView<'a> {
             enforce_zdr_other,
             enable_free_model_training,
             enable_paid_model_training,
-            content_filters: some(content_filters, FilterView::new),
-            content_filter_builtins: some(content_filter_builtins, |filter| BuiltinView::new(*filter)),
+            content_filters: non_empty(content_filters, FilterView::new),
+            content_filter_builtins: non_empty(content_filter_builtins, |filter| BuiltinView::new(*filter)),
             unruled: UnusedMembers::default(),
         }
     }
@@ -139,7 +139,7 @@ impl<'a> GuardrailVersionView<'a> {
 }
 
 /// Returns `None` for an empty slice.
-fn some<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>> {
+fn non_empty<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>> {
     (!all.is_empty()).then(|| all.iter().map(view).collect())
 }
 

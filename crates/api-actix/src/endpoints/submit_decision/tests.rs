@@ -242,7 +242,7 @@ fn limit_error_names_limit_usage_and_correction() {
     assert_eq!(
         key.view().message,
         "Insufficient credits: of the key's daily limit of 0.000000000008 USD, 0.000000000005 USD are spent and 0 USD \
-         reserved by requests in flight, and this request may come to 0.000000000004 USD. It starts anew at \
+         reserved by requests in flight, and this request may come to 0.000000000004 USD. It resets at \
          2026-11-22T00:00:00Z; the operator of this gateway can raise it with `tollgate key update`"
     );
     let view = key.view();

@@ -28,7 +28,7 @@ pub(crate) type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpRe
 const BACKLOG: i32 = 1_024;
 /// The number of connections that each worker accepts beyond its limit, so that idle connections can be closed for
 /// them.
-const WAITING: usize = 16;
+const MAX_WAITING_PER_WORKER: usize = 16;
 /// The maximum number of workers of the web framework.
 const MAX_WORKERS: usize = 512;
 /// The stop timeout of the framework. It is long because this crate waits for the connections itself, with millisecond
@@ -45,7 +45,7 @@ pub(crate) struct Listener {
 }
 
 /// A server that is bound to its port.
-pub(crate) struct Bound {
+pub(crate) struct BoundServer {
     pub(crate) server: Server,
     pub(crate) local_addr: SocketAddr,
     /// Blocks new connections before a stop; the port stays bound while it exists.
@@ -62,7 +62,7 @@ impl Listener {
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub(crate) fn bind<F, A>(self, app: F) -> io::Result<Bound>
+    pub(crate) fn bind<F, A>(self, app: F) -> io::Result<BoundServer>
     where
         F: Fn() -> A + Send + Clone + 'static,
         A: ServiceFactory<Request, Config = AppConfig, InitError = ()> + 'static,
@@ -70,7 +70,7 @@ impl Listener {
         A::Error: Into<actix_web::Error>,
         A::Service: 'static,
     {
-        let listener = bound(self.listen, &self.settings)?;
+        let listener = open_socket(self.listen, &self.settings)?;
         let local_addr = listener.local_addr()?;
         let gate = Gate::new(&listener)?;
         let Self { settings, connections, reject, .. } = self;
@@ -78,7 +78,9 @@ impl Listener {
             .disable_signals()
             .workers(self.workers)
             .shutdown_timeout(FRAMEWORK_STOP_SECS)
-            .max_concurrent_connections(connections.limit().div_ceil(self.workers).saturating_add(WAITING));
+            .max_concurrent_connections(
+                connections.limit().div_ceil(self.workers).saturating_add(MAX_WAITING_PER_WORKER),
+            );
         let server = builder.listen("http", listener, move || {
             let (app, connections, reject) = (app.clone(), connections.clone(), Arc::clone(&reject));
             fn_factory(move || {
@@ -91,7 +93,7 @@ impl Listener {
                 }
             })
         })?;
-        Ok(Bound { server: server.run(), local_addr, gate })
+        Ok(BoundServer { server: server.run(), local_addr, gate })
     }
 }
 
@@ -112,7 +114,7 @@ where
 }
 
 /// Opens a listening socket. Accepted sockets inherit its options.
-fn bound(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpListener> {
+fn open_socket(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
@@ -175,7 +177,7 @@ mod tests {
             };
             App::new().default_service(web::to(serve)).into_factory()
         });
-        let Bound { server, local_addr, .. } = bound.unwrap();
+        let BoundServer { server, local_addr, .. } = bound.unwrap();
         let tasks = TaskTracker::new();
         let (handle, running) = (server.handle(), tasks.spawn(server));
         let client = TcpSocket::new_v4().unwrap();
@@ -205,7 +207,7 @@ mod tests {
             ..ConnectionSettings::default()
         };
         for (settings, most) in [(settings, 128 * 1024), (ConnectionSettings::default(), 1024 * 1024)] {
-            let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
+            let listener = open_socket(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
             let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (accepted, _) = listener.accept().unwrap();
             let socket = SockRef::from(&accepted);

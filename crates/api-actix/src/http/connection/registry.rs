@@ -41,7 +41,7 @@ const CLOSING_IDLE: u8 = 2;
 pub(super) enum IdleAction {
     Stay,
     /// Close, to free the slot for a waiting connection.
-    GiveWay,
+    Yield,
     /// Close, because the server stops.
     Close,
 }
@@ -57,7 +57,7 @@ struct Shared {
     crowded: AtomicBool,
     phase: AtomicU8,
     next_id: AtomicU64,
-    gave_way: AtomicU64,
+    evictions: AtomicU64,
     closed: Notify,
     preemption: Preemption,
     began: Instant,
@@ -71,7 +71,7 @@ impl Connections {
             crowded: AtomicBool::new(false),
             phase: AtomicU8::new(0),
             next_id: AtomicU64::new(0),
-            gave_way: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
             closed: Notify::new(),
             preemption,
             began: Instant::now(),
@@ -84,8 +84,8 @@ impl Connections {
     }
 
     /// Returns the number of connections closed so far to free a slot.
-    pub fn gave_way(&self) -> u64 {
-        self.0.gave_way.load(Ordering::Relaxed)
+    pub fn evictions(&self) -> u64 {
+        self.0.evictions.load(Ordering::Relaxed)
     }
 
     /// Counts the open connections by state.
@@ -193,7 +193,7 @@ pub(super) struct OpenConnection {
 
 impl OpenConnection {
     /// Waits for a slot.
-    pub(super) async fn admitted(&self) {
+    pub(super) async fn wait_for_slot(&self) {
         poll_fn(|cx| {
             self.entry.waker.register(cx.waker());
             if self.entry.is(State::Waiting) { Poll::Pending } else { Poll::Ready(()) }
@@ -227,7 +227,7 @@ impl OpenConnection {
     pub(super) fn idle_action(&self, cx: &Context<'_>) -> IdleAction {
         self.entry.waker.register(cx.waker());
         if self.entry.yields() {
-            IdleAction::GiveWay
+            IdleAction::Yield
         } else if self.connections.0.phase.load(Ordering::Acquire) == CLOSING_IDLE {
             IdleAction::Close
         } else {
@@ -236,11 +236,11 @@ impl OpenConnection {
     }
 
     /// Resolves when the connection must close in any state.
-    pub(super) async fn preempted(&self) {
+    pub(super) async fn wait_for_preemption(&self) {
         poll_fn(|cx| {
             self.entry.waker.register(cx.waker());
-            let preempted = self.connections.0.preemption == Preemption::Any && self.entry.yields();
-            if preempted { Poll::Ready(()) } else { Poll::Pending }
+            let wait_for_preemption = self.connections.0.preemption == Preemption::Any && self.entry.yields();
+            if wait_for_preemption { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -250,7 +250,7 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         let mut slots = self.connections.slots();
         if self.entry.yields() {
-            self.connections.0.gave_way.fetch_add(1, Ordering::Relaxed);
+            self.connections.0.evictions.fetch_add(1, Ordering::Relaxed);
         }
         slots.remove(&self.entry, self.connections.now());
         self.connections.make_room(&mut slots);

@@ -7,7 +7,7 @@ fn connections(limit: usize, preemption: Preemption) -> Connections {
 }
 
 fn is_admitted(connection: &OpenConnection) -> bool {
-    connection.admitted().now_or_never().is_some()
+    connection.wait_for_slot().now_or_never().is_some()
 }
 
 fn action(connection: &OpenConnection) -> IdleAction {
@@ -78,13 +78,13 @@ async fn oldest_idle_connection_is_closed_for_waiting_one() {
     third.set(State::InRequest);
     let fourth = connections.register();
     assert!(!is_admitted(&fourth));
-    assert_eq!([&first, &second, &third].map(action), [IdleAction::Stay, IdleAction::GiveWay, IdleAction::Stay]);
+    assert_eq!([&first, &second, &third].map(action), [IdleAction::Stay, IdleAction::Yield, IdleAction::Stay]);
     assert!(!third.is_crowded(), "one place is being made, and one is waited for");
     drop(second);
     assert!(is_admitted(&fourth));
-    assert_eq!(connections.gave_way(), 1);
+    assert_eq!(connections.evictions(), 1);
     let fifth = connections.register();
-    assert_eq!(action(&first), IdleAction::GiveWay);
+    assert_eq!(action(&first), IdleAction::Yield);
     drop(first);
     assert!(is_admitted(&fifth));
 }
@@ -94,18 +94,18 @@ async fn reading_connection_stays_and_another_is_closed() {
     let connections = connections(2, Preemption::Idle);
     let [first, second] = [0; 2].map(|_| connections.register());
     let waiting = connections.register();
-    assert_eq!([&first, &second].map(action), [IdleAction::GiveWay, IdleAction::Stay]);
+    assert_eq!([&first, &second].map(action), [IdleAction::Yield, IdleAction::Stay]);
     first.set(State::ReadingHead);
-    assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::GiveWay]);
+    assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::Yield]);
     second.set(State::InRequest);
     assert!(first.is_crowded() && !is_admitted(&waiting), "no connection is idle");
     // A connection that becomes idle while another one waits is closed.
     second.set(State::Idle);
-    assert_eq!(action(&second), IdleAction::GiveWay);
+    assert_eq!(action(&second), IdleAction::Yield);
     assert!(!first.is_crowded());
     drop(second);
     assert!(is_admitted(&waiting));
-    assert_eq!(connections.gave_way(), 1);
+    assert_eq!(connections.evictions(), 1);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn any_preemption_closes_idle_connections_first() {
     idle.set(State::Idle);
     let newcomers = [0; 3].map(|_| connections.register());
     for connection in [&idle, &writing, &reading] {
-        assert!(connection.preempted().now_or_never().is_some());
+        assert!(connection.wait_for_preemption().now_or_never().is_some());
     }
     drop(writing);
     assert!(is_admitted(&newcomers[0]) && !is_admitted(&newcomers[1]));
@@ -144,7 +144,10 @@ async fn any_preemption_closes_idle_connections_first() {
     assert!(newcomers.iter().all(is_admitted));
     // Admission follows the order of arrival.
     let _late = connections.register();
-    assert!(newcomers[0].preempted().now_or_never().is_some() && newcomers[1].preempted().now_or_never().is_none());
+    assert!(
+        newcomers[0].wait_for_preemption().now_or_never().is_some()
+            && newcomers[1].wait_for_preemption().now_or_never().is_none()
+    );
 }
 
 /// Threads open, use and close connections; afterwards no connection waits and each was counted once.
@@ -160,7 +163,7 @@ fn slots_are_neither_lost_nor_duplicated_when_threads_race() {
                 runtime.block_on(async {
                     for round in 0..500_u64 {
                         let connection = connections.register();
-                        connection.admitted().await;
+                        connection.wait_for_slot().await;
                         for _ in 0..=(thread + round) % 3 {
                             connection.set(State::ReadingHead);
                             let counts = connections.counts();
@@ -168,7 +171,7 @@ fn slots_are_neither_lost_nor_duplicated_when_threads_race() {
                             connection.set(State::InRequest);
                             connection.set(State::Idle);
                             if connection.idle_action(&Context::from_waker(std::task::Waker::noop()))
-                                == IdleAction::GiveWay
+                                == IdleAction::Yield
                             {
                                 break;
                             }

@@ -45,11 +45,11 @@ where
     S::Error: Into<actix_web::Error>,
 {
     let connection = context.connections.register();
-    connection.admitted().await;
+    connection.wait_for_slot().await;
     tokio::select! {
         biased;
         () = serve_requests(io, peer, &connection, &context) => {}
-        () = connection.preempted() => {}
+        () = connection.wait_for_preemption() => {}
     }
 }
 
@@ -151,7 +151,7 @@ where
     let mut call = pin!(app.call(request));
     let outcome = poll_fn(|cx| match call.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => transport.borrow_mut().poll_left(cx).map(|()| None),
+        Poll::Pending => transport.borrow_mut().poll_disconnect(cx).map(|()| None),
     });
     Some(match outcome.await? {
         Ok(response) => response.into(),

@@ -230,7 +230,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
     }
 
     /// Reads ahead while a handler works; ready when the client has disconnected.
-    pub(super) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // The handler reads the socket itself and notices the end first.
         if self.body.waiting {
             return Poll::Pending;

@@ -28,15 +28,15 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
         let feedback = feedback.text("block_reason_message", "the model refused every question");
         Object::new().json("answers", "{}").json("prompt_feedback", &feedback.end())
     } else {
-        let answers = response
-            .pairs()
-            .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
+        let answers = response.pairs().fold(Object::new(), |object, (question, answer)| {
+            object.json(&question.name, &write_answer(question, answer))
+        });
         Object::new().json("answers", &answers.end())
     };
     response.end(body.text("model", decision.model.as_str()).json("usage", &usage))
 }
 
-fn one(question: &Question, answer: &Answer) -> String {
+fn write_answer(question: &Question, answer: &Answer) -> String {
     let object = match (&answer.value, &question.kind) {
         (AnswerValue::Noul { probability }, _) => {
             let likelier = probability.max(complement(*probability));

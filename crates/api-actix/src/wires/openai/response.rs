@@ -14,8 +14,9 @@ use crate::wires::object::{Object, array, string};
 /// provider did not return is left out.
 pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) -> String {
     let decision = response.decision;
-    let answers =
-        response.pairs().map(|(question, answer)| one(question, answer, generated_names.contains(&question.name)));
+    let answers = response
+        .pairs()
+        .map(|(question, answer)| write_answer(question, answer, generated_names.contains(&question.name)));
     let usage = Object::new()
         .count("input_tokens", decision.input_tokens)
         .json("input_tokens_details", r#"{"cached_tokens":0,"cache_write_tokens":0}"#)
@@ -30,7 +31,7 @@ pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) 
     response.end(body)
 }
 
-fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
+fn write_answer(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
     let name = if is_unnamed { "null".to_owned() } else { string(&question.name) };
     let with_type = |name_of: &str| Object::with_type(name_of).json("name", &name);
     let object = match (&answer.value, &question.kind) {

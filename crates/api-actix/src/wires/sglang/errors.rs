@@ -8,7 +8,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
     let body = Object::new()
         .text("object", "error")
         .text("message", error_response.message)
-        .text("type", kind(error_response.status))
+        .text("type", error_type(error_response.status))
         .json("param", "null")
         .count("code", error_response.status.into())
         .json("metadata", &error_response.metadata_json());
@@ -19,7 +19,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
     .end()
 }
 
-fn kind(status: u16) -> &'static str {
+fn error_type(status: u16) -> &'static str {
     match status {
         401 => "AuthenticationError",
         402 => "PaymentRequiredError",

@@ -13,7 +13,7 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
     let decision = response.decision;
     let answers = response
         .pairs()
-        .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
+        .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &write_answer(question, answer)));
     let usage = Object::new()
         .count("prompt_tokens", decision.input_tokens)
         .count("completion_tokens", decision.output_tokens)
@@ -28,7 +28,7 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
     response.end(body)
 }
 
-fn one(question: &Question, answer: &Answer) -> String {
+fn write_answer(question: &Question, answer: &Answer) -> String {
     let object = match (&answer.value, &question.kind) {
         (AnswerValue::Noul { probability }, _) => {
             let both = Object::new().number("yes", *probability).number("no", complement(*probability));

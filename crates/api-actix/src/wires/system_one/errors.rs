@@ -8,7 +8,7 @@ use crate::wires::{ErrorLocation, ErrorResponse};
 pub fn write(error_response: &ErrorResponse<'_>) -> String {
     let detail = match error_response.location {
         Some(location) if matches!(error_response.status, 400 | 422) => array([validation(error_response, location)]),
-        _ => Object::with_type(name_of(error_response.status)).text("message", error_response.message).end(),
+        _ => Object::with_type(error_type(error_response.status)).text("message", error_response.message).end(),
     };
     let error = Object::new()
         .count("code", error_response.status.into())
@@ -41,7 +41,7 @@ fn validation(error_response: &ErrorResponse<'_>, location: &ErrorLocation) -> S
 }
 
 /// Returns the machine-readable error type.
-fn name_of(status: u16) -> &'static str {
+fn error_type(status: u16) -> &'static str {
     match status {
         400 => "invalid_request",
         401 => "unauthenticated",
