@@ -63,7 +63,7 @@ fn admission_rejects_only_key_above_its_share() {
     // A key without a workspace and another workspace get the rest.
     permits.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
     assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
-    assert!(admission.check_all().is_err());
+    assert!(admission.check_total().is_err());
     assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
     assert_eq!(recorder.1.load(Ordering::Relaxed), 8);
 }
@@ -76,7 +76,7 @@ fn permit_is_released_when_last_clone_is_dropped() {
     drop(permit);
     assert_eq!(status(admission.enter(owner(2, Some(2)), None)), 503);
     drop(clone);
-    assert!(admission.check(owner(1, Some(1))).is_ok() && admission.check_all().is_ok());
+    assert!(admission.check(owner(1, Some(1))).is_ok() && admission.check_total().is_ok());
     let taken = admission.lock();
     assert!(taken.all == 0 && taken.keys.is_empty() && taken.workspaces.is_empty(), "nothing is left behind");
     drop(taken);
