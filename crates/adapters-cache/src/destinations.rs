@@ -72,7 +72,7 @@ impl LiveDestinations {
 }
 
 impl Destinations for LiveDestinations {
-    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+    fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
         self.snapshot.load().get(&workspace_id).cloned()
     }
 }

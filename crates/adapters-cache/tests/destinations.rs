@@ -46,7 +46,7 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     let workspace = make.execute(&Actor::system(), "one", None).await.unwrap().id;
     let other = make.execute(&Actor::system(), "two", None).await.unwrap().id;
     let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), 0).await.unwrap());
-    assert!(live.of(workspace).is_none());
+    assert!(live.for_workspace(workspace).is_none());
 
     let bounds = StalenessBounds { recheck_after: Duration::from_millis(900), max_stale: Duration::ZERO };
     let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), bounds));
@@ -58,15 +58,15 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     store.insert(&destination(workspace), 5, &audit()).await.unwrap();
     watcher.refresh().await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
-    assert_eq!(live.of(workspace).unwrap().to_vec(), [destination(workspace)]);
-    assert!(live.of(other).is_none());
+    assert_eq!(live.for_workspace(workspace).unwrap().to_vec(), [destination(workspace)]);
+    assert!(live.for_workspace(other).is_none());
 
     DestinationRepository::delete(&store, destination(workspace).id, &audit()).await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
-    assert!(live.of(workspace).is_some(), "the watcher has not looked yet");
+    assert!(live.for_workspace(workspace).is_some(), "the watcher has not looked yet");
     watcher.refresh().await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
-    assert!(live.of(workspace).is_none());
+    assert!(live.for_workspace(workspace).is_none());
 
     cancelled.cancel();
     followers.join_all().await;

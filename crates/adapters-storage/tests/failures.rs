@@ -90,7 +90,8 @@ async fn assert_writes_unavailable(database: &Database) {
     unavailable("process", &budget.register(new_process()).await);
     unavailable("draw", &budget.draw(&draw(2)).await.map_err(store_failure));
     let amounts = vec![(counter(), Usd::from_pico(1))];
-    let returned = budget.give_back(&ReturnRequest { process: process(), number: 2, amounts, answered: None }).await;
+    let returned =
+        budget.return_allowances(&ReturnRequest { process: process(), number: 2, amounts, answered: None }).await;
     unavailable("return", &returned.map_err(store_failure));
     let fold = FoldRequest { process: process(), after: 0, up_to: 1, entries: Vec::new() };
     unavailable("fold", &budget.fold(&fold).await.map_err(store_failure));

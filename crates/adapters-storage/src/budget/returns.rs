@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::errors::store_error;
 
 /// Implements the port. Never returns more than the process has.
-pub(super) async fn give_back(database: &Database, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+pub(super) async fn return_allowances(database: &Database, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
     let transaction = database.begin().await?;
     let number = processes::check_number(&transaction, request.process, request.number).await?;
     match number {

@@ -49,8 +49,8 @@ impl BudgetStore for SeaOrmBudgetStore {
         draw::draw(&self.database, request).await
     }
 
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        returns::give_back(&self.database, request).await
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        returns::return_allowances(&self.database, request).await
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {

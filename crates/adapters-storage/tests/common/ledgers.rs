@@ -43,8 +43,8 @@ impl BudgetStore for BudgetStores {
         self.next().draw(request).await
     }
 
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        self.next().give_back(request).await
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.next().return_allowances(request).await
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {

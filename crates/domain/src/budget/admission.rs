@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn own_hold_does_not_count_as_held_by_others() {
-        let alone = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().beside(usd(60));
+        let alone = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().including_held(usd(60));
         assert_eq!((alone.spent, alone.reserved, alone.wanted), (usd(10), usd(0), usd(91)));
         assert!(!alone.waits_for_others());
-        let among = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().beside(usd(59));
+        let among = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().including_held(usd(59));
         assert_eq!((among.reserved, among.wanted), (usd(1), usd(90)));
         assert!(among.waits_for_others());
-        assert_eq!(among.beside(usd(i64::MAX)).wanted, usd(i64::MAX));
+        assert_eq!(among.including_held(usd(i64::MAX)).wanted, usd(i64::MAX));
     }
 }

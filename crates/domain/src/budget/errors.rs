@@ -40,7 +40,7 @@ impl LimitExceeded {
 
     /// Returns the same error for a request that already holds an amount: as if it had asked for everything at once.
     #[must_use]
-    pub fn beside(self, held: Usd) -> Self {
+    pub fn including_held(self, held: Usd) -> Self {
         let others = self.reserved.pico().saturating_sub(held.pico()).max(0);
         let wanted = self.wanted.checked_add(held).unwrap_or(Usd::from_pico(i64::MAX));
         Self { reserved: Usd::from_pico(others), wanted, ..self }

@@ -198,7 +198,7 @@ pub enum BudgetStoreError {
 /// - Every method is one transaction with every other, over all processes. A call that fails changes nothing.
 /// - For every counter, `spent` is the sum of its records, archived records and adjustments, and `allotted` the sum of
 ///   the allowances of all processes.
-/// - `draw`, `give_back` and `fold` change nothing unless the process is live and the number is the next. A call with
+/// - `draw`, `return_allowances` and `fold` change nothing unless the process is live and the number is the next. A call with
 ///   the last number again changes nothing and returns what the first one returned. A draw whose reply grants nothing
 ///   does not use its number, so that it needs no write.
 /// - `draw` decides by [`super::decide_draw`] over the rows of the transaction, the limits included, so that
@@ -229,7 +229,7 @@ pub trait BudgetStore: Send + Sync {
     async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError>;
 
     /// Returns allowances.
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError>;
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError>;
 
     /// Folds charges of a journal.
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::resolve::{self, Names};
-use super::{CatalogueFault, DynamicVariant, ModalityFilter, ModalitySet, Model};
+use super::{CatalogueViolation, DynamicVariant, ModalityFilter, ModalitySet, Model};
 
 /// The author of the sandbox models, which answer inside this process. They are never a fallback for another model.
 pub const SANDBOX_AUTHOR: &str = "sandbox";
@@ -38,7 +38,7 @@ impl CatalogueSnapshot {
     }
 
     /// Validates rows before an import.
-    pub fn check(rows: &[Model]) -> Result<(), CatalogueFault> {
+    pub fn check(rows: &[Model]) -> Result<(), CatalogueViolation> {
         resolve::check(rows)
     }
 

@@ -54,7 +54,7 @@ impl ListModelsError {
 
 /// A violation of a set of catalogue rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CatalogueFault {
+pub enum CatalogueViolation {
     /// Two rows have one id.
     #[error("{0} is in the file more than once")]
     DuplicateId(ModelId),
@@ -82,7 +82,7 @@ pub enum CatalogueFault {
 pub enum ImportCatalogueError {
     /// The rows are invalid.
     #[error(transparent)]
-    Fault(#[from] CatalogueFault),
+    Fault(#[from] CatalogueViolation),
     /// The store failed.
     #[error("the catalogue store failed")]
     Store(#[from] StoreError),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{
-    CatalogueChange, CatalogueFault, CatalogueSnapshot, ImportCatalogueError, Model, ModelId, ModelRepository,
+    CatalogueChange, CatalogueSnapshot, CatalogueViolation, ImportCatalogueError, Model, ModelId, ModelRepository,
 };
 use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
@@ -63,7 +63,7 @@ impl ImportCatalogue {
         mode: ImportMode,
     ) -> Result<ImportReport, ImportCatalogueError> {
         if rows.is_empty() {
-            return Err(CatalogueFault::Empty.into());
+            return Err(CatalogueViolation::Empty.into());
         }
         for _ in 0..ATTEMPTS {
             let version = self.models.version().await?;
@@ -113,7 +113,7 @@ fn plan(
     mut rows: Vec<Model>,
     mode: ImportMode,
     served: &HashSet<ModelId>,
-) -> Result<(CatalogueChange, ImportReport), CatalogueFault> {
+) -> Result<(CatalogueChange, ImportReport), CatalogueViolation> {
     let incoming: HashSet<ModelId> = rows.iter().map(|row| row.id.clone()).collect();
     if incoming.len() != rows.len() {
         CatalogueSnapshot::check(&rows)?;

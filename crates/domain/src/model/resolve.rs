@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{CatalogueFault, Model, ModelId, SANDBOX_AUTHOR};
+use super::{CatalogueViolation, Model, ModelId, SANDBOX_AUTHOR};
 
 /// The author with priority for bare names that several authors have: clients of System One send bare names.
 const SYSTEM_ONE_AUTHOR: &str = "typesafe";
@@ -178,12 +178,12 @@ fn dashed(id: &str) -> String {
         .collect()
 }
 
-pub(super) fn check(rows: &[Model]) -> Result<(), CatalogueFault> {
+pub(super) fn check(rows: &[Model]) -> Result<(), CatalogueViolation> {
     let mut ids = HashSet::new();
     let mut slugs = HashSet::new();
     for row in rows {
         if !ids.insert(&row.id) {
-            return Err(CatalogueFault::DuplicateId(row.id.clone()));
+            return Err(CatalogueViolation::DuplicateId(row.id.clone()));
         }
         if row.alias_target.is_none() {
             slugs.insert(row.id.as_str());
@@ -196,12 +196,12 @@ pub(super) fn check(rows: &[Model]) -> Result<(), CatalogueFault> {
     for row in rows {
         let Some(target) = &row.alias_target else { continue };
         match follow(row.id.as_str(), &targets) {
-            Follow::Circles => return Err(CatalogueFault::AliasCycle(row.id.clone())),
+            Follow::Circles => return Err(CatalogueViolation::AliasCycle(row.id.clone())),
             Follow::Leads(slug) if slug.split('/').next() == Some(SANDBOX_AUTHOR) => {
-                return Err(CatalogueFault::AliasOfSandbox(row.id.clone()));
+                return Err(CatalogueViolation::AliasOfSandbox(row.id.clone()));
             }
             Follow::Leads(slug) if !slugs.contains(slug) => {
-                return Err(CatalogueFault::DanglingAlias { alias: row.id.clone(), target: target.slug.clone() });
+                return Err(CatalogueViolation::DanglingAlias { alias: row.id.clone(), target: target.slug.clone() });
             }
             Follow::Leads(_) => {}
         }

@@ -29,7 +29,7 @@ impl Broadcaster {
 
 impl Broadcast for Broadcaster {
     fn messages(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Vec<OutboxMessage> {
-        let own = self.destinations.of(record.workspace_id);
+        let own = self.destinations.for_workspace(record.workspace_id);
         if own.is_none() && self.operators.is_none() {
             return Vec::new();
         }
@@ -52,7 +52,7 @@ impl Broadcast for Broadcaster {
     }
 
     fn takes_labels(&self, workspace_id: WorkspaceId) -> bool {
-        let own = self.destinations.of(workspace_id);
+        let own = self.destinations.for_workspace(workspace_id);
         let all = own.as_deref().unwrap_or_default().iter().chain(&self.operators);
         all.into_iter().any(|destination| destination.enabled && !destination.privacy_mode)
     }

@@ -62,7 +62,7 @@ pub enum DestinationInsert {
 /// The destinations of every workspace, in memory; at most a second older than the store.
 pub trait Destinations: Send + Sync {
     /// Returns the destinations of a workspace; `None` if it has none.
-    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
+    fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
 }
 
 /// Encodes the trace of a request as its destinations receive it.

@@ -117,8 +117,8 @@ impl BudgetStore for FaultyBudgetStore {
         self.call(self.store().draw(request)).await
     }
 
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        self.call(self.store().give_back(request)).await
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.call(self.store().return_allowances(request)).await
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {

@@ -207,7 +207,7 @@ impl State {
         Ok(reply)
     }
 
-    fn give_back(&mut self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+    fn return_allowances(&mut self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
         let process = self.allotments.process(request.process)?;
         if process.is_repeated(request.number)? {
             let is_same = process.last_reply.is_none();
@@ -348,8 +348,8 @@ impl BudgetStore for MemoryStore {
         self.state().draw(request, self.now())
     }
 
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        self.state().give_back(request)
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.state().return_allowances(request)
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {

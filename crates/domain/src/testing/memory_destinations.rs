@@ -81,7 +81,7 @@ impl DestinationRepository for MemoryStore {
 }
 
 impl Destinations for MemoryStore {
-    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+    fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
         let state = self.state();
         let own = state.destinations.iter().filter(|stored| stored.workspace_id == workspace_id);
         let own: Vec<Destination> = own.cloned().collect();

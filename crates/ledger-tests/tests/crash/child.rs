@@ -121,8 +121,8 @@ impl BudgetStore for MortalStore {
         mortal!("draw", self.0.draw(request).await)
     }
 
-    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        mortal!("return", self.0.give_back(request).await)
+    async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        mortal!("return", self.0.return_allowances(request).await)
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {

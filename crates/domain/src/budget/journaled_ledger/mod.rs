@@ -97,7 +97,7 @@ impl JournaledLedger {
             // The keeper waits for a store that failed before, so requests do not queue for it.
             return Err(StoreError::unavailable("the limit store does not respond"));
         }
-        let waiting = LeavesQueue { ask: &ask, state: &self.state };
+        let waiting = QueuedAsk { ask: &ask, state: &self.state };
         self.state.asks.push(Arc::clone(&ask));
         let mut keeper = match free {
             Some(keeper) => keeper,
@@ -165,9 +165,9 @@ impl JournaledLedger {
         self.state.calls.count()
     }
 
-    /// Does background work until `stopped`, then ends the process in the store within `patience`. The next process of
+    /// Does background work until `stopped`, then ends the process in the store within `grace`. The next process of
     /// this machine folds entries that are left.
-    pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, patience: Duration) {
+    pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, grace: Duration) {
         let mut stopped = pin!(stopped);
         let mut outage = None;
         loop {
@@ -185,7 +185,7 @@ impl JournaledLedger {
                 timer.sleep(Duration::from_millis(250)).await;
             }
         };
-        if let Either::Right(_) = select(pin!(ended), timer.sleep(patience)).await {
+        if let Either::Right(_) = select(pin!(ended), timer.sleep(grace)).await {
             let unfolded = self.journal.status().unfolded_entries;
             tracing::error!(unfolded, "store did not accept charges; they stay in the journal until the next start");
         }
@@ -337,12 +337,12 @@ impl PendingRecords for JournaledLedger {
 }
 
 /// A request in the queue whose caller may leave.
-struct LeavesQueue<'a> {
+struct QueuedAsk<'a> {
     ask: &'a Ask,
     state: &'a SharedState,
 }
 
-impl Drop for LeavesQueue<'_> {
+impl Drop for QueuedAsk<'_> {
     fn drop(&mut self) {
         // An increase ends with its hold.
         if self.ask.leave() && !self.ask.is_increase {

@@ -27,7 +27,7 @@ type PayerKey = (ApiKeyId, Vec<GuardrailId>);
 
 /// The allowances and cached limits of one workspace.
 #[derive(Debug, Default)]
-pub(super) struct WorkspaceMoney {
+pub(super) struct WorkspaceState {
     pub(super) allowances: WorkspaceAllowances,
     limits: HashMap<PayerKey, KnownLimits>,
 }
@@ -35,7 +35,7 @@ pub(super) struct WorkspaceMoney {
 /// The allowances and cached limits of all workspaces.
 #[derive(Debug)]
 pub(super) struct Workspaces {
-    all: RwLock<HashMap<WorkspaceId, Arc<Mutex<WorkspaceMoney>>>>,
+    all: RwLock<HashMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>,
     settings: LedgerSettings,
     /// The newest known change of the feed.
     feed: AtomicU64,
@@ -70,11 +70,11 @@ impl Workspaces {
         Self { all: RwLock::default(), settings, feed: AtomicU64::new(0), was_behind: AtomicBool::new(false) }
     }
 
-    pub(super) fn get(&self, id: WorkspaceId) -> Arc<Mutex<WorkspaceMoney>> {
+    pub(super) fn get(&self, id: WorkspaceId) -> Arc<Mutex<WorkspaceState>> {
         let known = self.all.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
         known.unwrap_or_else(|| {
             let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
-            let money = || WorkspaceMoney {
+            let money = || WorkspaceState {
                 allowances: WorkspaceAllowances::new(self.settings.allowances),
                 limits: HashMap::new(),
             };
@@ -82,7 +82,7 @@ impl Workspaces {
         })
     }
 
-    pub(super) fn all(&self) -> Vec<(WorkspaceId, Arc<Mutex<WorkspaceMoney>>)> {
+    pub(super) fn all(&self) -> Vec<(WorkspaceId, Arc<Mutex<WorkspaceState>>)> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(id, money)| (*id, Arc::clone(money))).collect()
     }
@@ -163,7 +163,7 @@ impl Workspaces {
 
     /// Records a recall of a counter. Returns true if this process has an allowance of it.
     pub(super) fn recalled(&self, counter: CounterId, until: Duration) -> bool {
-        let recall = |money: &Mutex<WorkspaceMoney>| {
+        let recall = |money: &Mutex<WorkspaceState>| {
             let mut money = lock(money);
             let has_some = money.allowances.status(counter).amount > Usd::ZERO;
             if has_some {

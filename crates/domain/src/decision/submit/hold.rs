@@ -181,7 +181,7 @@ impl RequestHold {
         if granted.is_ok() && self.is_limited {
             self.holds.metrics.record_hold(None, took);
         }
-        let granted = granted.map_err(|exceeded| exceeded.beside(held));
+        let granted = granted.map_err(|exceeded| exceeded.including_held(held));
         let mut state = self.state();
         Ok(match granted {
             Ok(at) => {

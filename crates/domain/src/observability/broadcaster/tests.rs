@@ -10,7 +10,7 @@ use crate::usage::RequestLabels;
 struct FixedDestinations(Vec<Destination>);
 
 impl Destinations for FixedDestinations {
-    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+    fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
         let own: Vec<Destination> = self.0.iter().filter(|one| one.workspace_id == workspace_id).cloned().collect();
         (!own.is_empty()).then(|| own.into())
     }

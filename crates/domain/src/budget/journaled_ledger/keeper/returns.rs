@@ -30,7 +30,7 @@ impl Keeper {
     pub(super) async fn send_return(&mut self, request: ReturnRequest) -> Result<(), StoreError> {
         let (number, answered) = (request.number, request.answered);
         self.progress.pending = Some(PendingCall::Return(request.clone()));
-        self.store.give_back(&request).await.map_err(store_failed)?;
+        self.store.return_allowances(&request).await.map_err(store_failed)?;
         self.progress.pending = None;
         self.progress.number = number;
         if let Some(at) = answered {

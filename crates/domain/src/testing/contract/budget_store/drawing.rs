@@ -131,13 +131,13 @@ pub(super) async fn draw_rejects_unexpected_numbers(stores: &Stores) {
         process.draw_one(stores, &payer, 101, &[counter]).await.expect_err("it uses no number");
     }
     process.draw_one(stores, &payer, 10, &[counter]).await.unwrap();
-    process.give_back(stores, &[(counter, 5)]).await;
+    process.return_allowances(stores, &[(counter, 5)]).await;
     for number in [0, 1, 4] {
         let request = crate::budget::DrawRequest { number, ..process.request(&[], &[(counter, 1)]) };
         let expected = BudgetStoreError::Number { expected: 3, found: number };
         assert_eq!(stores.budget.draw(&request).await.unwrap_err().to_string(), expected.to_string());
         let request = crate::budget::ReturnRequest { number, ..process.return_request(&[(counter, 1)]) };
-        assert_eq!(stores.budget.give_back(&request).await.unwrap_err().to_string(), expected.to_string());
+        assert_eq!(stores.budget.return_allowances(&request).await.unwrap_err().to_string(), expected.to_string());
     }
     let drawn_as_returned = crate::budget::DrawRequest { number: 2, ..process.request(&[], &[(counter, 1)]) };
     assert!(matches!(stores.budget.draw(&drawn_as_returned).await, Err(BudgetStoreError::Number { .. })));
@@ -156,7 +156,7 @@ pub(super) async fn draw_rejects_processes_that_are_not_live(stores: &Stores) {
     stores.budget.register(process.id).await.expect("a known process stays as it is");
     let drawn = stores.budget.draw(&process.request(&[], &[(counter, 1)])).await;
     assert!(matches!(drawn, Err(BudgetStoreError::NotLive(Some(ProcessState::Ended)))), "{drawn:?}");
-    let returned = stores.budget.give_back(&process.return_request(&[(counter, 1)])).await;
+    let returned = stores.budget.return_allowances(&process.return_request(&[(counter, 1)])).await;
     assert!(matches!(returned, Err(BudgetStoreError::NotLive(Some(ProcessState::Ended)))), "{returned:?}");
 }
 
@@ -182,7 +182,7 @@ pub(super) async fn draw_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores)
     assert!(is_corrupt(&drawn), "{drawn:?}");
     let negative = stores.budget.draw(&process.request(&[ask(&payer, -1, &[counter])], &[])).await;
     assert!(is_corrupt(&negative), "{negative:?}");
-    process.give_back(stores, &[(counter, i64::MAX)]).await;
+    process.return_allowances(stores, &[(counter, i64::MAX)]).await;
     process.draw_one(stores, &payer, 1, &[counter]).await.unwrap();
 }
 
@@ -196,13 +196,13 @@ pub(super) async fn return_makes_room_once(stores: &Stores) {
     second.draw_one(stores, &payer, 40, &[counter]).await.unwrap();
     let request = first.return_request(&[(counter, 25)]);
     for _ in 0..3 {
-        stores.budget.give_back(&request).await.unwrap();
+        stores.budget.return_allowances(&request).await.unwrap();
     }
     second.draw_one(stores, &payer, 26, &[counter]).await.unwrap_err();
     second.draw_one(stores, &payer, 25, &[counter]).await.unwrap();
     let third = Holder::register(stores, 3).await;
-    third.give_back(stores, &[(counter, 50)]).await;
+    third.return_allowances(stores, &[(counter, 50)]).await;
     third.draw_one(stores, &payer, 1, &[counter]).await.expect_err("it had nothing to return");
-    let negative = stores.budget.give_back(&third.return_request(&[(counter, -1)])).await;
+    let negative = stores.budget.return_allowances(&third.return_request(&[(counter, -1)])).await;
     assert!(is_corrupt(&negative), "{negative:?}");
 }

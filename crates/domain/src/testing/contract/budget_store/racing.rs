@@ -24,7 +24,7 @@ pub(super) async fn concurrent_draws_never_exceed_a_limit(stores: &Stores) {
                     let id = u64::try_from(number).unwrap() * 1_000 + request;
                     let borne = counters.map(|counter| (counter, 4));
                     process.fold(stores, vec![entry(record(id, payer.clone(), 4, noon()), &borne)]).await;
-                    process.give_back(stores, &counters.map(|counter| (counter, 6))).await;
+                    process.return_allowances(stores, &counters.map(|counter| (counter, 6))).await;
                 }
             }
         }

@@ -83,7 +83,7 @@ pub(super) async fn draw_recalls_allowances_of_others(stores: &Stores) {
     assert!(denied.waits_for_others());
     assert_eq!((denied.spent, denied.reserved), (usd(0), usd(90)));
     assert_eq!(recalled(stores).await, [counter]);
-    first.give_back(stores, &[(counter, 60)]).await;
+    first.return_allowances(stores, &[(counter, 60)]).await;
     second.draw_one(stores, &payer, 20, &[counter]).await.unwrap();
     let beyond = second.draw_one(stores, &payer, 200, &[counter]).await.unwrap_err();
     assert!(!beyond.waits_for_others());

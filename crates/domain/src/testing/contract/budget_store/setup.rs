@@ -102,8 +102,8 @@ impl Holder {
         ReturnRequest { process: self.id, number: self.number.load(Ordering::SeqCst) + 1, amounts, answered: None }
     }
 
-    pub(super) async fn give_back(&self, stores: &Stores, amounts: &[(CounterId, i64)]) {
-        stores.budget.give_back(&self.return_request(amounts)).await.expect("the store takes it back");
+    pub(super) async fn return_allowances(&self, stores: &Stores, amounts: &[(CounterId, i64)]) {
+        stores.budget.return_allowances(&self.return_request(amounts)).await.expect("the store takes it back");
         self.number.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -111,7 +111,7 @@ impl Holder {
     pub(super) async fn answer(&self, stores: &Stores) {
         let answered = Some(stores.budget.signals().await.expect("the store answers").at);
         let request = ReturnRequest { answered, ..self.return_request(&[]) };
-        stores.budget.give_back(&request).await.expect("the store takes the answer");
+        stores.budget.return_allowances(&request).await.expect("the store takes the answer");
         self.number.fetch_add(1, Ordering::SeqCst);
     }
 
