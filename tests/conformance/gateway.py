@@ -1,4 +1,4 @@
-"""A throwaway gateway: a folder of its own, a free port, keys made by the command line."""
+"""A temporary gateway: its own folder, a free port, and keys created by the command line."""
 
 import json
 import os
@@ -15,7 +15,7 @@ STOP_SECONDS = 60
 
 
 class Gateway:
-    """`tollgate serve` on a free port, for as long as the block lasts."""
+    """`tollgate serve` on a free port, for the duration of the block."""
 
     def __init__(self, binary, configuration):
         self.binary = binary
@@ -23,7 +23,7 @@ class Gateway:
         self.path = Path(self.folder.name)
         stores = f'[storage]\nurl = "sqlite://{self.path}/tollgate.db"\n[blobs]\nurl = "file:{self.path}/blobs"\n'
         (self.path / "tollgate.toml").write_text(configuration + stores)
-        # Nothing of the caller's environment configures this instance.
+        # The caller's environment must not configure this instance.
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("TOLLGATE__")}
 
     def __enter__(self):
@@ -49,7 +49,7 @@ class Gateway:
         self.folder.cleanup()
 
     def output(self):
-        """What the server has logged."""
+        """Returns the log of the server."""
         return (self.path / "serve.log").read_text(errors="replace")
 
     def json(self, *arguments):

@@ -1,4 +1,4 @@
-// What the checks of a Node package share: one line a check, and what must hold of answers whoever made them.
+// The common parts of the Node checks: one line per check, and the properties of answers from any provider.
 
 import assert from 'node:assert/strict';
 
@@ -10,13 +10,13 @@ export const environment = {
   guardrail: process.env.CONFORMANCE_GUARDRAIL,
   container: process.env.CONFORMANCE_CONTAINER,
   file: process.env.CONFORMANCE_FILE,
-  standIn: process.env.CONFORMANCE_STAND_IN,
+  fakeProvider: process.env.CONFORMANCE_FAKE_PROVIDER,
 };
 
-// Numbers have two decimals, and each may be off by half of the last.
+// Numbers have two decimals, with an error of half of the last digit.
 const HALF_STEP = 0.005 + 1e-9;
 
-// Runs the checks, pairs of a line and a function, in order; ends the process at the first that fails.
+// Runs the checks, pairs of a line and a function, in order; ends the process at the first failure.
 export async function run(name, checks) {
   for (const [line, check] of checks) {
     try {
@@ -45,21 +45,21 @@ export async function raises(errorClass, status, call) {
   return thrown;
 }
 
-// The stand-in provider forgets what it was sent.
+// Clears the recorded requests of the fake provider.
 export async function forget() {
-  await fetch(`${environment.standIn}/seen`, { method: 'DELETE' });
+  await fetch(`${environment.fakeProvider}/seen`, { method: 'DELETE' });
 }
 
-// The requests that the stand-in provider was sent, oldest first.
+// Returns the requests that the fake provider received, oldest first.
 export async function seen() {
-  return (await fetch(`${environment.standIn}/seen`)).json();
+  return (await fetch(`${environment.fakeProvider}/seen`)).json();
 }
 
 function isProbability(number) {
   return typeof number === 'number' && number >= 0 && number <= 1;
 }
 
-// A complete distribution over exactly these names, in this order. Names that are whole numbers are sorted by the language.
+// Checks a complete distribution over exactly these names, in this order. JavaScript sorts integer names.
 function distribution(probabilities, names) {
   assert.deepEqual(Object.keys(probabilities), names, 'the names of the distribution');
   const values = Object.values(probabilities);
@@ -73,7 +73,7 @@ export function noul(answer) {
   assert.ok(isProbability(answer.noul), `${answer.noul} is no probability`);
 }
 
-// A choice is its likeliest option, and its confidence is the peak rescaled.
+// Checks that a choice is its likeliest option, and that its confidence is the rescaled peak.
 export function choice(answer, names) {
   assert.equal(answer.type, 'choice');
   distribution(answer.probabilities, names);
@@ -83,7 +83,7 @@ export function choice(answer, names) {
   assert.ok(Math.abs(answer.confidence - expected) <= 3 * HALF_STEP, `confidence is ${answer.confidence}, not ${expected}`);
 }
 
-// A score is its expectation, with a legend of the levels.
+// Checks that a score is its expectation, with a legend of the levels.
 export function score(answer, levels) {
   assert.equal(answer.type, 'score');
   distribution(answer.probabilities, levels.map((_, place) => String(place)));

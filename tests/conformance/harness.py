@@ -1,4 +1,4 @@
-"""What the checks of the Python packages share: one line a check, and what must hold of answers whoever made them."""
+"""The common parts of the Python checks: one line per check, and the properties of answers from any provider."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ import traceback
 import urllib.request
 from contextlib import contextmanager
 
-# Numbers have two decimals, and each may be off by half of the last.
+# Numbers have two decimals, with an error of half of the last digit.
 HALF_STEP = 0.005 + 1e-9
 
 
@@ -22,7 +22,7 @@ class Harness:
         self.base = os.environ["CONFORMANCE_BASE"]
         self.key = os.environ["CONFORMANCE_KEY"]
         self.management_key = os.environ["CONFORMANCE_MANAGEMENT_KEY"]
-        self.stand_in = os.environ["CONFORMANCE_STAND_IN"]
+        self.fake_provider = os.environ["CONFORMANCE_FAKE_PROVIDER"]
         self._checks = []
 
     def check(self, function):
@@ -31,7 +31,7 @@ class Harness:
         return function
 
     def run(self):
-        """Runs the checks in order; ends the process at the first that fails."""
+        """Runs the checks in order; ends the process at the first failure."""
         for check in self._checks:
             name = inspect.getdoc(check)
             try:
@@ -47,17 +47,17 @@ class Harness:
         print(f"passed {self.package}: {len(self._checks)} checks", flush=True)
 
     def forget(self):
-        """The stand-in provider forgets what it was sent."""
-        urllib.request.urlopen(urllib.request.Request(f"{self.stand_in}/seen", method="DELETE"), timeout=10).read()
+        """Clears the recorded requests of the fake provider."""
+        urllib.request.urlopen(urllib.request.Request(f"{self.fake_provider}/seen", method="DELETE"), timeout=10).read()
 
     def seen(self):
-        """The requests that the stand-in provider was sent, oldest first."""
-        with urllib.request.urlopen(f"{self.stand_in}/seen", timeout=10) as reply:
+        """Returns the requests that the fake provider received, oldest first."""
+        with urllib.request.urlopen(f"{self.fake_provider}/seen", timeout=10) as reply:
             return json.load(reply)
 
 
 def equal(got, expected, what):
-    """Fails unless both are equal."""
+    """Fails unless both values are equal."""
     assert got == expected, f"{what} is {got!r}, not {expected!r}"
 
 
@@ -68,8 +68,8 @@ def holds(condition, what):
 
 @contextmanager
 def raises(error_type, status=None):
-    """Fails unless the block raises exactly that type (or one of those), with that status; gives a list that then
-    holds the error."""
+    """Fails unless the block raises exactly that type (or one of those), with that status; yields a list that
+    contains the error afterwards."""
     types = error_type if isinstance(error_type, tuple) else (error_type,)
     names = " or ".join(each.__name__ for each in types)
     caught = []
@@ -87,7 +87,7 @@ def raises(error_type, status=None):
 
 @contextmanager
 def takes_at_least(seconds):
-    """Fails where the block is quicker."""
+    """Fails if the block takes less time."""
     began = time.monotonic()
     yield
     took = time.monotonic() - began
@@ -95,7 +95,7 @@ def takes_at_least(seconds):
 
 
 def distribution(probabilities, names):
-    """A complete distribution over exactly these names, in this order."""
+    """Checks a complete distribution over exactly these names, in this order."""
     equal(list(probabilities), list(names), "the names of the distribution")
     values = list(probabilities.values())
     holds(all(0 <= value <= 1 for value in values), f"a probability lies outside 0 to 1: {values}")
@@ -103,18 +103,18 @@ def distribution(probabilities, names):
 
 
 def choice(chosen, confidence, probabilities, names):
-    """A choice is its likeliest option, and its confidence is the peak rescaled."""
+    """Checks that a choice is its likeliest option, and that its confidence is the rescaled peak."""
     distribution(probabilities, names)
     most = max(probabilities.values())
     equal(probabilities[chosen], most, "the probability of the chosen option")
     count = len(probabilities)
     expected = 1.0 if count == 1 else max(0.0, (count * most - 1) / (count - 1))
-    # The peak was rounded before it was rescaled, by which its error grows at most twofold.
+    # The peak was rounded before it was rescaled, which at most doubles its error.
     holds(abs(confidence - expected) <= 3 * HALF_STEP, f"confidence is {confidence}, by the formula {expected}")
 
 
 def score(value, confidence, probabilities, levels):
-    """A score is its expectation, and its confidence is the width of the distribution."""
+    """Checks that a score is its expectation, and that its confidence follows from the width of the distribution."""
     distribution(probabilities, range(levels))
     expected = sum(level * probability for level, probability in probabilities.items())
     slack = HALF_STEP * (1 + sum(range(levels)))
@@ -122,7 +122,7 @@ def score(value, confidence, probabilities, levels):
     if levels == 1:
         equal(confidence, 1.0, "the confidence of a single level")
         return
-    # The first of tied levels counts; levels that were rounded alike may not have been tied.
+    # The first of tied levels counts; levels with equal rounded values may not have been tied.
     most = max(probabilities.values())
     modes = [level for level, probability in probabilities.items() if probability >= most - 2 * HALF_STEP]
     unit = sum(abs(level - (levels - 1) / 2) for level in range(levels)) / levels

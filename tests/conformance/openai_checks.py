@@ -47,7 +47,7 @@ class Counting(httpx2.HTTPTransport):
 
 
 def verify(decision):
-    """The answers to QUESTIONS."""
+    """Checks the answers to QUESTIONS."""
     equal([answer.name for answer in decision.answers], ["refund", "queue", "heat"], "the names, in order")
     refund, queue, heat = decision.answers
     equal((refund.type, queue.type, heat.type), ("predicate", "choice", "score"), "the types")
@@ -64,7 +64,7 @@ def verify(decision):
 def verify_choice(answer, values):
     equal([row.value for row in answer.probabilities], values, "the values, in order")
     equal([type(row.value) for row in answer.probabilities], [type(value) for value in values], "their types")
-    # True and "True" are different values, and so are their places in a table of Python's.
+    # True and "True" are different values, also as keys of a Python dictionary.
     table = {(type(row.value), row.value): row.probability for row in answer.probabilities}
     names = [(type(value), value) for value in values]
     harness.choice((type(answer.choice), answer.choice), answer.confidence, table, names)
@@ -182,7 +182,7 @@ def images():
 @tollgate.check
 def extra_members():
     """cache and safety members are taken; routing preferences travel in extra_body"""
-    extra = {"provider": {"only": ["stand-in"]}, "session_id": "session-7", "user": "user-7"}
+    extra = {"provider": {"only": ["fake"]}, "session_id": "session-7", "user": "user-7"}
     tollgate.forget()
     decision = decide(
         model="jev-1.13",
@@ -236,7 +236,7 @@ def wrong_keys():
     with raises(openai.AuthenticationError, 401) as caught:
         decide(asker=wrong)
     verify_error(caught[0])
-    # Clients of several kinds list models at one path; its failures have the service's own form.
+    # Clients of several kinds list models at one path; its errors have the service's own format.
     with raises(openai.AuthenticationError, 401) as caught:
         wrong.models.list()
     holds(caught[0].request_id and caught[0].body["message"], f"the package found no message: {caught[0].body}")
@@ -246,7 +246,7 @@ def wrong_keys():
 
 
 def verify_error(error):
-    """An error in the package's own form."""
+    """Checks an error in the package's own format."""
     holds(error.request_id, "there is no request id")
     equal(set(error.body) >= {"message", "type", "param", "code"}, True, f"the form of {error.body}")
     holds(isinstance(error.body["type"], str), f"the type of {error.body}")

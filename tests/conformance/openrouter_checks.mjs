@@ -27,7 +27,7 @@ function request(members = {}) {
   return { decisionsRequest: { model: SANDBOX, state: STATE, questions: QUESTIONS, ...members } };
 }
 
-// The three ways in that the package has.
+// The three request formats of the package.
 const ENTRIES = {
   systemOne: (members, asker = inference) => asker.systemOne.create(request(members)),
   alpha: (members, asker = inference) => asker.alpha.decisions.create(request(members), { serverURL: base }),
@@ -39,7 +39,7 @@ async function eachEntry(check) {
   for (const entry of Object.values(ENTRIES)) await check(entry);
 }
 
-// The answers to QUESTIONS.
+// Checks the answers to QUESTIONS.
 function verify(result) {
   assert.deepEqual(Object.keys(result.answers), Object.keys(QUESTIONS), 'the names of the answers, in order');
   noul(result.answers.refund);
@@ -94,8 +94,8 @@ async function observability() {
 async function preferences() {
   const model = 'typesafe/jev-1.13';
   const wanted = {
-    order: ['stand-in'],
-    only: ['stand-in'],
+    order: ['fake'],
+    only: ['fake'],
     ignore: ['nobody'],
     allowFallbacks: false,
     sort: 'price',
@@ -108,9 +108,9 @@ async function preferences() {
     preferredMinThroughput: 0.001,
   };
   await eachEntry(async (entry) => {
-    assert.equal((await entry({ model, provider: wanted })).provider, 'Stand-in');
-    assert.equal((await entry({ model, provider: null })).provider, 'Stand-in');
-    for (const provider of [{ only: ['nobody'] }, { ignore: ['stand-in'] }, { zdr: true }, { maxPrice: { prompt: '0' } }]) {
+    assert.equal((await entry({ model, provider: wanted })).provider, 'Fake');
+    assert.equal((await entry({ model, provider: null })).provider, 'Fake');
+    for (const provider of [{ only: ['nobody'] }, { ignore: ['fake'] }, { zdr: true }, { maxPrice: { prompt: '0' } }]) {
       const error = await raises(errors.NotFoundResponseError, 404, () => entry({ model, provider }));
       assert.ok(error.error.metadata.routing_funnel, 'the funnel tells which preference left nothing');
     }
@@ -196,7 +196,7 @@ async function retries() {
     const status = Number(model.slice(-3));
     const error = await raises(errorClass, status, () => inference.systemOne.create(request({ model }), options));
     assert.equal(error.headers.get('retry-after'), '1', 'Retry-After');
-    // The second answer comes after the wait of a second that the first asked for, and is past what the package waits.
+    // The second response comes after the requested delay of a second, which exceeds the package's maximum wait.
     const took = Date.now() - began;
     assert.ok(took >= 1000 && took < 2000, `it took ${took} ms`);
   }
@@ -263,8 +263,8 @@ async function getModel() {
 async function listEndpoints() {
   for (const [author, slug, provider] of [
     ['sandbox', 'decider:free', 'Tollgate Sandbox'],
-    ['typesafe', 'jev-1.13', 'Stand-in'],
-    ['~typesafe', 'jev-latest', 'Stand-in'],
+    ['typesafe', 'jev-1.13', 'Fake'],
+    ['~typesafe', 'jev-latest', 'Fake'],
   ]) {
     const { data } = await inference.endpoints.list({ author, slug });
     assert.ok(data.architecture.outputModalities.includes('decisions'));
@@ -285,7 +285,7 @@ async function listEndpoints() {
 async function listProviders() {
   const { data } = await inference.providers.list();
   const names = Object.fromEntries(data.map((provider) => [provider.slug, provider.name]));
-  assert.equal(names['stand-in'], 'Stand-in');
+  assert.equal(names['fake'], 'Fake');
   assert.equal(names.refuser, 'Refuser');
 }
 
@@ -295,7 +295,7 @@ async function generation() {
   assert.equal(data.id, decided.id);
   assert.equal(data.apiType, 'decisions');
   assert.equal(data.model, 'typesafe/jev-1.14');
-  assert.equal(data.providerName, 'Stand-in');
+  assert.equal(data.providerName, 'Fake');
   assert.equal(data.tokensPrompt, decided.usage.inputTokens);
   assert.equal(data.tokensCompletion, decided.usage.outputTokens);
   assert.equal(data.totalCost, decided.usage.cost);

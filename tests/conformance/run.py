@@ -9,19 +9,19 @@ import sys
 from pathlib import Path
 
 from gateway import Gateway
-from stand_in import StandIn
+from fake_provider import FakeProvider
 
 HERE = Path(__file__).resolve().parent
 
-# One stand-in provider on two wires, and what it serves. A name of its own for each behaviour.
+# A fake provider on two wires with its models. Each behaviour has its own model name.
 CONFIGURATION = """
 [server]
 listen = "127.0.0.1:0"
 wire_names = "openrouter"
 
 [[providers]]
-slug = "stand-in"
-name = "Stand-in"
+slug = "fake"
+name = "Fake"
 wire = "system-one"
 base_url = "{url}/v1"
 
@@ -33,24 +33,24 @@ base_url = "{url}/v1"
 
 [[endpoints]]
 model = "typesafe/jev-1.13"
-provider = "stand-in"
+provider = "fake"
 upstream_model = "jev-1.13.0"
 
 [[endpoints]]
 model = "typesafe/jev-1.14"
-provider = "stand-in"
+provider = "fake"
 upstream_model = "jev-1.14.0"
 
 [[endpoints]]
 model = "conformance/flaky"
-provider = "stand-in"
+provider = "fake"
 upstream_model = "flaky"
 input_usd_per_million_tokens = "1"
 output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "conformance/pictures"
-provider = "stand-in"
+provider = "fake"
 upstream_model = "pictures"
 image_transport = "assets"
 input_usd_per_million_tokens = "0"
@@ -58,7 +58,7 @@ output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "conformance/terse"
-provider = "stand-in"
+provider = "fake"
 upstream_model = "terse"
 input_usd_per_million_tokens = "0"
 output_usd_per_million_tokens = "0"
@@ -75,11 +75,11 @@ output_usd_per_million_tokens = "0"
 
 def main():
     binary, node_folder = sys.argv[1:]
-    # A proxy of the machine has no business between programs of one machine.
+    # Local connections must not use a proxy of the machine.
     os.environ.update({"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "PYTHONDONTWRITEBYTECODE": "1"})
-    stand_in = StandIn()
-    with Gateway(binary, CONFIGURATION.format(url=stand_in.url)) as gateway:
-        environment = {**os.environ, **prepared(gateway), "CONFORMANCE_STAND_IN": stand_in.url}
+    fake_provider = FakeProvider()
+    with Gateway(binary, CONFIGURATION.format(url=fake_provider.url)) as gateway:
+        environment = {**os.environ, **prepared(gateway), "CONFORMANCE_FAKE_PROVIDER": fake_provider.url}
         commands = [
             [sys.executable, HERE / "typesafe_checks.py"],
             [sys.executable, HERE / "openai_checks.py"],
@@ -90,11 +90,11 @@ def main():
             if status != 0:
                 print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
                 sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
-    stand_in.close()
+    fake_provider.close()
 
 
 def prepared(gateway):
-    """Keys, a guardrail and a container's file, as environment variables of the checks."""
+    """Creates keys, a guardrail and a container file; returns them as environment variables of the checks."""
     key = gateway.json("key", "create", "--name", "conformance")
     management = gateway.json("key", "create", "--name", "conformance", "--management")
     guardrail = gateway.json("guardrail", "create", "--name", "conformance")

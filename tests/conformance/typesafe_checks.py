@@ -59,7 +59,7 @@ class Counting(httpx2.HTTPTransport):
 
 
 def verify(result):
-    """The answers to QUESTIONS."""
+    """Checks the answers to QUESTIONS."""
     equal(list(result.answers), list(QUESTIONS), "the names of the answers, in order")
     holds(0 <= result.nouls["refund"].noul <= 1, "the noul lies outside 0 to 1")
     queue, heat = result.choices["queue"], result.scores["heat"]
@@ -181,10 +181,10 @@ def extra_members():
         "session_id": "session-7",
         "user": "user-7",
         "trace": {"trace_id": "trace-7"},
-        "provider": {"only": ["stand-in"], "allow_fallbacks": False},
+        "provider": {"only": ["fake"], "allow_fallbacks": False},
     }
     result = client(model="jev-1.13").system_one(state=LETTER, questions=QUESTIONS, extra_body=extra)
-    equal(result.raw_http_response.json()["provider"], "Stand-in", "the provider")
+    equal(result.raw_http_response.json()["provider"], "Fake", "the provider")
     [sent] = tollgate.seen()
     equal(set(sent["request"]), {"model", "state", "questions"}, "the members that the provider was sent")
     equal(sent["request"]["state"], LETTER, "the state that the provider was sent")
@@ -230,7 +230,7 @@ def images():
 
 
 def contents(sent):
-    """The images of a request as the provider read them, checked against those that were sent."""
+    """Returns the images that the provider received, checked against those sent."""
     found = {}
     parts = {part["name"]: part for part in sent["parts"]}
     for reference, entry in sent["request"]["assets"].items():

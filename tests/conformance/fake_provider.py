@@ -1,4 +1,4 @@
-"""A provider that stands in for real ones: it remembers what it was sent and answers by the model's name."""
+"""A fake provider that records its requests and answers by the model's name."""
 
 import hashlib
 import json
@@ -8,33 +8,33 @@ from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class StandIn:
-    """Serves on a free port of the loopback interface until it is closed."""
+class FakeProvider:
+    """A server on a free loopback port, until it is closed."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.requests = []
         self.failed_once = set()
-        stand_in = self
+        fake_provider = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def log_message(self, *_):
-                """Says nothing."""
+                """Logs nothing."""
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"] or 0))
-                status, headers, answer = stand_in.answer(self.path, dict(self.headers.items()), body)
+                status, headers, answer = fake_provider.answer(self.path, dict(self.headers.items()), body)
                 self.reply(status, headers, answer)
 
             def do_GET(self):
-                with stand_in.lock:
-                    self.reply(200, {}, stand_in.requests)
+                with fake_provider.lock:
+                    self.reply(200, {}, fake_provider.requests)
 
             def do_DELETE(self):
-                with stand_in.lock:
-                    stand_in.requests.clear()
+                with fake_provider.lock:
+                    fake_provider.requests.clear()
                 self.reply(200, {}, {})
 
             def reply(self, status, headers, answer):
@@ -56,7 +56,7 @@ class StandIn:
         self.server.server_close()
 
     def answer(self, path, headers, body):
-        """Status, headers and JSON of an answer."""
+        """Returns the status, the headers and the JSON of a response."""
         headers = {name.lower(): value for name, value in headers.items()}
         request, parts = read(headers.get("content-type", ""), body)
         with self.lock:
@@ -69,7 +69,7 @@ class StandIn:
         return 200, {}, system_one_answer(request)
 
     def has_failed(self, state):
-        """False the first time that it is asked about a state."""
+        """Returns false for the first call with a state."""
         with self.lock:
             known = state in self.failed_once
             self.failed_once.add(state)
@@ -77,7 +77,7 @@ class StandIn:
 
 
 def read(content_type, body):
-    """The JSON of a request, and what came beside it as parts."""
+    """Returns the JSON of a request and its multipart parts."""
     if not content_type.startswith("multipart/form-data"):
         return json.loads(body), []
     message = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content_type.encode() + b"\r\n\r\n" + body)
@@ -97,7 +97,7 @@ def system_one_answer(request):
     """Answers every question of the System One wire."""
     answers = {name: system_one_question(question) for name, question in request["questions"].items()}
     if request["model"] == "terse":
-        # Some hosts of the wire leave out what can be told from the rest.
+        # Some hosts of the wire omit derivable members.
         for answer in answers.values():
             answer.pop("legend", None)
             answer.pop("confidence", None)
@@ -163,7 +163,7 @@ def openai_question(question):
 
 
 def shares(names):
-    """A distribution over the names in hundredths: the first is the likeliest, the others share alike."""
+    """Returns a distribution over the names in hundredths: the first is the likeliest, the others have equal shares."""
     names = list(names)
     if len(names) == 1:
         return {names[0]: 1.0}
