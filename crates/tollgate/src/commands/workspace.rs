@@ -178,7 +178,7 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
         Some("none") => Ok(Edit::Clear),
         Some(text) => match text.parse() {
             Ok(value) => Ok(Edit::Set(value)),
-            Err(fault) => bail!("{option} {text} is neither {wanted} nor "none": {fault}"),
+            Err(fault) => bail!("{option} {text} is neither {wanted} nor \"none\": {fault}"),
         },
     }
 }

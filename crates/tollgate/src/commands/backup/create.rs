@@ -39,7 +39,7 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
         bail!("{} exists; a backup never replaces a file", file.display());
     }
     let work = WorkFolder::create(&file)?;
-    let stores = context.settled_stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
 
     let copy = work.path.join(DATABASE);

@@ -61,13 +61,8 @@ pub async fn verify(stores: &Stores) -> anyhow::Result<Verification> {
         .iter()
         .map(|found| format!("ledger: {}: expected {} USD, found {} USD", found.what, found.expected, found.found));
     let mut problems: Vec<String> = ledger_problems.take(LISTED).collect();
-    problems.extend(audit.fault.iter().map(|fault| format!("audit log: {fault}")));
-    problems.extend(
-        audit
-            .row_faults
-            .iter()
-            .take(LISTED)
-            .map(|fault| format!("audit log: {} {}: {}", fault.table, fault.row, fault.problem)),
-    );
+    problems.extend(audit.violation.iter().map(|violation| format!("audit log: {violation}")));
+    let rows = audit.row_violations.iter().take(LISTED);
+    problems.extend(rows.map(|row| format!("audit log: {} {}: {}", row.table, row.row, row.problem)));
     Ok(Verification { records: ledger.records, audit_entries: audit.entries, documents: 0, problems })
 }

@@ -32,7 +32,7 @@ fn provider_without_attributes_uses_defaults_of_wire() {
     let config = provider("").unwrap();
     let provider = &config.providers[0];
     assert_eq!((provider.wire, provider.model_location), (Wire::SystemOne, ModelLocationConfig::Body));
-    assert_eq!(provider.envelope, ResponseWrapperConfig::None);
+    assert_eq!(provider.response_wrapper, ResponseWrapperConfig::None);
     assert_eq!((&provider.path, &provider.auth_header, &provider.auth_scheme), (&None, &None, &None));
     assert!(provider.headers.is_empty());
     assert_eq!(provider.capabilities, CapabilitySettings::default());
