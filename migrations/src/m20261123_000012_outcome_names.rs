@@ -1,10 +1,11 @@
-//! Outcomes of attempts and sources of token counts under names that say what happened.
+//! New names for outcomes of attempts and sources of token counts.
 //!
-//! `broken` was one name for three causes. What is stored of an attempt decides: a 2xx status or a reported usage is an
-//! invalid response, any other status an HTTP error, and no status at all a connection that failed. A trace that waits
-//! in the outbox holds several attempts in one text, so that its first rule that fits holds for all of them.
+//! `broken` had three causes. The stored attempt decides: a 2xx status or a reported usage is an invalid response, any
+//! other status an HTTP error, and no status a failed connection. A trace in the outbox contains several attempts in
+//! one text, so the first matching rule applies to all of them.
 //!
-//! `reported` also stood for attempts of which nothing was counted; these become `none`. Down joins the names again.
+//! `reported` was also used for attempts without token counts; these become `none`. The reverse migration merges the
+//! names.
 
 use sea_orm_migration::prelude::*;
 
@@ -21,10 +22,10 @@ const OUTCOMES: [(&str, &str); 4] = [
     ("not_answered", "no_usable_answer"),
     ("caller_gone", "client_disconnected"),
 ];
-/// Rows that name an outcome or a source. Most rows do not: what is usual is left out.
+/// Selects rows with an explicit outcome or source. Most rows omit the usual values.
 const NAMES_SOMETHING: &str = "token_source IS NOT NULL OR outcome <> 'completed' OR attempts LIKE '%\"r\"%' OR \
                                attempts LIKE '%\"t\"%' OR attempts LIKE '%\"outcome\"%'";
-/// The names that `broken` became and that did not exist before.
+/// The new names for `broken`.
 const BROKEN: [&str; 2] = ["http_error", "invalid_response"];
 
 #[async_trait::async_trait]
@@ -60,7 +61,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// The column of attempts with each of its elements replaced. A column that is no array of objects stays as it is.
+/// Returns the column of attempts with each element replaced. A column that is no array of objects stays unchanged.
 fn attempts(element: &str) -> String {
     format!(
         "CASE WHEN NOT json_valid(attempts) THEN attempts WHEN json_type(attempts) <> 'array' \
@@ -69,7 +70,7 @@ fn attempts(element: &str) -> String {
     )
 }
 
-/// A member of an attempt, by its short name or by the long one of older rows.
+/// Returns a member of an attempt, by its short name or by the long one of older rows.
 fn member(short: &str, long: &str) -> String {
     format!("COALESCE(json_extract(attempt.value, '$.{short}'), json_extract(attempt.value, '$.{long}'))")
 }
@@ -82,13 +83,13 @@ fn source() -> String {
     member("t", "token_source")
 }
 
-/// Whether tokens were counted for an attempt. Members that are left out are those of the record for the attempt that
-/// was answered, else zero.
+/// Returns whether the tokens of an attempt were counted. Omitted members are those of the record for the answered
+/// attempt, else zero.
 fn is_counted() -> String {
     format!("(COALESCE({}, 0) > 0 OR COALESCE({}, 0) > 0)", member("i", "input_tokens"), member("o", "output_tokens"))
 }
 
-/// The attempt with its outcome and its source renamed. Members that are left out follow from the record.
+/// Returns the attempt with its outcome and source renamed. Omitted members follow from the record.
 fn renamed_attempt() -> String {
     let (outcome, source, status) = (outcome(), source(), member("s", "upstream_status"));
     let is_reported = format!("COALESCE({source}, {RECORDS}.token_source, 'reported') = 'reported'");
@@ -104,7 +105,7 @@ fn renamed_attempt() -> String {
     let new_source =
         format!("CASE WHEN {is_unused} THEN 'none' WHEN {source} = 'bound' THEN 'upper_bound' ELSE {source} END");
     let with_outcome = replaced("attempt.value", ["r", "outcome"], &renamed);
-    // A member that was left out is added only where it no longer follows from the record.
+    // An omitted member is added only if it no longer follows from the record.
     let key = "CASE WHEN json_type(attempt.value, '$.latency_us') IS NULL THEN '$.t' ELSE '$.token_source' END";
     format!(
         "CASE WHEN {is_unused} THEN json_set({with_outcome}, {key}, 'none') ELSE {} END",
@@ -112,7 +113,7 @@ fn renamed_attempt() -> String {
     )
 }
 
-/// The opposite of [`renamed_attempt`].
+/// The inverse of [`renamed_attempt`].
 fn former_attempt() -> String {
     let (outcome, source) = (outcome(), source());
     let names: String = OUTCOMES.map(|(from, to)| format!("WHEN '{to}' THEN '{from}' ")).concat();
@@ -123,12 +124,12 @@ fn former_attempt() -> String {
     replaced(&replaced("attempt.value", ["r", "outcome"], &former), ["t", "token_source"], &former_source)
 }
 
-/// Replaces a member under either of its names, where it exists.
+/// Replaces a member under either of its names, if it exists.
 fn replaced(object: &str, [short, long]: [&str; 2], value: &str) -> String {
     format!("json_replace({object}, '$.{short}', {value}, '$.{long}', {value})")
 }
 
-/// Rewrites the traces that wait in the outbox.
+/// Rewrites the traces in the outbox.
 async fn rewrite_payloads(manager: &SchemaManager<'_>, steps: Vec<String>) -> Result<(), DbErr> {
     for payload in steps {
         let traces = "payload LIKE '%\"tollgate.attempt.outcome\"%'";
@@ -137,8 +138,7 @@ async fn rewrite_payloads(manager: &SchemaManager<'_>, steps: Vec<String>) -> Re
     Ok(())
 }
 
-/// The attribute of a span with that text, as it stands in a payload. The texts of callers have escaped quotes, so that
-/// none of them looks like one.
+/// Returns a span attribute as encoded in a payload. Quotes in texts of callers are escaped, so they never match.
 fn attribute(key: &str, value: &str) -> String {
     format!("{{\"key\":\"{key}\",\"value\":{{\"stringValue\":\"{value}\"}}}}")
 }
@@ -147,7 +147,7 @@ fn substitute(payload: &str, from: &str, to: &str) -> String {
     format!("replace({payload}, '{from}', '{to}')")
 }
 
-/// Replaces an outcome everywhere in a payload. `to` is an expression of SQL.
+/// Replaces an outcome everywhere in a payload. `to` is an SQL expression.
 fn payload_outcome(from: &str, to: &str) -> String {
     let marker = "@outcome@";
     let mut payload = "payload".to_owned();
@@ -164,7 +164,7 @@ fn payload_outcome(from: &str, to: &str) -> String {
     payload
 }
 
-/// The expressions that upgrade a payload, one after the other: nested in one they would be too deep for the parser.
+/// Returns the sequential expressions that upgrade a payload: nested in one they would exceed the parser's depth.
 fn upgraded_payload() -> Vec<String> {
     let ok = "'%\"http.response.status_code\",\"value\":{\"intValue\":\"200\"%'";
     let any = "'%\"http.response.status_code\"%'";
@@ -181,7 +181,7 @@ fn upgraded_payload() -> Vec<String> {
     steps
 }
 
-/// The opposite of [`upgraded_payload`].
+/// The inverse of [`upgraded_payload`].
 fn downgraded_payload() -> Vec<String> {
     let mut steps: Vec<String> = BROKEN.map(|name| payload_outcome(name, "'broken'")).into();
     steps.extend(OUTCOMES.map(|(from, to)| payload_outcome(to, &format!("'{from}'"))));

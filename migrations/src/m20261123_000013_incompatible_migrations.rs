@@ -1,14 +1,15 @@
-//! The steps that older programs cannot work beside.
+//! The list of migrations that older binaries do not support.
 //!
-//! A program that finds an applied step which it does not know goes on, unless the step is listed here.
+//! A binary tolerates an applied migration that it does not know, unless the migration is listed here.
 
 use sea_orm_migration::prelude::*;
 
-/// See the module.
+/// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
 
-/// The table of the steps that older programs cannot work beside: `name` of the step, `reason` for people.
+/// The table of migrations that older binaries do not support: the `name` of the migration, and the `reason` for
+/// operators.
 pub const INCOMPATIBLE_MIGRATIONS: &str = "incompatible_migrations";
 
 #[async_trait::async_trait]

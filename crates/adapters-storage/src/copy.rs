@@ -1,4 +1,4 @@
-//! Copies a database while it is in use.
+//! Copies of a database that is in use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::location::{Location, private_file};
 use crate::settings::StorageSettings;
 use crate::sqlite;
 
-/// Writes one state of the database into a new file that only its owner may read.
+/// Writes one consistent state of the database into a new file that only its owner may read.
 ///
-/// `VACUUM INTO` reads in a single transaction: it ends however much is written meanwhile, where SQLite's online backup
-/// begins again after each write of another connection. The write-ahead log grows until the copy is done.
+/// `VACUUM INTO` reads in a single transaction, so it ends regardless of concurrent writes; SQLite's online backup
+/// restarts after each write of another connection. The write-ahead log grows until the copy is complete.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] where the database cannot be read, or `target` exists or cannot be written.
+/// [`StoreError::Unavailable`] if the database cannot be read, or `target` exists or cannot be written.
 pub async fn copy_database(settings: &StorageSettings, target: &Path) -> Result<(), StoreError> {
     let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
     let name = target.to_str().ok_or_else(|| StoreError::unavailable("the path of the copy is not UTF-8"))?;

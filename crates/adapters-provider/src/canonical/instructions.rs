@@ -30,8 +30,8 @@ pub fn instructions(question: &Question) -> String {
 pub fn sides(kind: &QuestionKind) -> Option<String> {
     let QuestionKind::Noul { when_true, when_false } = kind else { return None };
     let side = |word: &str, side: &Option<Json>| {
-        let told = side.as_ref().filter(|side| !is_blank(side));
-        told.map(|side| format!("{word} means: {}", text(side)))
+        let criterion = side.as_ref().filter(|side| !is_blank(side));
+        criterion.map(|side| format!("{word} means: {}", text(side)))
     };
     match (side("Yes", when_true), side("No", when_false)) {
         (Some(yes), Some(no)) => Some(format!("{yes}\n{no}")),

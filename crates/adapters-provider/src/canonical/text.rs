@@ -89,8 +89,8 @@ mod tests {
         for blank in ["\"\"", "\" \\n\"", "{ }", "[\n]", "null"] {
             assert!(is_blank(&json(blank)), "{blank}");
         }
-        for told in ["\"a\"", "[0]", "{\"a\":1}", "0", "false"] {
-            assert!(!is_blank(&json(told)), "{told}");
+        for content in ["\"a\"", "[0]", "{\"a\":1}", "0", "false"] {
+            assert!(!is_blank(&json(content)), "{content}");
         }
     }
 }

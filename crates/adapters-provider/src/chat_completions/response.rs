@@ -72,28 +72,28 @@ fn content(content: JsonText<'_>) -> Result<String, MalformedAnswer> {
 fn first_token(logprobs: JsonText<'_>) -> Result<Option<Vec<TokenProbability>>, MalformedAnswer> {
     let logprobs = Object::of(logprobs).ok_or(MalformedAnswer::NotOfItsForm)?;
     let first = |name| Ok(logprobs.get(name)?.and_then(elements).and_then(|all| all.first().copied()));
-    let told = if let Some(token) = first("content")? {
+    let tokens = if let Some(token) = first("content")? {
         let token = Object::of(token).ok_or(MalformedAnswer::NotOfItsForm)?;
         of_array(&token)?
     } else if let Some(map) = first("top_logprobs")? {
         let map = Object::of(map).ok_or(MalformedAnswer::NotOfItsForm)?;
-        let told = map.members().iter().map(|(token, value)| told(token.clone().into_owned(), *value));
-        let told: Result<Vec<_>, _> = told.collect();
-        told?.into_iter().flatten().collect()
+        let tokens = map.members().iter().map(|(token, value)| token_probability(token.clone().into_owned(), *value));
+        let tokens: Result<Vec<_>, _> = tokens.collect();
+        tokens?.into_iter().flatten().collect()
     } else {
         Vec::new()
     };
-    if told.iter().map(|token| token.probability).sum::<f64>() > 1.0 + SLACK {
+    if tokens.iter().map(|token| token.probability).sum::<f64>() > 1.0 + SLACK {
         return Err(MalformedAnswer::Answer("its token probabilities exceed 1"));
     }
-    Ok((!told.is_empty()).then_some(told))
+    Ok((!tokens.is_empty()).then_some(tokens))
 }
 
-/// Returns the alternatives, plus the token itself if it is not among them. Empty alternatives are an error.
+/// Returns the alternatives, plus the token itself if it is not among them. Empty without alternatives.
 fn of_array(token: &Object<'_>) -> Result<Vec<TokenProbability>, MalformedAnswer> {
     let of_token = |token: &Object<'_>| -> Result<Option<TokenProbability>, MalformedAnswer> {
         let text = token.get("token")?.and_then(string).ok_or(MalformedAnswer::NotOfItsForm)?;
-        token.get("logprob")?.map_or(Ok(None), |value| told(text, value))
+        token.get("logprob")?.map_or(Ok(None), |value| token_probability(text, value))
     };
     let mut all = Vec::new();
     for alternative in token.get("top_logprobs")?.and_then(elements).unwrap_or_default() {
@@ -109,7 +109,7 @@ fn of_array(token: &Object<'_>) -> Result<Vec<TokenProbability>, MalformedAnswer
     Ok(all)
 }
 
-fn told(token: String, value: JsonText<'_>) -> Result<Option<TokenProbability>, MalformedAnswer> {
+fn token_probability(token: String, value: JsonText<'_>) -> Result<Option<TokenProbability>, MalformedAnswer> {
     if value.get() == "null" {
         return Ok(None);
     }

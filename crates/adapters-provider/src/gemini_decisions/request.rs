@@ -62,7 +62,7 @@ fn parts(texts: &[String]) -> Json {
 }
 
 /// Returns the instructions: a string, or text parts.
-fn told(question: &Question) -> Json {
+fn instructions_json(question: &Question) -> Json {
     let given = question.instructions.as_ref().filter(|given| !is_blank(given));
     let texts = given.and_then(texts_of_parts).map(|texts| parts(&texts));
     texts.unwrap_or_else(|| Json::string(&instructions(question)))
@@ -81,16 +81,16 @@ fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
         QuestionKind::Box => return Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     };
     let type_name = Json::string(question.kind.as_str());
-    let instructions = told(question);
+    let instructions = instructions_json(question);
     let members = [("type", type_name.text()), ("instructions", instructions.text())];
     Ok(Json::object(members.into_iter().chain(criteria.as_ref().map(|criteria| ("criteria", criteria.text())))))
 }
 
 fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
     let sides = [("true_description", when_true), ("false_description", when_false)];
-    let told: Vec<(&str, Json)> =
+    let descriptions: Vec<(&str, Json)> =
         sides.into_iter().filter_map(|(name, side)| side.map(|side| (name, string(side)))).collect();
-    (!told.is_empty()).then(|| Json::object(told.iter().map(|(name, side)| (*name, side.text()))))
+    (!descriptions.is_empty()).then(|| Json::object(descriptions.iter().map(|(name, side)| (*name, side.text()))))
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {

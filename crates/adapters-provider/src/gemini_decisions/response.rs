@@ -29,7 +29,7 @@ pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer>
 fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {
     let given = members.get("answers")?;
     let blocked = blocked(members)?;
-    let told: Vec<Json> = match given {
+    let parsed: Vec<Json> = match given {
         None if blocked => questions.iter().map(|_| refusal()).collect(),
         Some(empty) if blocked && Object::of(empty).is_some_and(|answers| answers.members().is_empty()) => {
             questions.iter().map(|_| refusal()).collect()
@@ -41,7 +41,7 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
             pairs.map(|(question, answer)| read_answer(question, answer)).collect::<Result<_, _>>()?
         }
     };
-    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
+    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&parsed)))
 }
 
 /// Returns true if the whole input was blocked.

@@ -99,12 +99,15 @@ mod tests {
 
     /// Reads a byte in a separate task, as connections do, and passes it on.
     async fn read_by_a_task(mut socket: TcpStream) -> Result<u8, AttemptFailure> {
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
         tokio::spawn(async move {
             let byte = socket.read_u8().await;
-            tell.send(byte).ok();
+            sender.send(byte).ok();
         });
-        told.await.unwrap().map_err(|error| AttemptFailure::new(AttemptFailureKind::InvalidResponse, error.to_string()))
+        receiver
+            .await
+            .unwrap()
+            .map_err(|error| AttemptFailure::new(AttemptFailureKind::InvalidResponse, error.to_string()))
     }
 
     /// A thread that is blocked past the deadline finds both the timer and the socket ready.

@@ -270,17 +270,17 @@ mod tests {
 
     #[test]
     fn is_json_checks_essence_of_media_type() {
-        let told = |media_type: &'static str| {
+        let is_accepted = |media_type: &'static str| {
             is_json(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]))
         };
         for json in
             ["application/json", "Application/JSON; charset=utf-8", " application/problem+Json ", "application/+json"]
         {
-            assert!(told(json), "{json}");
+            assert!(is_accepted(json), "{json}");
         }
         for other in ["", "application", "application/", "text/json", "+json", "text/html", "application/json5", "json"]
         {
-            assert!(!told(other), "{other}");
+            assert!(!is_accepted(other), "{other}");
         }
         assert!(is_json(&HeaderMap::new()));
     }

@@ -67,18 +67,18 @@ fn question(question: &Question, media_in_state: bool) -> Result<Json, Unsupport
 fn instructions(question: &Question, media_in_state: bool) -> String {
     let sides = sides(&question.kind);
     let given = question.instructions.as_ref().filter(|instructions| !is_blank(instructions));
-    let told =
+    let texts =
         given.map_or_else(|| Some(default_instructions(question.kind.question_type()).to_owned()), Json::as_string);
-    match (told, given) {
+    match (texts, given) {
         (None, Some(given)) => {
             let own = parts::of_this_wire(given, media_in_state).or_else(|| parts::of_texts(given));
             let mut parts = own.unwrap_or_else(|| vec![parts::of_json(given)]);
             parts.extend(sides.as_deref().map(parts::of_text));
             format!("[{}]", parts.join(","))
         }
-        (told, _) => {
-            let told = told.into_iter().chain(sides).collect::<Vec<_>>();
-            Json::string(&told.join("\n\n")).text().to_owned()
+        (texts, _) => {
+            let texts = texts.into_iter().chain(sides).collect::<Vec<_>>();
+            Json::string(&texts.join("\n\n")).text().to_owned()
         }
     }
 }

@@ -33,16 +33,16 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
     if given.len() != questions.len() {
         return Err(MalformedAnswer::NotAsked);
     }
-    let mut told: Vec<Option<Json>> = vec![None; questions.len()];
+    let mut answers: Vec<Option<Json>> = vec![None; questions.len()];
     for (place, answer) in given.into_iter().enumerate() {
         let answer = Object::of(answer).ok_or(MalformedAnswer::Answer("it is no object"))?;
         let place = place_of(questions, &answer, place)?;
-        if told[place].replace(read_answer(&questions[place], &answer)?).is_some() {
+        if answers[place].replace(read_answer(&questions[place], &answer)?).is_some() {
             return Err(MalformedAnswer::NotAsked);
         }
     }
-    let told = told.into_iter().collect::<Option<Vec<_>>>().ok_or(MalformedAnswer::NotAsked)?;
-    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
+    let answers = answers.into_iter().collect::<Option<Vec<_>>>().ok_or(MalformedAnswer::NotAsked)?;
+    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers)))
 }
 
 /// Returns the index of an answer's question: by name, or by position if the name is missing.

@@ -194,8 +194,8 @@ mod tests {
         assert_eq!(as_text(deep(MAX_DEPTH + 1).as_bytes()), Err(MalformedAnswer::TooDeep));
         let wide = format!("[{}]", vec!["{}"; 1000].join(","));
         assert_eq!((as_text(wide.as_bytes()), openings(wide.as_bytes())), (Ok(wide.as_str()), 1001));
-        let told = format!("\"{}\"", "{[".repeat(1000));
-        assert!(as_text(told.as_bytes()).is_ok(), "text is not nested");
+        let text = format!("\"{}\"", "{[".repeat(1000));
+        assert!(as_text(text.as_bytes()).is_ok(), "text is not nested");
     }
 
     #[test]

@@ -68,16 +68,16 @@ pub(crate) fn distribution<'a>(
     outcomes: usize,
     entries: impl IntoIterator<Item = (Option<usize>, Option<JsonText<'a>>)>,
 ) -> Result<Vec<&'a str>, MalformedAnswer> {
-    let mut told: Vec<Option<&str>> = vec![None; outcomes];
+    let mut probabilities: Vec<Option<&str>> = vec![None; outcomes];
     for (place, value) in entries {
-        let slot = place.and_then(|place| told.get_mut(place)).ok_or(INCOMPLETE)?;
+        let slot = place.and_then(|place| probabilities.get_mut(place)).ok_or(INCOMPLETE)?;
         let value = value.and_then(probability);
         let value = value.ok_or(MalformedAnswer::Answer("its distribution holds what is no probability"))?;
         if slot.replace(value).is_some() {
             return Err(MalformedAnswer::Answer("its distribution names an outcome twice"));
         }
     }
-    told.into_iter().collect::<Option<_>>().ok_or(INCOMPLETE)
+    probabilities.into_iter().collect::<Option<_>>().ok_or(INCOMPLETE)
 }
 
 /// Parses the number of a level: `0`, `1` and so on, without leading zeros.

@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn update_state_reports_changes() {
         let mut state = false;
-        let told: Vec<bool> = [false, true, true, true, false, false, true]
+        let changes: Vec<bool> = [false, true, true, true, false, false, true]
             .into_iter()
             .map(|now| update_state(&mut state, now))
             .collect();
-        assert_eq!(told, [false, true, false, false, true, false, true]);
+        assert_eq!(changes, [false, true, false, false, true, false, true]);
     }
 }

@@ -75,8 +75,8 @@ impl Calls {
 #[tokio::test]
 async fn run_executes_task_on_worker_thread() {
     let on: Arc<Mutex<Option<ThreadId>>> = Arc::default();
-    let told = Arc::clone(&on);
-    let work = Box::new(move || *told.lock().unwrap() = Some(current().id()));
+    let seen = Arc::clone(&on);
+    let work = Box::new(move || *seen.lock().unwrap() = Some(current().id()));
     workers(2).run(WorkOwner::System, work).await.unwrap();
     assert_ne!(on.lock().unwrap().expect("it was done"), current().id());
 }
