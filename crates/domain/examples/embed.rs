@@ -1,5 +1,5 @@
-//! Embeds the domain in a program of its own: every port is an adapter of this file. It answers one Decisions
-//! request and looks one model up. Run it with `cargo run -p domain --example embed`.
+//! Embeds the domain in another program: this file implements every port. It answers one Decisions request and looks up
+//! one model. Run it with `cargo run -p domain --example embed`.
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
 use std::error::Error;
@@ -46,7 +46,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// Sleeps by the runtime.
+/// Sleeps with the runtime.
 struct RuntimeTimer;
 
 #[async_trait]
@@ -56,7 +56,7 @@ impl Timer for RuntimeTimer {
     }
 }
 
-/// Draws that count in steps of the golden ratio: even enough to spread load over a few endpoints.
+/// Draws in steps of the golden ratio: even enough to balance a few endpoints.
 #[derive(Default)]
 struct EvenDraws(AtomicU64);
 
@@ -66,7 +66,7 @@ impl Randomness for EvenDraws {
     }
 }
 
-/// Ids that count; a program that runs twice would want better ones.
+/// Sequential ids; a program that runs repeatedly needs unique ones.
 #[derive(Default)]
 struct CountedIds(AtomicU64);
 
@@ -114,7 +114,7 @@ impl IdGenerator for CountedIds {
     }
 }
 
-/// One key, known at the start.
+/// A single key, known at the start.
 struct OneKey(Arc<KeyGrant>);
 
 #[async_trait]
@@ -133,7 +133,7 @@ impl Catalogue for FixedCatalogue {
     }
 }
 
-/// A "model" that says yes to everything that mentions money.
+/// A "model" that answers yes to every text about money.
 struct MoneyJudge;
 
 #[async_trait]
@@ -151,7 +151,7 @@ impl DecisionProvider for MoneyJudge {
     }
 }
 
-/// Usage in a list: good enough for a program that forgets everything at its end.
+/// Usage records in memory, lost at the end of the program.
 #[derive(Default)]
 struct UsageList(Mutex<Vec<UsageRecord>>);
 
@@ -161,7 +161,7 @@ impl UsageList {
     }
 }
 
-/// Nothing is limited here, so that everything is reserved and nothing is kept of it.
+/// No limits: every hold is granted and none is stored.
 #[async_trait]
 impl Ledger for UsageList {
     async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
@@ -191,7 +191,7 @@ impl Ledger for UsageList {
     }
 }
 
-/// No workspace has a bound on its records here.
+/// No workspace has a limit on its records.
 #[async_trait]
 impl RecordVolumeReader for UsageList {
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
@@ -248,7 +248,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         routing: RoutingPorts { catalogue, endpoints, health, random: Arc::new(EvenDraws::default()) },
         guardrails: FilterPorts {
             policies: Arc::new(NoGuardrails),
-            // It serves one request; a service would let others wait while it looks through a large one.
+            // It serves one request; a service needs threads for large requests.
             workers: Arc::new(InlineExecutor),
         },
         usage: UsagePorts {

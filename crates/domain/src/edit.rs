@@ -1,19 +1,19 @@
-//! What a change says of one member that may be absent.
+//! A change to an optional member.
 
-/// What becomes of a value.
+/// The change of an optional value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Edit<T> {
-    /// It stays as it is.
+    /// The value is kept.
     #[default]
     Keep,
-    /// It is taken away.
+    /// The value is removed.
     Clear,
-    /// It is replaced.
+    /// The value is replaced.
     Set(T),
 }
 
 impl<T> Edit<T> {
-    /// The value after the change.
+    /// Returns the value after the change.
     pub fn of(self, before: Option<T>) -> Option<T> {
         match self {
             Self::Keep => before,
@@ -22,7 +22,7 @@ impl<T> Edit<T> {
         }
     }
 
-    /// True where nothing changes.
+    /// Returns true if the value is kept.
     pub fn is_keep(&self) -> bool {
         matches!(self, Self::Keep)
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::Edit;
 
     #[test]
-    fn a_value_stays_goes_or_is_replaced() {
+    fn edit_keeps_clears_or_sets_value() {
         assert_eq!(Edit::Keep.of(Some(1)), Some(1));
         assert_eq!(Edit::Clear.of(Some(1)), None);
         assert_eq!(Edit::Set(2).of(Some(1)), Some(2));

@@ -1,41 +1,41 @@
-//! What can go wrong, by meaning.
+//! Error kinds, by meaning.
 
-/// The meaning of a failure, the same for every use case. Exactly one table, in the HTTP layer, turns it into a
-/// status; nothing in this crate knows statuses.
+/// The meaning of a failure, identical for every use case. A single table in the HTTP layer maps it to a status; this
+/// crate has no statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The request is malformed or breaks a documented rule.
     InvalidRequest,
-    /// No credentials, or credentials that do not stand.
+    /// Missing or invalid credentials.
     Unauthenticated,
-    /// Credit, a key's limit or a guardrail's budget is used up.
+    /// Credit, a key's limit or a guardrail's budget is exhausted.
     InsufficientCredits,
-    /// The caller is known and may not do this.
+    /// The caller is authenticated and lacks permission.
     Forbidden,
-    /// The thing named does not exist for this caller.
+    /// The named record does not exist for this caller.
     NotFound,
-    /// What is there is not what the caller thinks it is: it was changed at the same time, or stands in the way.
+    /// The state conflicts with the request: it was changed concurrently, or a conflicting record exists.
     Conflict,
     /// The payload, or a file, is larger than allowed.
     PayloadTooLarge,
-    /// Too many requests in the caller's window.
+    /// Too many requests of the caller.
     RateLimited,
     /// A defect of this service.
     Internal,
-    /// Every provider that was tried failed.
+    /// Every attempted provider failed.
     ProviderFailure,
-    /// Something this service needs is away for the moment; asking again later is right.
+    /// A required dependency is temporarily unavailable; retrying later is useful.
     Unavailable,
-    /// The whole deadline passed.
+    /// The deadline of the request passed.
     TimedOut,
-    /// Every provider that was tried is overloaded.
+    /// Every attempted provider is overloaded.
     ProviderOverloaded,
-    /// The client disconnected before the response; nobody reads this one.
+    /// The client disconnected before the response.
     ClientDisconnected,
 }
 
 impl ErrorKind {
-    /// Its name in records and in answers that hold the failure of a part.
+    /// Returns the name in records and in answers with a failed sub-request.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -56,26 +56,25 @@ impl ErrorKind {
     }
 }
 
-/// How a store (database, blob store, shared counter) failed. "Not found" is not among these: ports say it with
-/// `Ok(None)`.
+/// A failure of a store (database, blob store, shared counter). "Not found" is no failure: ports return `Ok(None)`.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store did not do it and said so, or could not be asked: away, locked, read-only, full. Nothing was
-    /// changed, or what was changed has been undone.
+    /// The store rejected the operation or was unreachable, locked, read-only or full. Nothing was changed, or the
+    /// change was rolled back.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The store holds something that this version cannot read.
+    /// The store contains data that this version cannot read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
 }
 
 impl StoreError {
-    /// Wraps the technology's own error.
+    /// Wraps an error of the store's technology.
     pub fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unavailable(source.into())
     }
 
-    /// Its meaning: a store that is away is [`ErrorKind::Unavailable`]; unreadable data is a defect.
+    /// Returns the meaning: a failed store is [`ErrorKind::Unavailable`]; unreadable data is a defect.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unavailable(_) => ErrorKind::Unavailable,

@@ -1,4 +1,4 @@
-//! One type per kind of id, so that a workspace is never passed for a guardrail.
+//! A type per kind of id, so that ids cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// An id that is not of its form.
+/// The error for a malformed id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a well-formed {0} id")]
 pub struct InvalidId(pub &'static str);
@@ -18,12 +18,12 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// From a UUID that an id generator made or a store returned.
+            /// Wraps a UUID from an id generator or a store.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 
-            /// The UUID inside.
+            /// Returns the UUID.
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
@@ -60,12 +60,12 @@ uuid_id!(
     "guardrail"
 );
 uuid_id!(
-    /// Names an API key for as long as it exists, whatever its secret is. A bare UUIDv7.
+    /// Names an API key for its lifetime, independent of its secret. A bare UUIDv7.
     ApiKeyId,
     "key"
 );
 uuid_id!(
-    /// Names a process that draws allowances: a UUID that is new with every start.
+    /// Names a process that draws allowances: a new UUID for each start.
     ProcessId,
     "process"
 );
@@ -87,10 +87,10 @@ macro_rules! prefixed_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// The prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// The prefix followed by the UUID's 32 hex digits.
+            /// Creates an id from the prefix and the UUID's 32 hex digits.
             pub fn from_uuid(uuid: Uuid) -> Self {
                 const PREFIX: usize = $prefix.len();
                 let mut text = [0; PREFIX + uuid::fmt::Simple::LENGTH];
@@ -100,7 +100,7 @@ macro_rules! prefixed_id {
                 Self(shared(&text))
             }
 
-            /// The whole id.
+            /// Returns the whole id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -149,12 +149,12 @@ prefixed_id!(
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// The whole id.
+    /// Returns the whole id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A fresh one from a UUID.
+    /// Creates an id from a UUID.
     pub fn from_uuid(uuid: Uuid) -> Self {
         let mut text = Uuid::encode_buffer();
         Self((&*uuid.hyphenated().encode_lower(&mut text)).into())

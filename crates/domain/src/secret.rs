@@ -10,25 +10,25 @@ use sha2::{Digest, Sha256};
 pub struct ApiKeySecret(String);
 
 impl ApiKeySecret {
-    /// What every secret begins with.
+    /// The prefix of every secret.
     pub const PREFIX: &'static str = "sk-tg-v1-";
 
-    /// From 256 random bits.
+    /// Creates a secret from 256 random bits.
     pub fn from_random(bytes: [u8; 32]) -> Self {
         Self(format!("{}{}", Self::PREFIX, hex(&bytes)))
     }
 
-    /// The whole secret. To be shown to its owner once, and nowhere else.
+    /// Returns the whole secret, to be shown to its owner once.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The SHA-256 of the whole secret, by which the key is stored and addressed.
+    /// Returns the SHA-256 of the whole secret, which identifies the key in the store.
     pub fn hash(&self) -> ApiKeyHash {
         ApiKeyHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// The mask by which people recognise it: the prefix, three digits, `...`, three digits.
+    /// Returns the mask for recognition: the prefix, three digits, `...`, three digits.
     pub fn label(&self) -> String {
         let digits = &self.0[Self::PREFIX.len()..];
         format!("{}{}...{}", Self::PREFIX, &digits[..3], &digits[61..])
@@ -50,7 +50,7 @@ impl fmt::Debug for ApiKeySecret {
     }
 }
 
-/// Not `sk-tg-v1-` and 64 lower-case hex digits.
+/// The error for a text that is not `sk-tg-v1-` and 64 lower-case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an API key")]
 pub struct InvalidApiKeySecret;
@@ -60,12 +60,12 @@ pub struct InvalidApiKeySecret;
 pub struct ApiKeyHash([u8; 32]);
 
 impl ApiKeyHash {
-    /// From the digest's bytes.
+    /// Wraps the digest's bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest's bytes.
+    /// Returns the digest's bytes.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -99,7 +99,7 @@ impl FromStr for ApiKeyHash {
     }
 }
 
-/// Not 64 lower-case hex digits.
+/// The error for a text that is not 64 lower-case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key hash is 64 lower-case hex digits")]
 pub struct InvalidApiKeyHash;
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_sha256_of_the_whole_secret() {
+    fn hash_is_sha256_of_whole_secret() {
         let secret = ApiKeySecret::from_random([0xab; 32]);
         assert_eq!(secret.expose().len(), 73);
         // printf 'sk-tg-v1-abab…' | sha256sum
@@ -139,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_redacts_secret() {
         assert_eq!(format!("{:?}", ApiKeySecret::from_random([1; 32])), "ApiKeySecret(…)");
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn other_formats_are_rejected() {
         let good = ApiKeySecret::from_random([0xab; 32]).expose().to_owned();
         for bad in
             [String::new(), good.to_uppercase(), good[1..].to_owned(), format!("{good}0"), good.replace("v1", "v2")]

@@ -1,4 +1,4 @@
-//! The ledger under any order of anything.
+//! The ledger under random sequences of operations.
 
 use domain::testing::contract::{LedgerStep, Stores, ledger_script};
 use proptest::collection::vec;
@@ -8,7 +8,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(200, ProptestConfig::default().cases)))]
 
     #[test]
-    fn whatever_happens_the_ledger_is_what_a_list_of_it_comes_to(draws in vec(any::<(u8, u8, u8)>(), 1..120)) {
+    fn ledger_equals_simple_model_after_any_steps(draws in vec(any::<(u8, u8, u8)>(), 1..120)) {
         let steps: Vec<LedgerStep> =
             draws.into_iter().map(|(kind, what, amount)| LedgerStep::drawn(kind, what, amount)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,6 +1,6 @@
-//! The shared part of the ledger under a model checker: requests and the keeper run as threads, in many orders.
+//! The shared part of the ledger under a model checker: requests and the keeper run as threads, in many interleavings.
 //!
-//! Only the locks of the ledger are the checker's; the store and the journal are the fakes, whose calls are one step each.
+//! Only the ledger's locks are the checker's; the store and the journal are fakes whose calls are atomic.
 //! `cargo xtask model` runs it.
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, MaxSteps, Runner};
 use uuid::Uuid;
 
-/// The most time of one model.
+/// The maximum time of a model.
 const MAX_TIME: Duration = Duration::from_secs(3);
 
 /// Two processes and one limit.
@@ -76,11 +76,11 @@ impl Model {
         free.iter().sum()
     }
 
-    /// After the end of all requests, which came to `charged`.
+    /// Checks the amounts after the end of all requests, which cost `charged` in total.
     fn check_end(&self, charged: i64, limit: i64) {
         for process in &self.processes {
             process.store.set(StoreFault::None);
-            // What was on its way is finished.
+            // Finishes the pending work.
             block_on(process.ledger.tick()).unwrap();
             assert_eq!(process.ledger.open_calls(), 0);
         }
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-/// A request: holds, asks for more, and is charged or released. Returns its cost.
+/// Runs a request: it holds, increases its hold, and is charged or released. Returns its cost.
 async fn request(process: Process, number: u128, hold: i64, more: i64, cost: i64) -> i64 {
     let Ok(Ok(held)) = process.ledger.reserve(hold_request(number, hold)).await else { return 0 };
     thread::yield_now();
@@ -116,7 +116,7 @@ fn spawn_request(process: &Process, number: u128, [hold, more, cost]: [i64; 3]) 
     thread::spawn(move || block_on(request(process, number, hold, more, cost)))
 }
 
-/// The work beside requests: ticks, with idle allowances in between and limits that are looked at.
+/// Runs the background work: ticks, idle allowances and checks of limits.
 fn spawn_keeper(model: &Model, number: usize, limit: i64) -> JoinHandle<i64> {
     let model = model.clone();
     thread::spawn(move || {
@@ -135,7 +135,7 @@ fn join(threads: Vec<JoinHandle<i64>>) -> i64 {
     threads.into_iter().map(|thread| thread.join().unwrap()).sum()
 }
 
-/// Tries orders at random, then such that few of them differ from a simple one.
+/// Explores random interleavings, then those with few preemptions.
 fn check(model: fn()) {
     let config = || {
         let mut config = Config::new();
@@ -182,7 +182,7 @@ fn amounts_add_up_over_two_processes_with_lost_answers() {
 }
 
 #[test]
-fn request_is_answered_when_another_one_leaves() {
+fn request_is_answered_when_another_one_is_released() {
     check(|| {
         let model = Model::new(100);
         let [process, _] = &model.processes;

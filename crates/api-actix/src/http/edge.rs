@@ -208,7 +208,7 @@ impl RequestLabels<'_> {
     }
 }
 
-/// Returns the client's request id if it is well formed and unique, otherwise a new one.
+/// Returns the client's request id if it is well-formed and unique, otherwise a new one.
 fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
     let mut given = request.headers().get_all(REQUEST_ID);
     let only = given.next().filter(|_| given.next().is_none());

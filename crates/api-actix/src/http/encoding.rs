@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_known_encoding_is_accepted() {
+    fn single_known_encoding_is_accepted() {
         assert_eq!(named(&[]), Ok(ContentEncoding::Identity));
         assert_eq!(named(&["identity", "GZIP"]), Ok(ContentEncoding::Gzip));
         assert_eq!(named(&["x-gzip"]), Ok(ContentEncoding::Gzip));
