@@ -183,3 +183,24 @@ fn every_documented_command_exists() {
     }
     assert!(rows > 30, "the page was not understood: {rows} commands");
 }
+
+/// The commands of the shell blocks of a page: the words from `tollgate` to the end of the command.
+fn shell_commands(page: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("\n```"));
+    let lines = blocks.flat_map(|(block, _)| block.lines());
+    let commands = lines.flat_map(|line| line.split(['(', ';']));
+    commands
+        .filter_map(|command| command.trim_start().strip_prefix("tollgate "))
+        .filter_map(|command| command.split(['|', '>', ')', '&']).next())
+        .map(|command| command.replace('"', ""))
+        .collect()
+}
+
+#[test]
+fn commands_of_the_readme_are_parsed() {
+    let commands = shell_commands(include_str!("../../../../README.md"));
+    assert!(commands.len() > 6, "the README was not understood: {commands:?}");
+    for command in commands {
+        assert!(parse(&command).is_ok(), "README.md: tollgate {command}");
+    }
+}
