@@ -182,7 +182,7 @@ fn amounts_add_up_over_two_processes_with_lost_answers() {
 }
 
 #[test]
-fn request_is_answered_when_another_one_is_released() {
+fn request_is_answered_when_another_client_disconnects() {
     check(|| {
         let model = Model::new(100);
         let [process, _] = &model.processes;
