@@ -29,7 +29,7 @@ fn codec(wire: &str) -> Box<dyn WireCodec> {
     }
 }
 
-fn asked(questions: &str, rest: &str) -> String {
+fn request_body(questions: &str, rest: &str) -> String {
     format!(r#"{{"model":"m","state":"s","questions":{questions}{rest}}}"#)
 }
 
@@ -70,7 +70,7 @@ fn write_rejects_opaque_questions_and_boxes(#[case] wire: &str) {
         written(wire, r#"{"model":"m","state":"s","questions":["?"]}"#),
         Err(UnsupportedByWire::OpaqueQuestions)
     );
-    let boxed = asked(r#"{"a":{"type":"box","instructions":"?"}}"#, "");
+    let boxed = request_body(r#"{"a":{"type":"box","instructions":"?"}}"#, "");
     assert_eq!(written(wire, &boxed), Err(UnsupportedByWire::QuestionType(QuestionType::Box)));
 }
 
@@ -84,7 +84,7 @@ fn write_rejects_too_many_questions(
 ) {
     for (count, fits) in counts {
         let expected = if *fits { Ok(()) } else { Err(refusal) };
-        assert_eq!(written(wire, &asked(&many_questions(*count), "")), expected, "{count}");
+        assert_eq!(written(wire, &request_body(&many_questions(*count), "")), expected, "{count}");
     }
 }
 
@@ -104,7 +104,7 @@ fn write_rejects_option_count_out_of_range(
     #[case] count: usize,
     #[case] expected: Result<(), UnsupportedByWire>,
 ) {
-    assert_eq!(written(wire, &asked(&many_options(count), "")), expected);
+    assert_eq!(written(wire, &request_body(&many_options(count), "")), expected);
 }
 
 #[rstest]
@@ -114,8 +114,8 @@ fn write_rejects_option_count_out_of_range(
 #[case("workers-ai", Err(UnsupportedByWire::Levels(10)))]
 #[case("system-one", Ok(()))]
 fn write_rejects_single_level(#[case] wire: &str, #[case] expected: Result<(), UnsupportedByWire>) {
-    assert_eq!(written(wire, &asked(&score(r#"["l"]"#), "")), expected);
-    assert_eq!(written(wire, &asked(&score(r#"["1","2","3","4","5","6","7","8","9","10"]"#), "")), Ok(()));
+    assert_eq!(written(wire, &request_body(&score(r#"["l"]"#), "")), expected);
+    assert_eq!(written(wire, &request_body(&score(r#"["1","2","3","4","5","6","7","8","9","10"]"#), "")), Ok(()));
 }
 
 #[rstest]
@@ -128,7 +128,7 @@ fn write_rejects_levels_without_text(
     #[case] levels: &str,
     #[case] expected: Result<(), UnsupportedByWire>,
 ) {
-    assert_eq!(written(wire, &asked(&score(levels), "")), expected);
+    assert_eq!(written(wire, &request_body(&score(levels), "")), expected);
 }
 
 #[rstest]
@@ -149,7 +149,7 @@ fn write_rejects_invalid_option_names(
     #[case] expected: Result<(), UnsupportedByWire>,
 ) {
     let questions = format!(r#"{{"a":{{"type":"choice","criteria":{{"{name}":null,"other":null}}}}}}"#);
-    assert_eq!(written(wire, &asked(&questions, "")), expected);
+    assert_eq!(written(wire, &request_body(&questions, "")), expected);
 }
 
 #[rstest]
@@ -158,13 +158,13 @@ fn write_rejects_invalid_option_names(
 #[case(&["STRASSE", "straße"])]
 #[case(&["ΌΣΟΣ", "όσος"])]
 fn write_rejects_option_names_equal_to_sglang(#[case] names: &[&str]) {
-    assert_eq!(written("sglang", &asked(&choice(names), "")), Err(UnsupportedByWire::SameOptions));
-    assert_eq!(written("openai", &asked(&choice(names), "")), Ok(()));
+    assert_eq!(written("sglang", &request_body(&choice(names), "")), Err(UnsupportedByWire::SameOptions));
+    assert_eq!(written("openai", &request_body(&choice(names), "")), Ok(()));
 }
 
 #[test]
 fn write_rejects_duplicate_boolean_option() {
-    let mut asked = support::provider_input(&asked(&choice(&["a", "b"]), ""));
+    let mut asked = support::provider_input(&request_body(&choice(&["a", "b"]), ""));
     let provider_input = Arc::make_mut(&mut asked);
     for question in provider_input.questions.typed.iter_mut().flatten() {
         let QuestionKind::Choice { options } = &mut question.kind else { panic!() };
@@ -188,14 +188,14 @@ fn write_rejects_invalid_question_names(
     #[case] expected: Result<(), UnsupportedByWire>,
 ) {
     let questions = format!(r#"{{"{name}":{{"type":"noul","instructions":"?"}}}}"#);
-    assert_eq!(written(wire, &asked(&questions, "")), expected);
+    assert_eq!(written(wire, &request_body(&questions, "")), expected);
 }
 
 #[test]
 fn write_rejects_name_too_long_for_workers_ai() {
     for (length, expected) in [(100, Ok(())), (101, Err(UnsupportedByWire::QuestionName))] {
         let questions = format!(r#"{{"{}":{{"type":"noul","instructions":"?"}}}}"#, "n".repeat(length));
-        assert_eq!(written("workers-ai", &asked(&questions, "")), expected);
+        assert_eq!(written("workers-ai", &request_body(&questions, "")), expected);
     }
 }
 
@@ -222,7 +222,7 @@ const PARTS: &str = r#","state_form":"gemini","media_in_state":true"#;
 fn write_rejects_media_in_another_form(#[case] wire: &str, #[case] taken: [bool; 4]) {
     for (media, taken) in [ASSETS, IMAGES, ITEMS, PARTS].into_iter().zip(taken) {
         let expected = if taken { Ok(()) } else { Err(UnsupportedByWire::Attachments) };
-        assert_eq!(written(wire, &asked(noul(), media)), expected, "{wire} {media}");
+        assert_eq!(written(wire, &request_body(noul(), media)), expected, "{wire} {media}");
     }
 }
 

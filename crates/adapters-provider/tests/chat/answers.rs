@@ -26,7 +26,7 @@ fn score_of(levels: usize) -> Arc<ProviderInput> {
     ))
 }
 
-fn made(questions: &Questions, weights: &[f64], temperature_milli: u32) -> Json {
+fn build_answer(questions: &Questions, weights: &[f64], temperature_milli: u32) -> Json {
     let question = &questions.typed.as_ref().unwrap()[0];
     answer(question, weights, temperature_milli, Method::Logprobs { label_mass: 0.98765 }).unwrap()
 }
@@ -53,7 +53,7 @@ fn checked(questions: &Questions, answer: &Json) -> AnswerValue {
 #[test]
 fn answer_has_method_and_no_confidence() {
     let provider_input = choice_of(2);
-    let made = made(&provider_input.questions, &[1.0, 3.0], 1000);
+    let made = build_answer(&provider_input.questions, &[1.0, 3.0], 1000);
     let expected = r#"{"type":"choice","choice":"1","probabilities":{"0":0.25,"1":0.75},"metadata":{"method":"logprobs","label_mass":0.9877,"calibrated":false}}"#;
     assert_eq!(made.text(), expected);
 }
@@ -61,7 +61,7 @@ fn answer_has_method_and_no_confidence() {
 #[test]
 fn score_is_expectation_of_rounded_distribution() {
     let provider_input = score_of(3);
-    let made = made(&provider_input.questions, &[1.0, 1.0, 1.0], 1000);
+    let made = build_answer(&provider_input.questions, &[1.0, 1.0, 1.0], 1000);
     assert_eq!(member(&made, "probabilities").unwrap().text(), r#"{"0":0.3334,"1":0.3333,"2":0.3333}"#);
     assert_eq!(member(&made, "score").unwrap().text(), "0.9999");
 }
@@ -86,7 +86,7 @@ proptest! {
     ) {
         prop_assume!(weights.iter().any(|weight| *weight > 1e-9));
         let provider_input = choice_of(weights.len());
-        let made = made(&provider_input.questions, &weights, temperature_milli);
+        let made = build_answer(&provider_input.questions, &weights, temperature_milli);
         let probabilities = member(&made, "probabilities").unwrap().members().unwrap();
         let probabilities: Vec<u64> = probabilities.iter().map(|(_, value)| units(value)).collect();
         prop_assert_eq!(probabilities.len(), weights.len());
@@ -100,7 +100,7 @@ proptest! {
     fn score_is_exact_for_any_weights(weights in prop::collection::vec(0.0_f64..1.0, 2..=10)) {
         prop_assume!(weights.iter().any(|weight| *weight > 1e-9));
         let provider_input = score_of(weights.len());
-        let made = made(&provider_input.questions, &weights, 1000);
+        let made = build_answer(&provider_input.questions, &weights, 1000);
         let probabilities = member(&made, "probabilities").unwrap().members().unwrap();
         let expected: u64 = (0..).zip(&probabilities).map(|(level, (_, value))| level * units(value)).sum();
         prop_assert_eq!(units(&member(&made, "score").unwrap()), expected);
@@ -111,7 +111,7 @@ proptest! {
     fn noul_probabilities_sum_to_one(yes in 0.0_f64..1.0, no in 0.0_f64..1.0) {
         prop_assume!(yes + no > 1e-9);
         let provider_input = support::provider_input(r#"{"model":"m","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#);
-        let made = made(&provider_input.questions, &[yes, no], 1000);
+        let made = build_answer(&provider_input.questions, &[yes, no], 1000);
         let AnswerValue::Noul { probability } = checked(&provider_input.questions, &made) else { panic!() };
         prop_assert!((probability - yes / (yes + no)).abs() <= 0.0001);
     }

@@ -16,7 +16,7 @@ fn golden(case: &str, part: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
 }
 
-fn asked(provider_input: &ProviderInput) -> &[Question] {
+fn typed_questions(provider_input: &ProviderInput) -> &[Question] {
     request::check(provider_input).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn tokens(reply: &response::Reply) -> String {
 #[case::score("score", 1000)]
 fn label_request_and_answer_match_golden_files(#[case] case: &str, #[case] temperature_milli: u32) {
     let provider_input = support::provider_input(&golden(case, "caller"));
-    let question = &asked(&provider_input)[0];
+    let question = &typed_questions(&provider_input)[0];
     let offered: Vec<usize> = (0..outcomes(&question.kind)).collect();
     let told = prompt::label_prompt(&Document::of(&provider_input), question, &offered);
     let wanted = request::RequestedOutput::Label { top_logprobs: 20 };
@@ -51,7 +51,7 @@ fn label_request_and_answer_match_golden_files(#[case] case: &str, #[case] tempe
 #[rstest]
 fn structured_request_matches_golden_file(#[values("noul", "choice", "score", "all")] case: &str) {
     let provider_input = support::provider_input(&golden(case, "caller"));
-    let questions = asked(&provider_input);
+    let questions = typed_questions(&provider_input);
     let told = prompt::probabilities_prompt(&Document::of(&provider_input), questions);
     let body = request::body(Some("judge-1.0"), &told, &request::probabilities_output(questions), Members::default());
     assert_eq!(body, golden(case, "structured.request"));
@@ -61,8 +61,8 @@ fn structured_request_matches_golden_file(#[values("noul", "choice", "score", "a
 fn structured_answer_matches_golden_file() {
     let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
-    let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();
-    let made: Vec<String> = asked(&provider_input)
+    let stated = structured::read(&reply.content, typed_questions(&provider_input)).unwrap();
+    let made: Vec<String> = typed_questions(&provider_input)
         .iter()
         .zip(&stated)
         .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap().text().to_owned())
@@ -76,14 +76,14 @@ fn structured_answer_matches_golden_file() {
 fn answers_pass_domain_check() {
     let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
-    let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();
-    let made: Vec<_> = asked(&provider_input)
+    let stated = structured::read(&reply.content, typed_questions(&provider_input)).unwrap();
+    let made: Vec<_> = typed_questions(&provider_input)
         .iter()
         .zip(&stated)
         .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap())
         .collect();
     let answers = adapters_provider::canonical::in_order(
-        asked(&provider_input).iter().map(|question| question.name.as_str()).zip(&made),
+        typed_questions(&provider_input).iter().map(|question| question.name.as_str()).zip(&made),
     );
     let rules = AnswerRules { decimals: 4, ..AnswerRules::of(&support::endpoint_of(Wire::ChatCompletions)) };
     let checked = Answers::check(&provider_input.questions, &answers, rules).unwrap();

@@ -26,19 +26,19 @@ pub(super) async fn workspace_limit_statuses(
     };
     let mut limits = Vec::new();
     if let Some(amount) = usd(row.credit_pico) {
-        let whole = standing(connection, &row.id, SpendLimit { amount, reset: None }, at).await?;
+        let whole = limit_status(connection, &row.id, SpendLimit { amount, reset: None }, at).await?;
         let base = credit_base(&row);
         let spent = base.and_then(|base| whole.spent.pico().checked_sub(base)).map(Usd::from_pico);
         let spent = spent.ok_or_else(|| corrupt("workspaces.credit_base_pico", &row.id))?;
         limits.push(LimitStatus { is_credit: true, spent, ..whole });
     }
     for limit in budgets.limits() {
-        limits.push(standing(connection, &row.id, limit, at).await?);
+        limits.push(limit_status(connection, &row.id, limit, at).await?);
     }
     Ok(limits)
 }
 
-async fn standing(
+async fn limit_status(
     connection: &impl ConnectionTrait,
     workspace_id: &str,
     limit: SpendLimit,

@@ -29,7 +29,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 /// Returns a task that ends when the sender is dropped, and that counts its start.
-fn held(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
+fn blocking_task(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
     let (let_go, wait) = mpsc::channel::<()>();
     let begun = Arc::clone(begun);
     let work = move || {
@@ -86,7 +86,7 @@ async fn tasks_of_owners_alternate() {
     let workers = workers(1);
     let mut calls = Calls::of(&workers);
     let begun = Arc::default();
-    let (let_go, work) = held(&begun);
+    let (let_go, work) = blocking_task(&begun);
     calls.add(owner(A), work).await;
     until(|| begun.load(Ordering::SeqCst) == 1).await;
     for number in 2..=12 {
@@ -110,12 +110,12 @@ async fn owner_uses_at_most_half_of_threads() {
     let (of_a, of_b) = (Arc::default(), Arc::default());
     let mut keys = Vec::new();
     for _ in 0..12 {
-        let (let_go, work) = held(&of_a);
+        let (let_go, work) = blocking_task(&of_a);
         calls.add(owner(A), work).await;
         keys.push(let_go);
     }
     until(|| of_a.load(Ordering::SeqCst) == 2).await;
-    let (let_go, work) = held(&of_b);
+    let (let_go, work) = blocking_task(&of_b);
     calls.add(owner(B), work).await;
     until(|| of_b.load(Ordering::SeqCst) == 1).await;
     let status = workers.status();
@@ -132,7 +132,7 @@ async fn queue_is_limited_per_owner() {
     let workers = FairWorkers::start(WorkerSettings { threads: 1, queue_per_owner: 2 }).unwrap();
     let mut calls = Calls::of(&workers);
     let begun = Arc::default();
-    let (let_go, work) = held(&begun);
+    let (let_go, work) = blocking_task(&begun);
     calls.add(owner(A), work).await;
     until(|| begun.load(Ordering::SeqCst) == 1).await;
     calls.add_named(A, "a2").await;
@@ -158,7 +158,7 @@ async fn panic_is_error_and_keeps_thread() {
 async fn waiting_task_is_removed_when_caller_leaves() {
     let workers = workers(1);
     let begun = Arc::default();
-    let (let_go, work) = held(&begun);
+    let (let_go, work) = blocking_task(&begun);
     let mut first = Calls::of(&workers);
     first.add(owner(A), work).await;
     until(|| begun.load(Ordering::SeqCst) == 1).await;
@@ -201,7 +201,7 @@ async fn waiting_task_fails_when_threads_end() {
     let workers = workers(1);
     let shared = Arc::clone(&workers.handle.0);
     let begun = Arc::default();
-    let (let_go, work) = held(&begun);
+    let (let_go, work) = blocking_task(&begun);
     let (end, first) = oneshot::channel();
     shared.add(owner(A), work, end).unwrap();
     until(|| begun.load(Ordering::SeqCst) == 1).await;
