@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 /// Returns the time in `seconds` seconds, as RFC 3339.
 pub fn seconds_from_now(seconds: i64) -> String {
-    #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
+    #[expect(clippy::disallowed_methods, reason = "a test is outside the gateway and has no clock port")]
     let now: DateTime<Utc> = SystemTime::now().into();
     (now + TimeDelta::seconds(seconds)).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
@@ -16,7 +16,7 @@ pub fn seconds_from_now(seconds: i64) -> String {
 /// # Errors
 /// The machine's clock is before the epoch.
 pub fn unix_ms() -> anyhow::Result<u64> {
-    #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
+    #[expect(clippy::disallowed_methods, reason = "a test is outside the gateway and has no clock port")]
     let now: DateTime<Utc> = SystemTime::now().into();
     Ok(u64::try_from(now.timestamp_millis())?)
 }

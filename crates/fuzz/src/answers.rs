@@ -98,7 +98,7 @@ pub fn write_body(
 pub fn check_unique_members(object: &Json) -> Result<()> {
     let members = object.members().context("it is no object")?;
     let mut names = HashSet::new();
-    ensure!(members.iter().all(|(name, _)| names.insert(name)), "a member stands in an object twice");
+    ensure!(members.iter().all(|(name, _)| names.insert(name)), "a member is duplicated");
     Ok(())
 }
 

@@ -60,7 +60,7 @@ fn play_rounds(question: &Question, tokens: &[TokenProbability]) -> Result<Optio
     loop {
         let contests = tournament.contests();
         if contests.is_empty() {
-            return Ok(Some(tournament.weights().context("a contest is over and nobody has won")?));
+            return Ok(Some(tournament.weights().context("the rounds are over without weights")?));
         }
         let mut told = Vec::with_capacity(contests.len());
         for offered in &contests {

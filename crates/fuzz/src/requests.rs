@@ -142,7 +142,7 @@ fn check_outbound_wire(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput
     let Some(asked) = asked else { return Ok(()) };
     let Ok(payload) = codec.write("upstream/model", &asked) else { return Ok(()) };
     let bytes = payload.to_bytes();
-    ensure!(payload.len_bytes() == u64::try_from(bytes.len())?, "its length is told wrong");
+    ensure!(payload.len_bytes() == u64::try_from(bytes.len())?, "its reported length is wrong");
     if payload.media_type() != "application/json" {
         return Ok(());
     }

@@ -53,7 +53,7 @@ async fn invalid_decisions_body_is_rejected_with_400() -> Result<()> {
         ("100,000 levels of instructions", {
             asking(&format!(r#"{{"q":{{"type":"noul","instructions":{}}}}}"#, nested(deep))).into_bytes()
         }),
-        ("100,000 levels that nobody asked for", body_with(&format!("\"odd\":{}", nested(deep))).into_bytes()),
+        ("100,000 levels in an unknown member", body_with(&format!("\"odd\":{}", nested(deep))).into_bytes()),
         ("100,000 levels of trace", body_with(&format!("\"trace\":{}", nested_objects(deep))).into_bytes()),
         ("100,000 opening brackets", "[".repeat(deep).into_bytes()),
         ("model twice", body_with(r#""model":"acme/other""#).into_bytes()),
@@ -104,7 +104,7 @@ async fn unusual_valid_requests_are_served() -> Result<()> {
             asking(&format!(r#"{{"q":{{"type":"noul","instructions":{}}}}}"#, nested(100)))
         }),
         ("100 levels of opaque questions", asking(&nested(100))),
-        ("100 levels that nobody asked for", body_with(&format!("\"odd\":{}", nested(100)))),
+        ("100 levels in an unknown member", body_with(&format!("\"odd\":{}", nested(100)))),
         ("a pair of surrogates", about(r#""\ud83d\ude00""#)),
         ("an escaped backslash before a u", about(r#""\\ud800""#)),
         ("unknown members", body_with(r#""temperature":0,"stream":false,"odd":{"a":[1]},"odd":2"#)),

@@ -90,7 +90,11 @@ async fn collect(receiver: &Upstream, ids: &[String]) -> Result<(Vec<Recorded>, 
         sleep(Duration::from_millis(50)).await;
     }
     let counts = count_traces(&all)?;
-    anyhow::bail!("{} of {} requests were told of", ids.iter().filter(|id| counts.contains_key(*id)).count(), ids.len())
+    anyhow::bail!(
+        "{} of {} requests were delivered",
+        ids.iter().filter(|id| counts.contains_key(*id)).count(),
+        ids.len()
+    )
 }
 
 async fn decide(server: &Server, key: &Key, count: usize) -> Result<Vec<String>> {
@@ -219,7 +223,7 @@ async fn all_traces_are_delivered_when_receiver_fails_temporarily() -> Result<()
     }
     let counts = count_traces(&receiver.take_requests())?;
     lost.retain(|id| !counts.contains_key(id));
-    ensure!(lost.is_empty(), "{} of {} requests were never told of", lost.len(), ids.len());
+    ensure!(lost.is_empty(), "{} of {} requests were never delivered", lost.len(), ids.len());
     ensure!(pending(&gateway.instance, "pending").await? == 0 && pending(&gateway.instance, "dead").await? == 0);
     ensure!(elsewhere.take_requests().is_empty(), "a redirect was followed");
     gateway.server.stop().await
@@ -239,7 +243,7 @@ async fn hanging_receiver_does_not_delay_others() -> Result<()> {
     let begun = Instant::now();
     let (_, counts) = collect(&alive, &ids).await?;
     ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    ensure!(counts.values().all(|times| *times == 1), "nothing is told twice where nothing fails");
+    ensure!(counts.values().all(|times| *times == 1), "a trace was duplicated without a failure");
     gateway.server.kill().await
 }
 
@@ -297,7 +301,7 @@ async fn rejected_message_does_not_delay_others() -> Result<()> {
     receiver.behave(Behaviour::Speak(picky));
     let since = tokio::time::Instant::now();
     while pending(&gateway.instance, "dead").await? == 0 {
-        ensure!(since.elapsed() < Duration::from_secs(20), "the message that nobody takes is given up");
+        ensure!(since.elapsed() < Duration::from_secs(20), "the rejected message is not given up");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     wait_until(&gateway.instance, "pending", 0).await?;
@@ -341,7 +345,7 @@ async fn concurrent_servers_deliver_each_trace_once() -> Result<()> {
     for (id, times) in self::count_traces(&receiver.take_requests())? {
         *counts.entry(id).or_default() += times;
     }
-    ensure!(counts.len() == 100 && counts.values().all(|times| *times == 1), "something was told twice");
+    ensure!(counts.len() == 100 && counts.values().all(|times| *times == 1), "a trace was duplicated");
     beside.stop().await?;
     gateway.server.stop().await
 }
@@ -383,7 +387,7 @@ async fn destinations_receive_traces_of_their_filter_only() -> Result<()> {
     let (requests, _) = collect(&receivers[0], &all).await?;
     ensure!(
         !requests.iter().any(|request| request.text().contains("It smokes")),
-        "a private destination hears no content"
+        "a destination in privacy mode received content"
     );
     ensure!(header(&requests[0], "x-tollgate-signature").is_none(), "there is nothing to sign with");
     let (requests, _) = collect(&operators, &all).await?;
@@ -402,6 +406,6 @@ async fn destinations_receive_traces_of_their_filter_only() -> Result<()> {
         "a session was split"
     );
     ensure!((8..=32).contains(&whole), "{whole} of 40 sessions at a rate of a half");
-    ensure!(receivers[3].take_requests().is_empty(), "a disabled destination hears nothing");
+    ensure!(receivers[3].take_requests().is_empty(), "a disabled destination received traces");
     gateway.server.stop().await
 }

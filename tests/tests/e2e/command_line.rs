@@ -204,7 +204,7 @@ async fn unknown_configuration_key_is_rejected_with_suggestion() -> Result<()> {
     let toml = "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n";
     let instance = Instance::new(toml)?;
     report.case(
-        "a secret that is not there",
+        "a missing secret",
         instance.refused_serving().await.and_then(|said| {
             ensure!(said.contains("api_key_env names is not set") && !said.contains("NOT_SET_ANYWHERE"), "{said}");
             Ok(())

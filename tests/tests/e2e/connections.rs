@@ -58,7 +58,7 @@ async fn new_clients_are_served_despite_hostile_connections() -> Result<()> {
         ("zeros without end", unauthorised.clone(), "0"),
         ("trailers without end", unauthorised.clone() + "0\r\nx: ", "a"),
         ("chunks without end", unauthorised, "1\r\na\r\n"),
-        ("answers that nobody reads", request("GET", "/openapi.json", "").repeat(100), ""),
+        ("unread responses", request("GET", "/openapi.json", "").repeat(100), ""),
         ("a length that is not sent", request("POST", "/nothing", "content-length: 1000000\r\n"), "a"),
     ];
     let mut report = Report::default();
@@ -142,7 +142,7 @@ async fn active_connections_close_after_response_when_others_wait() -> Result<()
     waiting.send(request("GET", "/health/live", "")).await?;
     let answers = [busy[0].answer().await?, busy[1].answer().await?];
     ensure!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-    ensure!(answers.iter().any(Answer::closes), "nobody makes room: {answers:?}");
+    ensure!(answers.iter().any(Answer::closes), "no connection is closed: {answers:?}");
     ensure!(waiting.answer().await?.status == 200);
     gateway.server.stop().await
 }

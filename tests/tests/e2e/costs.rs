@@ -76,7 +76,7 @@ async fn crash_under_load_records_each_response_once() -> Result<()> {
         server.kill().await?;
         while callers.join_next().await.is_some() {}
         let ids = ids.lock().map_err(|_| anyhow::anyhow!("a caller panicked"))?;
-        ensure!(!ids.is_empty(), "nobody was answered before the death");
+        ensure!(!ids.is_empty(), "no response before the crash");
         answered.extend(ids.iter().cloned());
     }
     let listed = instance.json(&["usage", "list", "--limit", "10000"]).await?;
@@ -84,7 +84,7 @@ async fn crash_under_load_records_each_response_once() -> Result<()> {
     for row in rows(&listed)? {
         *recorded.entry(row["id"].as_str().context("a row without an id")?).or_default() += 1;
     }
-    ensure!(recorded.values().all(|times| *times == 1), "a record is there twice");
+    ensure!(recorded.values().all(|times| *times == 1), "a record is duplicated");
     let lost: Vec<_> = answered.iter().filter(|id| !recorded.contains_key(id.as_str())).collect();
     ensure!(lost.is_empty(), "{} of {} answers are not on record", lost.len(), answered.len());
     Ok(())

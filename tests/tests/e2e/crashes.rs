@@ -51,7 +51,7 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
         sleep(Duration::from_millis(trial * 7 % 60)).await;
         server.kill().await?;
         while callers.join_next().await.is_some() {}
-        ensure!(count(&answered)? > before, "nobody was answered before death {trial}");
+        ensure!(count(&answered)? > before, "no response before crash {trial}");
     }
     let answered = answered.lock().map_err(|_| anyhow!("a caller panicked"))?.clone();
 
@@ -60,7 +60,7 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     let hand = SecondHand::open(&instance.database()).await?;
     ensure!(hand.number("SELECT COUNT(*) FROM allowances").await? == 0, "dead processes still hold money");
     let held = hand.number("SELECT COALESCE(SUM(allotted_pico), 0) FROM spend_counters").await?;
-    ensure!(held == 0, "{held} picodollars are reserved by nobody");
+    ensure!(held == 0, "{held} picodollars are held without a request");
     hand.close().await?;
 
     let listed = instance.run(&["usage", "list", "--csv"]).await?;
@@ -75,7 +75,7 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
         let cells: Vec<&str> = line.split(',').collect();
         recorded.entry(cells[id]).or_insert((0, cells[outcome])).0 += 1;
     }
-    ensure!(recorded.values().all(|(times, _)| *times == 1), "a record is there twice");
+    ensure!(recorded.values().all(|(times, _)| *times == 1), "a record is duplicated");
     let lost = answered.iter().filter(|id| recorded.get(id.as_str()).is_none_or(|(_, how)| *how != "completed"));
     let lost = lost.count();
     ensure!(lost == 0, "{lost} of {} answers are not on record as completed", answered.len());

@@ -27,7 +27,7 @@ async fn disconnect_cancels_provider_call_and_is_recorded() -> Result<()> {
             ensure!(since.elapsed() < Duration::from_secs(10), "no record: {listed}");
             sleep(Duration::from_millis(50)).await;
         }
-        ensure!(beta.take_requests().is_empty(), "another provider was asked for nobody");
+        ensure!(beta.take_requests().is_empty(), "another provider was called after the disconnect");
         gateway.server.ensure_healthy().await?;
     }
     Ok(())

@@ -60,7 +60,7 @@ async fn requests_over_admission_limit_get_retry_after() -> Result<()> {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    anyhow::bail!("the place is not given back")
+    anyhow::bail!("the place is not released")
 }
 
 #[tokio::test]
@@ -135,9 +135,9 @@ async fn doctor_reports_problems() -> Result<()> {
     let nobody = format!("http://{}/v1", tollgate_tests::free_address()?);
     let gateway = TestGateway::start(&crate::gateway::providers_toml(&nobody, &nobody, 1_000)).await?;
     let output = gateway.instance.run(&["doctor", "--json"]).await?;
-    ensure!(!output.status.success(), "a provider that nobody answers for is fine");
+    ensure!(!output.status.success(), "an unreachable provider passed the check");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     ensure!(report.to_string().contains("alpha"), "{report}");
-    ensure!(report.to_string().contains("acme/alone"), "the minimal row is not told: {report}");
+    ensure!(report.to_string().contains("acme/alone"), "the minimal row is not reported: {report}");
     Ok(())
 }

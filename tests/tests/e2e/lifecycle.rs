@@ -65,7 +65,7 @@ async fn stop_finishes_requests_in_flight_and_exits_with_0() -> Result<()> {
     let id = answer["id"].as_str().context("no id")?;
     let usage = instance.json(&["usage", "show", id]).await?;
     ensure!(usage["outcome"] == "completed", "{usage}");
-    ensure!(Call::get("/health/live").send(address).await.is_err(), "somebody still listens");
+    ensure!(Call::get("/health/live").send(address).await.is_err(), "the port is still open");
     Ok(())
 }
 

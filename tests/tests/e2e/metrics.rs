@@ -158,7 +158,7 @@ async fn client_disconnect_is_counted_as_499() -> Result<()> {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    anyhow::bail!("the place is not given back, or the request is not counted")
+    anyhow::bail!("the place is not released, or the request is not counted")
 }
 
 #[tokio::test]

@@ -55,7 +55,10 @@ async fn provider_receives_key_from_file_and_configured_path() -> Result<()> {
     let more = "api_key_file = \"far.key\"\npath = \"decisions\"";
     let instance = Instance::new(&toml(&provider.base_url(), more))?;
     let said = instance.refused_serving().await?;
-    ensure!(said.contains("the provider far") && said.contains("api_key_file"), "the missing file is not told: {said}");
+    ensure!(
+        said.contains("the provider far") && said.contains("api_key_file"),
+        "the missing file is not reported: {said}"
+    );
     ensure!(!said.contains("far.key"), "what may be a secret in the wrong place is repeated: {said}");
     std::fs::write(instance.path().join("far.key"), "far-secret-0001\n")?;
     let gateway = TestGateway::of(instance).await?;

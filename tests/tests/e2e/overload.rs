@@ -60,7 +60,7 @@ async fn connections_over_limit_are_rejected_immediately() -> Result<()> {
         if Scrape::take(metrics).await?.value("tollgate_requests_in_flight") == 0 {
             break;
         }
-        ensure!(attempt < 200, "places are not given back");
+        ensure!(attempt < 200, "places are not released");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     gateway.server.ensure_healthy().await?;
@@ -122,12 +122,12 @@ async fn slow_clients_delay_no_others_and_are_disconnected() -> Result<()> {
         longest = longest.max(began.elapsed());
     }
     eprintln!("the longest of 40 requests beside 200 slow clients took {longest:?}");
-    ensure!(longest < Duration::from_secs(9), "somebody waited for {longest:?}");
+    ensure!(longest < Duration::from_secs(9), "a request waited for {longest:?}");
     while let Some(ended) = slow.join_next().await {
         let (kind, said) = ended?;
         let said = said.with_context(|| format!("a slow {kind} is not sent away"))??;
         let expected = if kind == "head" { "HTTP/1.1 408 " } else { "HTTP/1.1 400 " };
-        ensure!(said.starts_with(expected), "a slow {kind} was told {said:?}");
+        ensure!(said.starts_with(expected), "a slow {kind} received {said:?}");
         ensure!(kind == "head" || said.contains("The body took longer than 10000 ms to arrive"), "{said}");
     }
     gateway.server.ensure_healthy().await?;

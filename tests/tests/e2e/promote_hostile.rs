@@ -133,7 +133,7 @@ async fn container_of_other_workspace_returns_404() -> Result<()> {
     let nobodys = gateway.server.promote(&other.secret, "sess_b", &id).await?;
     let message =
         |reply: &tollgate_tests::Reply| Ok::<_, anyhow::Error>(reply.envelope(404)?["error"]["message"].clone());
-    ensure!(message(&theirs)? == message(&nobodys)?, "the answers tell that it is there");
+    ensure!(message(&theirs)? == message(&nobodys)?, "the responses reveal that it exists");
     // A restarted session is another container.
     gateway.server.promote(&gateway.inference.secret, "sess_a-r1", &id).await?.envelope(404)?;
     gateway.server.promote(&gateway.inference.secret, "SESS_A", &id).await?.envelope(404)?;

@@ -190,7 +190,7 @@ async fn promote_under(writer: impl FnOnce(&Path) -> Result<Writer>) -> Result<(
     std::fs::write(&path, vec![b'c'; SIZE])?;
     let since = Instant::now();
     while promote().await?.status != 200 {
-        ensure!(since.elapsed() < Duration::from_secs(10), "a file that nobody writes is not promoted");
+        ensure!(since.elapsed() < Duration::from_secs(10), "an unchanged file is not promoted");
         sleep(Duration::from_millis(20)).await;
     }
     gateway.server.ensure_healthy().await

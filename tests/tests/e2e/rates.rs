@@ -94,7 +94,7 @@ async fn unused_tokens_are_released_after_disconnect() -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    anyhow::bail!("the tokens are not given back")
+    anyhow::bail!("the tokens are not released")
 }
 
 #[tokio::test]

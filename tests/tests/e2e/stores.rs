@@ -192,7 +192,7 @@ async fn promotion_at_file_size_limit_returns_503() -> Result<()> {
         .filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() > 0))
         .collect();
     ensure!(left.is_empty(), "{left:?} were left behind");
-    ensure!(used_bytes(&gateway).await? == 0, "quota was not given back");
+    ensure!(used_bytes(&gateway).await? == 0, "quota was not released");
     let small = gateway.instance.put("sess_a", "small", b"x").await?;
     gateway.server.promote(&gateway.inference.secret, "sess_a", &small).await?.ok()?;
     gateway.server.ensure_healthy().await

@@ -164,6 +164,6 @@ async fn record_is_readable_in_its_own_workspace_only() -> Result<()> {
     let refused = gateway.server.send(&read.clone().key(&stranger.secret)).await?;
     let unknown = gateway.server.send(&Call::get("/api/v1/generation?id=gen-dec-0").key(&stranger.secret)).await?;
     refused.envelope(404)?;
-    ensure!(refused.body.len() == unknown.body.len(), "it is told from one that is not there");
+    ensure!(refused.body.len() == unknown.body.len(), "it is distinguishable from a missing one");
     Ok(())
 }

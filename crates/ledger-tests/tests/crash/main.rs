@@ -8,8 +8,8 @@
 #[allow(dead_code, reason = "shared with another test, each uses a part")]
 mod machine;
 
-mod books;
 mod child;
+mod ledger_check;
 mod points;
 mod scene;
 
@@ -18,7 +18,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use self::books::Books;
+use self::ledger_check::ReportedRequests;
 use self::scene::Scene;
 
 /// The maximum time for all crashes. If it does not suffice, a sample is taken.
@@ -39,7 +39,7 @@ fn ledger_adds_up_after_a_crash_at_any_point() {
     let scene = runtime().block_on(Scene::prepare());
     let (output, is_whole) = run_child(&scene, None);
     assert!(is_whole, "{output}");
-    runtime().block_on(Books::check(&scene, &output, "no point"));
+    runtime().block_on(ReportedRequests::check(&scene, &output, "no point"));
     let points = points::read_report(&output);
     let mut crashes: Vec<(String, u32)> =
         points.iter().flat_map(|(name, count)| (1..=*count).map(|number| (name.clone(), number))).collect();
@@ -65,7 +65,7 @@ fn ledger_adds_up_after_a_crash_at_any_point() {
         let (output, is_whole) = run_child(&scene, Some(&point));
         // Journal threads may reach a point under another number; the child then runs to its end.
         assert!(!is_whole || points::read_report(&output).contains_key(name), "{point}: {output}");
-        runtime().block_on(Books::check(&scene, &output, &point));
+        runtime().block_on(ReportedRequests::check(&scene, &output, &point));
         *tried.entry(name.clone()).or_default() += 1;
     }
     let sum: u32 = tried.values().sum();

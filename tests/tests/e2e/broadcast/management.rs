@@ -15,7 +15,7 @@ async fn private_destination_addresses_are_rejected() -> Result<()> {
         let told = reply.envelope(400)?.to_string();
         ensure!(told.contains("not public") || told.contains("cannot be resolved"), "{host}: {told}");
     }
-    ensure!(receiver.take_requests().is_empty(), "somebody was called");
+    ensure!(receiver.take_requests().is_empty(), "a receiver was called");
     let listed = gateway.server.send(&Call::get(DESTINATIONS).key(&gateway.management.secret)).await?.ok()?;
     ensure!(listed == json!({"data": [], "total_count": 0}), "{listed}");
     gateway.server.stop().await
@@ -67,7 +67,7 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
     let moved = json!({"config": {"url": format!("{}/in", attacker.base_url())}});
     let told = on(Method::PATCH, &one, moved).await?.envelope(400)?.to_string();
     ensure!(told.contains("config.headers.authorization, config.headers.x-more, config.secret"), "{told}");
-    ensure!(attacker.take_requests().is_empty() && receiver.take_requests().is_empty(), "somebody was called");
+    ensure!(attacker.take_requests().is_empty() && receiver.take_requests().is_empty(), "a receiver was called");
     receiver.behave(Behaviour::status(401));
     let refused = on(Method::PATCH, &one, json!({"config": {"secret": "another secret, long enough"}})).await?;
     ensure!(refused.envelope(400)?.to_string().contains("answered with status 401"));
@@ -150,7 +150,7 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
     }
     let everything = format!("{log}{}", gateway.server.output());
     for secret in [SECRET, "t0ken", "h1dden"] {
-        ensure!(!everything.contains(secret), "{secret} is told");
+        ensure!(!everything.contains(secret), "{secret} is shown");
     }
     gateway.server.stop().await
 }

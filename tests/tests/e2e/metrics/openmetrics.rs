@@ -27,7 +27,7 @@ pub fn read(text: &str) -> Result<BTreeMap<Series, String>> {
     for (name, family) in families {
         family.check(&name).with_context(|| format!("family {name}"))?;
         for (series, value) in family.samples {
-            ensure!(all.insert(series.clone(), value).is_none(), "{series:?} is there twice");
+            ensure!(all.insert(series.clone(), value).is_none(), "{series:?} is duplicated");
         }
     }
     Ok(all)
@@ -83,7 +83,7 @@ fn sample(line: &str) -> Result<(Series, String)> {
             let (label, behind) = rest.split_once("=\"").context("a label without a value")?;
             ensure!(is_name(label), "{label} is no name of a label");
             let (value, behind) = quoted(behind)?;
-            ensure!(labels.insert(label.to_owned(), value).is_none(), "{label} is there twice");
+            ensure!(labels.insert(label.to_owned(), value).is_none(), "{label} is duplicated");
             rest = behind;
         }
         rest = &rest[1..];

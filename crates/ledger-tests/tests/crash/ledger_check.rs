@@ -22,7 +22,7 @@ use crate::scene::{DEAD_COST, DEAD_HOLD, LIMIT, Scene, counted, process};
 
 /// The requests of a child, from its own report.
 #[derive(Default)]
-pub struct Books {
+pub struct ReportedRequests {
     /// Requests that may have been sent.
     tried: BTreeSet<u128>,
     /// Requests that were sent.
@@ -33,10 +33,10 @@ pub struct Books {
     charged: BTreeSet<u128>,
 }
 
-impl Books {
+impl ReportedRequests {
     /// Recovers the journals in a child's folder and compares the ledger with the child's report.
     pub async fn check(scene: &Scene, output: &str, point: &str) {
-        let books = Self::read(output);
+        let reported = Self::read(output);
         let clock = clock();
         let database = open_database(&scene.work().join("tollgate.db"), &clock).await;
         let stores = stores(&database, &clock);
@@ -51,7 +51,7 @@ impl Books {
         assert_eq!(unfinished.filter(|name| name.starts_with('.')).count(), 0, "{point}: an unfinished folder is left");
         assert_eq!(stores.auditor.audit().await.unwrap().discrepancies, [], "{point}");
         let records = stores.usage.list(&UsageFilter::for_workspace(payer().workspace_id), 1000).await.unwrap();
-        books.check_records(&records, point);
+        reported.check_records(&records, point);
         check_dead(&records, point);
         // The damaged journal's allowances count as spent in full; for every other journal only the records count.
         let of_damaged = |record: &&UsageRecord| (200..300).any(|number| record.id == id(number));
@@ -63,18 +63,18 @@ impl Books {
     }
 
     fn read(output: &str) -> Self {
-        let mut books = Self::default();
+        let mut reported = Self::default();
         for (word, number) in points::events(output).filter_map(|event| event.split_once(' ')) {
             let set = match word {
-                "holds" => &mut books.tried,
-                "held" => &mut books.held,
-                "releases" => &mut books.released,
-                "charged" => &mut books.charged,
+                "holds" => &mut reported.tried,
+                "held" => &mut reported.held,
+                "releases" => &mut reported.released,
+                "charged" => &mut reported.charged,
                 _ => continue,
             };
             set.insert(number.parse().unwrap());
         }
-        books
+        reported
     }
 
     fn check_records(&self, records: &[UsageRecord], point: &str) {
