@@ -168,16 +168,16 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
     std::fs::write(instance.path().join("broken.json"), "{")?;
     let mut report = Report::default();
     for (command, part) in [
-        (format!("key update {hash}"), "nothing is to be changed"),
+        (format!("key update {hash}"), "no fields to update"),
         (format!("key update {nobody} --no-limit"), "not found"),
         (format!("key update {hash} --limit-usd 0"), "more than 0 USD"),
         (format!("key update {hash} --limit-usd 1e99"), "is not an amount of USD"),
-        (format!("key update {hash} --limit-reset daily"), "a reset belongs to a limit"),
-        (format!("key update {hash} --expires-at 2020-01-01T00:00:00Z"), "lies in the past"),
-        (format!("key update {management} --rpm 5"), "a management key runs nothing"),
-        ("key create --management --limit-usd 1".to_owned(), "a management key runs nothing"),
+        (format!("key update {hash} --limit-reset daily"), "--limit-reset requires a limit"),
+        (format!("key update {hash} --expires-at 2020-01-01T00:00:00Z"), "is in the past"),
+        (format!("key update {management} --rpm 5"), "a management key cannot call models"),
+        ("key create --management --limit-usd 1".to_owned(), "a management key cannot call models"),
         (format!("key show {nobody}"), "not found"),
-        ("key show sk-tg-v1-00".to_owned(), "a key is named by its id"),
+        ("key show sk-tg-v1-00".to_owned(), "a key reference must be an id"),
         ("guardrail create --from missing.json".to_owned(), "missing.json cannot be read"),
         ("guardrail create --from broken.json".to_owned(), "not valid JSON"),
         ("guardrail create --from list.json".to_owned(), "JSON object"),
@@ -194,7 +194,7 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
         ("workspace budget --daily 0".to_owned(), "more than 0 USD"),
         ("workspace budget --daily much".to_owned(), "neither an amount of USD nor the word none"),
         ("workspace budget --daily 5 --weekly 4".to_owned(), "must be more than the daily one"),
-        ("workspace rates --rpm 0".to_owned(), "at least 1 a minute"),
+        ("workspace rates --rpm 0".to_owned(), "at least 1 per minute"),
         ("workspace rates --tpm 1.5".to_owned(), "neither a whole number"),
         ("workspace credit --add-usd 9223373".to_owned(), "is not an amount of USD"),
     ] {

@@ -87,7 +87,7 @@ async fn stored_secret_is_not_sent_to_another_origin() {
         ),
     ] {
         let told = fixture.change(&json!({"config": config})).await.expect_error(400);
-        let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
+        let expected = "config.url has another scheme, host or port, to which stored secrets are not sent; include in the same request: ";
         assert_eq!(told, format!("{expected}{missing}"));
     }
     assert_eq!(fixture.called(), [""; 0]);

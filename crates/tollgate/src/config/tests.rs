@@ -312,7 +312,7 @@ fn wrong_kind_error_names_origin() {
 #[test]
 fn unsupported_stores_are_rejected() {
     assert!(fault("[storage]\nurl = \"postgres://h/d\"\n").contains("SQLite only"));
-    assert!(fault("[blobs]\nurl = \"s3://bucket/prefix\"\n").contains("on disk only"));
+    assert!(fault("[blobs]\nurl = \"s3://bucket/prefix\"\n").contains("local files only"));
     assert!(fault("[storage]\nurl = \"mysql://h\"\n").contains("sqlite://path"));
     assert!(fault("[storage]\nurl = \"sqlite::memory:\"\n").contains("sqlite://path"));
 }

@@ -106,7 +106,7 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
             DESTINATIONS,
             with(webhook(&receiver), json!({"workspace_id": "01990000-0000-7000-8000-000000000001"})),
             400,
-            "no such workspace",
+            "workspace not found",
         ),
         (Method::POST, DESTINATIONS, json!([1]), 400, ""),
         (Method::GET, &format!("{DESTINATIONS}/nonsense"), json!({}), 404, "Resource not found"),

@@ -172,7 +172,7 @@ async fn restore_creates_new_version() {
     assert_eq!(restore.execute(&actor(), &id, 3).await.unwrap().guardrail.version, 3, "nothing differs");
 
     for (id, version, unknown) in
-        [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "no such guardrail")]
+        [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "guardrail not found")]
     {
         let error = restore.execute(&actor(), id, version).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);

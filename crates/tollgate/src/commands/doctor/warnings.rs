@@ -146,7 +146,7 @@ mod tests {
             ("sglang-decisions", "confidence = \"native\"", "answers will not have it"),
             ("chat-completions", "confidence = \"system-one\"", "answers will not have it"),
             ("gemini-decisions", "confidence = \"system-one\"", "the largest probability"),
-            ("system-one", "question_types = [\"box\", \"noul\"]", "no box will be asked for"),
+            ("system-one", "question_types = [\"box\", \"noul\"]", "box questions are never sent"),
         ] {
             let odd = endpoint(wire, lines);
             assert_eq!(odd.len(), 1, "{wire} {lines}: {odd:?}");
