@@ -127,7 +127,7 @@ async fn full_database_returns_503_for_writes() -> Result<()> {
     let hand = SecondHand::open(&instance.database()).await?;
     let pages = hand.number("PRAGMA page_count").await?;
     hand.close().await?;
-    instance.configure(&format!("[storage]\nmax_page_count = {}\n", pages + 8))?;
+    instance.configure(&format!("[storage]\nmax_database_bytes = {}\n", (pages + 8) * 4_096))?;
     let gateway = TestGateway { server: instance.serve().await?, instance, inference, management };
     decide_often(&gateway).await?;
     let recorded = traces(&gateway).await?.0;

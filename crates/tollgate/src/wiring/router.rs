@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(shipped, expected);
         let config = read(
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
-             [money]\nunreported_usage = \"free\"\nmax_tokens_per_byte = \"2\"\nunpriced = \"free\"\n\
+             [money]\nunreported_usage = \"free\"\nmax_tokens_per_byte = \"2\"\nunpriced_models = \"free\"\n\
              [routing]\nmax_concurrent_subrequests = 2\n\
              [[models]]\nmodel = \"a/b\"\nsingle_flight = \"shared\"\n",
         );
