@@ -22,7 +22,7 @@ const MIB: u64 = 1024 * 1024;
 /// Sixteen pages. A smaller number is probably a number of pages.
 const SMALLEST_DATABASE: u64 = 65_536;
 /// The limit of SQLite: 2^32 - 2 pages of 4096 bytes.
-const LARGEST_DATABASE: u64 = (u32::MAX as u64 - 1) * 4_096;
+const LARGEST_DATABASE: u64 = 17_592_186_036_224;
 /// The time that a stop waits after the requests' deadline, so that their responses can be sent.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
