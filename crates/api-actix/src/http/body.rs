@@ -236,8 +236,8 @@ mod tests {
         let request = json("").app_data(BodyTimeout(Duration::from_millis(40))).to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
         let error = JsonBody::read(&request, payload, 1_000_000, lease()).await.unwrap_err();
-        let told = (error.status().as_u16(), error.view().message.to_owned());
-        assert_eq!(told, (400, "The body took longer than 40 ms to arrive".to_owned()));
+        let received = (error.status().as_u16(), error.view().message.to_owned());
+        assert_eq!(received, (400, "The body took longer than 40 ms to arrive".to_owned()));
     }
 
     #[actix_web::test]

@@ -155,8 +155,11 @@ async fn service_metadata_is_sent_only_on_request() {
     let gateway = answering(vec![overloaded(1), answer(ANSWERS), answer(ANSWERS)]).await;
     let headers = [("Content-Type", "application/json"), ("x-openrouter-metadata", "enabled")];
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
-    let told = &reply.json()["openrouter_metadata"];
-    assert_eq!((&told["attempt_count"], &told["routing"]["provider"]), (&2.into(), &"The second".into()));
+    let service_metadata = &reply.json()["openrouter_metadata"];
+    assert_eq!(
+        (&service_metadata["attempt_count"], &service_metadata["routing"]["provider"]),
+        (&2.into(), &"The second".into())
+    );
     assert_eq!(gateway.decide(BODY).await.json().get("openrouter_metadata"), None);
     let gateway = answering(vec![overloaded(1), overloaded(1)]).await;
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;

@@ -33,23 +33,23 @@ async fn only_denied_changes_of_authenticated_callers_are_recorded() {
             .start();
     let path = ASSIGN.replace("{id}", &guardrail().to_string());
     let keys = r#"{"key_hashes":["a"]}"#;
-    let told = |caller: Caller, method: &str, status: u16| {
+    let expected = |caller: Caller, method: &str, status: u16| {
         vec![(format!("key:{}", caller.id()), format!("{method} {ASSIGN}"), status)]
     };
 
     gateway.post_json(Caller::Inference, &path, keys).await.expect_error(403);
-    assert_eq!(recorded.taken(), told(Caller::Inference, "POST", 403));
+    assert_eq!(recorded.taken(), expected(Caller::Inference, "POST", 403));
     gateway.post_json(Caller::Management, &path, "{}").await.expect_error(400);
-    assert_eq!(recorded.taken(), told(Caller::Management, "POST", 400));
+    assert_eq!(recorded.taken(), expected(Caller::Management, "POST", 400));
     gateway.post_json(Caller::Management, &ASSIGN.replace("{id}", "nobody"), keys).await.expect_error(404);
-    assert_eq!(recorded.taken(), told(Caller::Management, "POST", 404));
+    assert_eq!(recorded.taken(), expected(Caller::Management, "POST", 404));
     let bearer = Caller::Management.bearer();
     let under_base = format!("{BASE}{path}");
     let headers = [("Authorization", bearer.as_str())];
     gateway.send("DELETE", &under_base, &headers, b"").await.expect_error(405);
-    assert_eq!(recorded.taken(), told(Caller::Management, "DELETE", 405));
+    assert_eq!(recorded.taken(), expected(Caller::Management, "DELETE", 405));
     gateway.send("MAKEUP", &under_base, &headers, b"").await.expect_error(405);
-    assert_eq!(recorded.taken(), told(Caller::Management, "other", 405), "a caller's own words are not kept");
+    assert_eq!(recorded.taken(), expected(Caller::Management, "other", 405), "a caller's own words are not kept");
 
     gateway.post_json(Caller::Management, &path, keys).await;
     gateway.get(Caller::Inference, &path, &[]).await.expect_error(403);

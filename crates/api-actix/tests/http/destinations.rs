@@ -86,9 +86,9 @@ async fn stored_secret_is_not_sent_to_another_origin() {
             "the query of config.url",
         ),
     ] {
-        let told = fixture.change(&json!({"config": config})).await.expect_error(400);
+        let message = fixture.change(&json!({"config": config})).await.expect_error(400);
         let expected = "config.url has another scheme, host or port, to which stored secrets are not sent; include in the same request: ";
-        assert_eq!(told, format!("{expected}{missing}"));
+        assert_eq!(message, format!("{expected}{missing}"));
     }
     assert_eq!(fixture.called(), [""; 0]);
     assert_eq!((fixture.record().await, fixture.entries().await), (before, entries));
@@ -153,8 +153,11 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     let hashes = [key.hash(), other.hash()];
     assert_eq!(fixture.change(&given).await.json()["data"]["api_key_hashes"], json!(hashes), "each once");
     for name in [Caller::OfOtherWorkspace.id(), Caller::Management.id(), Caller::Unknown.id()] {
-        let told = fixture.change(&json!({"api_key_hashes": [name]})).await.expect_error(400);
-        assert_eq!(told, format!("api_key_hashes has {name}, which is not an active inference key of the workspace"));
+        let message = fixture.change(&json!({"api_key_hashes": [name]})).await.expect_error(400);
+        assert_eq!(
+            message,
+            format!("api_key_hashes has {name}, which is not an active inference key of the workspace")
+        );
     }
     let rotated = format!("/keys/{}/rotate", key.hash());
     let new = fixture.gateway.post(Caller::Management, &rotated, &[], b"").await.json()["data"]["hash"].clone();

@@ -74,37 +74,37 @@ async fn record_contains_request_attempts_and_cost() {
     for member in INSISTED_ON {
         assert!(data.contains_key(member), "{member}");
     }
-    let told = |names: &[&str]| -> Value { names.iter().map(|&name| (name, data[name].clone())).collect() };
+    let select = |names: &[&str]| -> Value { names.iter().map(|&name| (name, data[name].clone())).collect() };
     assert_eq!(
-        told(&["id", "api_type", "model", "requested_model", "alias_resolved", "provider_name", "outcome"]),
+        select(&["id", "api_type", "model", "requested_model", "alias_resolved", "provider_name", "outcome"]),
         json!({
             "id": id, "api_type": "decisions", "model": "acme/judge", "requested_model": "ACME/judge:nitro",
             "alias_resolved": null, "provider_name": "The second", "outcome": "completed",
         })
     );
     assert_eq!(
-        told(&["created_at", "tokens_prompt", "native_tokens_prompt", "tokens_completion", "usage_source"]),
+        select(&["created_at", "tokens_prompt", "native_tokens_prompt", "tokens_completion", "usage_source"]),
         json!({
             "created_at": "2026-01-01T00:00:00.000Z", "tokens_prompt": 429, "native_tokens_prompt": 429,
             "tokens_completion": 0, "usage_source": "reported",
         })
     );
     assert_eq!(
-        told(&["streamed", "cancelled", "finish_reason", "is_byok", "origin", "data_region", "cost_share"]),
+        select(&["streamed", "cancelled", "finish_reason", "is_byok", "origin", "data_region", "cost_share"]),
         json!({
             "streamed": false, "cancelled": false, "finish_reason": "stop", "is_byok": false, "origin": "",
             "data_region": "global", "cost_share": {"index": 0, "of": 1},
         })
     );
     assert_eq!(
-        told(&["external_user", "session_id", "workspace_id", "upstream_inference_cost"]),
+        select(&["external_user", "session_id", "workspace_id", "upstream_inference_cost"]),
         json!({
             "external_user": "u-1", "session_id": "sëssion", "workspace_id": workspace(1).to_string(),
             "upstream_inference_cost": null,
         })
     );
     assert_eq!(
-        told(&["charged_at", "guardrail_ids", "findings"]),
+        select(&["charged_at", "guardrail_ids", "findings"]),
         json!({"charged_at": "2026-01-01T00:00:00.000Z", "guardrail_ids": [], "findings": []})
     );
     assert!(data["latency"].is_u64() && data["generation_time"].is_u64() && data["request_id"].is_string());

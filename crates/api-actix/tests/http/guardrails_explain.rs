@@ -27,16 +27,16 @@ async fn rule(gateway: &Gateway, change: &Value) {
 #[tokio::test]
 async fn explain_returns_sent_content_when_allowed() {
     let gateway = Setup::new().await.start();
-    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let explanation = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     assert_eq!(
-        (&told["allowed"], &told["decided_by"], &told["model"]),
+        (&explanation["allowed"], &explanation["decided_by"], &explanation["model"]),
         (&json!(true), &Value::Null, &json!("acme/judge"))
     );
-    assert_eq!(told["sent"]["state"], "mail joe@example.com");
+    assert_eq!(explanation["sent"]["state"], "mail joe@example.com");
     let endpoint = |provider: &str| json!({"model": "acme/judge", "provider": provider, "verdict": "allowed", "rule": null, "guardrail_id": null});
-    assert_eq!(told["endpoints"], json!([endpoint("first"), endpoint("second")]));
-    assert_eq!((&told["limits"], &told["guardrails"]), (&json!([]), &json!([guardrail().to_string()])));
-    assert!(told["bound_usd"].is_number(), "{told}");
+    assert_eq!(explanation["endpoints"], json!([endpoint("first"), endpoint("second")]));
+    assert_eq!((&explanation["limits"], &explanation["guardrails"]), (&json!([]), &json!([guardrail().to_string()])));
+    assert!(explanation["bound_usd"].is_number(), "{explanation}");
 }
 
 #[tokio::test]
@@ -47,41 +47,45 @@ async fn explain_names_deciding_rule() {
         &json!({"ignored_providers": ["second"], "content_filter_builtins": [{"slug": "email", "action": "redact"}]}),
     )
     .await;
-    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
-    assert_eq!(told["allowed"], true);
+    let explanation = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    assert_eq!(explanation["allowed"], true);
     assert_eq!(
-        (&told["endpoints"][1]["verdict"], &told["endpoints"][1]["rule"]),
+        (&explanation["endpoints"][1]["verdict"], &explanation["endpoints"][1]["rule"]),
         (&json!("forbidden"), &json!("ignored_providers"))
     );
-    assert_eq!(told["sent"]["state"], "mail [EMAIL]");
-    let finding = &told["findings"][0];
+    assert_eq!(explanation["sent"]["state"], "mail [EMAIL]");
+    let finding = &explanation["findings"][0];
     assert_eq!(
         (&finding["label"], &finding["action"], &finding["path"], &finding["count"]),
         (&json!("EMAIL"), &json!("redact"), &json!("state"), &json!(1))
     );
 
     rule(&gateway, &json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]})).await;
-    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
-    let by = &told["decided_by"];
-    assert_eq!((&told["allowed"], &told["sent"], &by["rule"]), (&json!(false), &Value::Null, &json!("content_filter")));
+    let explanation = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let by = &explanation["decided_by"];
+    assert_eq!(
+        (&explanation["allowed"], &explanation["sent"], &by["rule"]),
+        (&json!(false), &Value::Null, &json!("content_filter"))
+    );
     assert_eq!(
         (&by["label"], &by["path"], &by["guardrail_id"]),
         (&json!("EMAIL"), &json!("state"), &json!(guardrail().to_string()))
     );
-    assert!(!told.to_string().contains("joe"), "the matched text is never told");
+    assert!(!explanation.to_string().contains("joe"), "the matched text is never told");
 
     rule(&gateway, &json!({"content_filter_builtins": null, "allowed_models": ["acme/idle"]})).await;
-    let told = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
-    assert_eq!(told["decided_by"]["rule"], "allowed_models");
+    let explanation = explain_data(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    assert_eq!(explanation["decided_by"]["rule"], "allowed_models");
 
     rule(&gateway, &json!({"allowed_models": null, "limit_usd": 0.000_000_000_001, "reset_interval": "daily"})).await;
-    let told = explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.id())).await;
-    let by = &told["decided_by"];
+    let explanation =
+        explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.id())).await;
+    let by = &explanation["decided_by"];
     assert_eq!(
-        (&by["rule"], &by["scope"], &told["bound_fits"]),
+        (&by["rule"], &by["scope"], &explanation["bound_fits"]),
         (&json!("budget"), &json!("guardrail"), &json!(false))
     );
-    let limit = &told["limits"][0];
+    let limit = &explanation["limits"][0];
     assert_eq!(
         (&limit["scope"], &limit["reset_interval"], &limit["resets_at"]),
         (&json!("guardrail"), &json!("daily"), &json!("2026-01-02T00:00:00.000Z"))
@@ -93,8 +97,8 @@ async fn explain_names_deciding_rule() {
 async fn explain_reports_unusable_key() {
     let gateway = Setup::new().await.start();
     let by = async |caller: Caller| {
-        let told = explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
-        told["decided_by"]["rule"].clone()
+        let explanation = explain_data(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
+        explanation["decided_by"]["rule"].clone()
     };
     assert_eq!(by(Caller::Disabled).await, "key_disabled");
     assert_eq!(by(Caller::Expired).await, "key_expired");

@@ -19,9 +19,13 @@ async fn every_version_is_readable() {
     let (gateway, path) = renamed().await;
     let list = gateway.get(Caller::Management, &format!("{path}/versions"), &[]).await.json();
     assert_eq!(list["total_count"], 3);
-    let told =
+    let version_at =
         |index: usize| (list["data"][index]["version"].clone(), list["data"][index]["guardrail"]["name"].clone());
-    assert_eq!((told(0), told(2)), ((json!(3), json!("third")), (json!(1), json!("g"))), "the newest first");
+    assert_eq!(
+        (version_at(0), version_at(2)),
+        ((json!(3), json!("third")), (json!(1), json!("g"))),
+        "the newest first"
+    );
     assert_eq!(list["data"][0]["changed_by"], format!("key:{}", Caller::Management.id()));
     assert_eq!(list["data"][0]["changed_at"], "2026-01-01T00:00:00.000Z");
     assert_eq!(list["data"][0]["guardrail"].get("workspace_default"), None, "versions do not keep it");

@@ -28,7 +28,7 @@ fn entry(name: &str) -> Entry {
     }
 }
 
-fn told(fixture: &Json) -> String {
+fn rendered(fixture: &Json) -> String {
     let asked = read_bytes(
         entry(&member(fixture, "entry").unwrap().as_string().unwrap()),
         member(fixture, "body").unwrap().text().as_bytes(),
@@ -92,7 +92,7 @@ fn fixtures_match_snapshots() {
     for file in files {
         let fixture = Json::parse(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        insta::assert_snapshot!(name, told(&fixture));
+        insta::assert_snapshot!(name, rendered(&fixture));
     }
 }
 
@@ -105,7 +105,7 @@ fn unanswered_question_has_error_on_every_wire() {
         r#"{"model":"m","input":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
         r#"{"model":"m","input":"s","questions":[{"id":"a","type":"yes_no","question":"?"},{"id":"b","type":"yes_no","question":"?"}]}"#,
     ];
-    let told: Vec<String> = bodies
+    let rendered: Vec<String> = bodies
         .iter()
         .map(|body| {
             let asked = read_bytes(Entry::AnyShape, body.as_bytes()).unwrap();
@@ -122,5 +122,5 @@ fn unanswered_question_has_error_on_every_wire() {
             )
         })
         .collect();
-    insta::assert_snapshot!("unanswered", told.join("\n"));
+    insta::assert_snapshot!("unanswered", rendered.join("\n"));
 }
