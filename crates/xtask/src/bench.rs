@@ -20,7 +20,7 @@ pub struct Options {
     /// One JSON document instead of the table.
     #[arg(long)]
     json: bool,
-    /// Build with the profile `release` instead of the one that is shipped: built sooner, a third more instructions an answer.
+    /// Build with the profile `release` instead of the shipped one: faster to build, a third more instructions per answer.
     #[arg(long)]
     release: bool,
     /// Measure only these parts.

@@ -48,7 +48,7 @@ pub async fn ensure_audit_passes(instance: &Instance) -> Result<Value> {
     instance.json(&["doctor", "--audit"]).await
 }
 
-/// Lets `callers` clients send requests to the servers in rotation until each was rejected `max_rejections` times in a row;
+/// Lets `callers` clients send requests to the servers until each was rejected `max_rejections` times in a row;
 /// returns the number of answers.
 async fn send_until_rejected(servers: &[&Server], key: &Key, callers: usize, max_rejections: usize) -> Result<i64> {
     let mut calls = JoinSet::new();
