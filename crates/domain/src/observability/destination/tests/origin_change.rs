@@ -49,7 +49,7 @@ async fn update_requires_secrets_when_origin_changes() {
         (replacement(&[], None), "config.secret"),
     ] {
         let sentence = fault(fixture.update(&made, &fields).await);
-        let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
+        let expected = "config.url has another scheme, host or port, to which stored secrets are not sent; include in the same request: ";
         assert_eq!(sentence, format!("{expected}{named}"));
     }
     assert_eq!(fixture.calls(), 1, "only the test delivery of its creation");
