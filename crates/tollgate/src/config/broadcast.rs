@@ -142,7 +142,10 @@ mod tests {
             ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
             ("[telemetry]\notlp_privacy_mode = true\n", "requires otlp_url"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n", "belongs to the connection"),
+            (
+                "[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n",
+                "is set by the connection or by every delivery",
+            ),
             (
                 "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n",
                 "names an environment variable that is not set",

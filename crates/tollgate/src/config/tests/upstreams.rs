@@ -226,7 +226,7 @@ fn capability_error_names_origin_when_value_does_not_fit() {
         ("wire = \"chat-completions\"", "image_transport = \"images\"", "the wire chat-completions supports none only"),
         ("wire = \"sglang-decisions\"\nimage_transport = \"assets\"", "", "supports none or images only"),
         ("wire = \"gemini-decisions\"\nimage_transport = \"images\"", "", "supports none or input only"),
-        ("", "question_types = []", "is empty"),
+        ("", "question_types = []", "must not be empty"),
         ("", "question_types = [\"yes\"]", "must hold noul, choice, score or box"),
         (
             "wire = \"openai-decisions\"",
