@@ -224,8 +224,8 @@ async fn identical_concurrent_requests_share_a_call() -> Result<()> {
     let alpha = Upstream::start(late()).await?;
     let beta = Upstream::start(late()).await?;
     let endpoints = endpoint("acme/shared", "alpha", "1", "") + &endpoint("acme/each", "beta", "1", "");
-    let models = "[[models]]\nmodel = \"acme/shared\"\nsingle_flight = \"shared\"\n\
-                  [[models]]\nmodel = \"acme/each\"\nsingle_flight = \"each\"\n";
+    let models = "[[models]]\nmodel = \"acme/shared\"\nsingle_flight = \"split_cost\"\n\
+                  [[models]]\nmodel = \"acme/each\"\nsingle_flight = \"charge_each\"\n";
     let gateway = gateway(&alpha, &beta, &(endpoints + models)).await?;
     for (model, upstream, shared) in [("acme/shared", &alpha, true), ("acme/each", &beta, false)] {
         let body = with(model, &json!({}));

@@ -205,7 +205,7 @@ mod tests {
         let error = edit::<Usd>("--daily", Some("a lot"), "an amount of USD").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--daily a lot is neither an amount of USD nor the word none: not a decimal number from \
+            "--daily a lot is neither an amount of USD nor \"none\": not a decimal number from \
              -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point"
         );
     }

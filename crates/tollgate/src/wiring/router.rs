@@ -110,7 +110,7 @@ mod tests {
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
              [money]\nunreported_usage = \"free\"\nmax_tokens_per_byte = \"2\"\nunpriced_models = \"free\"\n\
              [routing]\nmax_concurrent_subrequests = 2\n\
-             [[models]]\nmodel = \"a/b\"\nsingle_flight = \"shared\"\n",
+             [[models]]\nmodel = \"a/b\"\nsingle_flight = \"split_cost\"\n",
         );
         let set = settings(&config);
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
@@ -161,12 +161,12 @@ mod tests {
             idle_options(&config.models[0], &catalogue, &endpoints)
         };
         assert_eq!(
-            idle_reason("model = \"a/one\"\nsingle_flight = \"each\""),
+            idle_reason("model = \"a/one\"\nsingle_flight = \"charge_each\""),
             None,
             "its endpoint has the canonical slug"
         );
         assert_eq!(idle_reason("model = \"a/two\"\nhedge = true"), None);
-        assert_eq!(idle_reason("model = \"sandbox/x\"\nsingle_flight = \"each\""), None);
+        assert_eq!(idle_reason("model = \"sandbox/x\"\nsingle_flight = \"charge_each\""), None);
         for (lines, expected) in [
             ("model = \"a/one\"\nhedge = true", "hedge: a/one has one endpoint"),
             ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),

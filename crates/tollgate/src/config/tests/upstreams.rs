@@ -231,7 +231,7 @@ fn capability_error_names_origin_when_value_does_not_fit() {
         (
             "wire = \"openai-decisions\"",
             "question_types = [\"box\"]",
-            "which the wire openai-decisions has no form for",
+            "which the wire openai-decisions does not support",
         ),
         ("", "quantization = \"int3\"", "quantization must be int4, int8"),
         ("", "zdr = \"yes\"", "must be true or false"),
