@@ -109,7 +109,7 @@ fn sglang_decisions(#[values("all", "sentences", "images")] case: &str) {
     bytes_are_as_on_file(&SglangDecisions::default(), "qwen", case);
 }
 
-fn broken_answers_are_told_apart(codec: &impl WireCodec, at_least: usize) {
+fn broken_answers_have_distinct_errors(codec: &impl WireCodec, at_least: usize) {
     let wire = codec.wire().as_str();
     let asked = support::provider_input(&file(wire, "all.caller.json"));
     let broken = file(wire, "broken.txt");
@@ -127,9 +127,9 @@ fn broken_answers_are_told_apart(codec: &impl WireCodec, at_least: usize) {
 
 #[test]
 fn broken_answers() {
-    broken_answers_are_told_apart(&OpenAiDecisions::default(), 30);
-    broken_answers_are_told_apart(&GeminiDecisions::default(), 30);
-    broken_answers_are_told_apart(&SglangDecisions::default(), 30);
+    broken_answers_have_distinct_errors(&OpenAiDecisions::default(), 30);
+    broken_answers_have_distinct_errors(&GeminiDecisions::default(), 30);
+    broken_answers_have_distinct_errors(&SglangDecisions::default(), 30);
 }
 
 /// `true` and `"true"` are different options; a string does not select the boolean of the same name.

@@ -197,7 +197,7 @@ async fn invalid_record_error_names_path() {
         (
             "content_filter_builtins",
             r#"[{"slug":"address","action":"block"}]"#,
-            "content_filter_builtins[0].slug: address needs a language model",
+            "content_filter_builtins[0].slug: address requires a language model",
         ),
         ("allowed_data_regions", "[\"us\"]", "allowed_data_regions: cannot be kept"),
     ] {
