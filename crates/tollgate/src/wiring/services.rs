@@ -33,7 +33,7 @@ use crate::config::{Config, Environment};
 /// The maximum number of cached keys.
 const CACHED_KEYS: u64 = 100_000;
 /// The maximum number of cached policies, one per pair of workspace guardrail and key guardrail.
-const CACHED_POLICIES: u64 = 10_000;
+const CACHED_POLICIES: u64 = 32_768;
 /// The age of the change feed's last read from which it is read again before a cached key is used; a second is
 /// documented.
 const RECHECK_AFTER: Duration = Duration::from_millis(900);

@@ -1,9 +1,12 @@
 //! Requests that wait for a draw.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use chrono::{DateTime, Utc};
+use futures_util::task::AtomicWaker;
 
 use super::calls::lock;
 use super::sync::Mutex;
@@ -28,6 +31,7 @@ pub(super) struct Ask {
     /// True if it increases an open hold.
     pub(super) is_increase: bool,
     state: Mutex<AskState>,
+    answered: AtomicWaker,
 }
 
 #[derive(Debug)]
@@ -46,7 +50,8 @@ impl Ask {
         (amount, counters): (Usd, Vec<CounterId>),
         is_increase: bool,
     ) -> Arc<Self> {
-        Arc::new(Self { id, payer, at, amount, counters, is_increase, state: Mutex::new(AskState::Waiting) })
+        let (state, answered) = (Mutex::new(AskState::Waiting), AtomicWaker::new());
+        Arc::new(Self { id, payer, at, amount, counters, is_increase, state, answered })
     }
 
     pub(super) fn amounts(&self) -> Vec<(CounterId, Usd)> {
@@ -67,10 +72,21 @@ impl Ask {
         match take() {
             Some(answer) => {
                 *state = AskState::Answered(answer);
+                drop(state);
+                self.answered.wake();
                 true
             }
             None => false,
         }
+    }
+
+    /// Waits until the request is answered. Only its own caller waits.
+    pub(super) async fn wait_for_answer(&self) {
+        poll_fn(|context| {
+            self.answered.register(context.waker());
+            if self.is_waiting() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
     }
 
     /// Returns the answer, once.

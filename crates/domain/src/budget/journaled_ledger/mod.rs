@@ -99,14 +99,20 @@ impl JournaledLedger {
         }
         let waiting = QueuedAsk { ask: &ask, state: &self.state };
         self.state.asks.push(Arc::clone(&ask));
-        let mut keeper = match free {
-            Some(keeper) => keeper,
-            None => self.keeper.lock().await,
+        let keeper = match free {
+            Some(keeper) => Some(keeper),
+            // The draw of another request may answer this one, which then needs no turn with the keeper: a turn comes
+            // after the draws of later requests.
+            None => match select(pin!(self.keeper.lock()), pin!(ask.wait_for_answer())).await {
+                Either::Left((keeper, _)) => Some(keeper),
+                Either::Right(_) => None,
+            },
         };
-        if ask.is_waiting() {
+        if let Some(mut keeper) = keeper
+            && ask.is_waiting()
+        {
             keeper.serve_asks().await;
         }
-        drop(keeper);
         let answer = ask.take_answer();
         drop(waiting);
         answer.unwrap_or_else(|| Err(StoreError::unavailable("the draw was interrupted")))

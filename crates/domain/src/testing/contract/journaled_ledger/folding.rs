@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, poll_immediate, select};
 
 use super::fixture::{LedgerFixture, LedgerMachine, hold_request, id, key_counter, payer, process_id, usd};
 use crate::budget::Ledger;
@@ -59,6 +59,28 @@ pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(
     process.store.set(StoreFault::None);
     process.ledger.tick().await.unwrap();
     process.hold(2, 40).await.unwrap().unwrap();
+    fixture.audit().await;
+}
+
+pub(super) async fn answered_request_does_not_wait_for_the_draw_of_a_later_one(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
+    process.hold(1, 10).await.unwrap().unwrap();
+    process.store.set(StoreFault::Hangs);
+    let mut blocking = Box::pin(process.ledger.tick());
+    assert!(poll_immediate(&mut blocking).await.is_none(), "the store hangs");
+    let (mut second, mut third) = (pin!(process.hold(2, 10)), pin!(process.hold(3, 10)));
+    assert!(poll_immediate(&mut second).await.is_none() && poll_immediate(&mut third).await.is_none());
+    process.store.set(StoreFault::None);
+    drop(blocking);
+    second.await.unwrap().unwrap();
+    process.store.set(StoreFault::Hangs);
+    let mut later = Box::pin(process.ledger.tick());
+    assert!(poll_immediate(&mut later).await.is_none(), "a later call has its turn");
+    poll_immediate(third).await.expect("it was answered with the second").unwrap().unwrap();
+    process.store.set(StoreFault::None);
+    drop(later);
+    process.ledger.tick().await.unwrap();
     fixture.audit().await;
 }
 

@@ -12,7 +12,8 @@ pub use fixture::{LedgerMachine, StoreBackup, hold_request, insert_payer, limit_
 
 use self::{
     folding::{
-        any_lost_answer_is_made_up_for, charge_that_waits_for_the_disk_is_an_error_and_is_charged_once,
+        answered_request_does_not_wait_for_the_draw_of_a_later_one, any_lost_answer_is_made_up_for,
+        charge_that_waits_for_the_disk_is_an_error_and_is_charged_once,
         closed_process_has_folded_everything_and_returned_its_allowances, draw_with_a_lost_answer_is_granted_once,
         fold_and_return_with_lost_answers_take_effect_once, folding_of_a_long_journal_leaves_turns_to_requests,
         full_journal_rejects_a_request_before_it_costs_anything,
@@ -60,6 +61,7 @@ suite! {
         // folding
         request_waits_for_the_store_only_while_its_counter_is_cold,
         hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit,
+        answered_request_does_not_wait_for_the_draw_of_a_later_one,
         request_does_not_queue_behind_a_store_that_failed_and_hangs,
         draw_with_a_lost_answer_is_granted_once,
         fold_and_return_with_lost_answers_take_effect_once,
