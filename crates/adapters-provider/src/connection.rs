@@ -4,6 +4,7 @@ use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
 
 use crate::http::{HttpClient, Payload, ReadError, SentCounter, Target};
+use crate::redaction::Redactor;
 use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
 
 /// A provider over HTTP, independent of its wire.
@@ -26,6 +27,11 @@ impl Connection {
     /// Returns the provider's slug.
     pub(crate) fn slug(&self) -> &ProviderSlug {
         &self.slug
+    }
+
+    /// Returns the redactor of the keys that calls carry.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        self.target.redactor()
     }
 
     /// Posts a body to the address of the model and returns the JSON body of a 200. `sent` counts the sent bytes even

@@ -14,6 +14,7 @@ use tracing::Instrument;
 use crate::canonical::{Division, divide, remaining_input};
 use crate::connection::Connection;
 use crate::http::{HttpClient, SentCounter, run_with_deadline};
+use crate::provider_error;
 use crate::settings::{ProviderSettings, ProviderSettingsError};
 use crate::wire::{BadAnswer, WireAnswer, WireCodec};
 
@@ -46,6 +47,7 @@ impl<W: WireCodec> HttpProvider<W> {
         let malformed = AttemptFailure {
             upstream_status: Some(200),
             usage: bad.usage,
+            provider_error: provider_error::read(200, body, self.connection.redactor()),
             ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, bad.error.to_string())
         };
         let meaning = self.codec.read_error().and_then(|read_error| read_error(200, body));

@@ -1,4 +1,4 @@
-//! The client: posts a body, returns JSON, and describes failures without text of the provider.
+//! The client: posts a body, returns JSON, and describes failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use super::payload::{Payload, SentCounter};
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
+use crate::provider_error;
+use crate::redaction::Redactor;
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
@@ -40,6 +42,15 @@ pub(crate) struct Target {
     headers: HeaderMap,
     /// The `host` header for HTTP/1.1.
     host: Option<HeaderValue>,
+    /// Masks the keys in the headers.
+    redactor: Redactor,
+}
+
+impl Target {
+    /// Returns the redactor of the keys that calls carry.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
 }
 
 /// The meaning of a provider's error that says more than its status.
@@ -115,11 +126,11 @@ impl HttpClient {
         {
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        Target { origin: self.origins.of(uri), headers, host }
+        Target { origin: self.origins.of(uri), redactor: Redactor::of(&headers), headers, host }
     }
 
-    /// Posts a body and returns the JSON body of a 200. Any other response is a failure; error bodies are read if
-    /// `read_error` is given. The size is bounded, the time is not: drop the future to cancel the call. `sent` counts
+    /// Posts a body and returns the JSON body of a 200. Any other response is a failure, which `read_error` may refine
+    /// by the body. The size is bounded, the time is not: drop the future to cancel the call. `sent` counts
     /// the sent bytes in every case.
     pub(crate) async fn post(
         &self,
@@ -148,7 +159,7 @@ impl HttpClient {
         let status = answer.status;
         if status != 200 {
             tracing::debug!(status, "provider responded with an error status");
-            return Err(failure(answer, read_error).await);
+            return Err(failure(answer, read_error, &target.redactor).await);
         }
         self.read(answer)
             .await
@@ -183,19 +194,18 @@ fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Matcher>
 }
 
 /// Classifies a response with another status than 200.
-async fn failure(mut answer: Answer, read_error: Option<ReadError>) -> AttemptFailure {
+async fn failure(mut answer: Answer, read_error: Option<ReadError>, redactor: &Redactor) -> AttemptFailure {
     let status = answer.status;
     let by_status = AttemptFailure::from_status(status, retry_after(&answer.headers));
-    let failure = match read_error {
-        None => by_status,
-        Some(read_error) => {
-            let body = body::read(&mut answer.body, MAX_ERROR_BYTES);
-            let meaning = match tokio::time::timeout(ERROR_BODY_TIMEOUT, body).await {
-                Ok(Ok(body)) => read_error(status, &body),
-                _ => None,
-            };
+    let body = body::read(&mut answer.body, MAX_ERROR_BYTES);
+    let failure = match tokio::time::timeout(ERROR_BODY_TIMEOUT, body).await {
+        Ok(Ok(body)) => {
+            let by_status =
+                AttemptFailure { provider_error: provider_error::read(status, &body, redactor), ..by_status };
+            let meaning = read_error.and_then(|read_error| read_error(status, &body));
             meaning.map_or_else(|| by_status.clone(), |meaning| meaning.of(&by_status))
         }
+        _ => by_status,
     };
     answer.body.release();
     failure

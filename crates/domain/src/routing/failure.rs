@@ -1,5 +1,6 @@
 //! Failures of attempts, and the error that the failures of a request result in.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::error::ErrorKind;
@@ -85,6 +86,29 @@ impl SimulatedFailure {
     }
 }
 
+/// The error that a provider reported in its response. For the log only, because the message may repeat the client's
+/// input. The adapter bounds it and redacts keys. `Debug` omits it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProviderError {
+    /// The provider's error code, at most [`Self::MAX_CODE_CHARS`] characters.
+    pub code: Option<String>,
+    /// The provider's message, at most [`Self::MAX_MESSAGE_CHARS`] characters.
+    pub message: Option<String>,
+}
+
+impl ProviderError {
+    /// The longest code.
+    pub const MAX_CODE_CHARS: usize = 64;
+    /// The longest message.
+    pub const MAX_MESSAGE_CHARS: usize = 256;
+}
+
+impl fmt::Debug for ProviderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProviderError(…)")
+    }
+}
+
 /// A failed attempt, as the provider adapter reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the attempt failed: {detail}")]
@@ -102,12 +126,22 @@ pub struct AttemptFailure {
     /// A sentence of our own for logs and records. MUST NOT contain text of the provider, which may repeat the client's
     /// input or a secret.
     pub detail: String,
+    /// The error that the provider reported, if any.
+    pub provider_error: Option<Box<ProviderError>>,
 }
 
 impl AttemptFailure {
     /// Creates a failure without a status.
     pub fn new(kind: AttemptFailureKind, detail: impl Into<String>) -> Self {
-        Self { kind, upstream_status: None, retry_after: None, sent_bytes: 0, usage: None, detail: detail.into() }
+        Self {
+            kind,
+            upstream_status: None,
+            retry_after: None,
+            sent_bytes: 0,
+            usage: None,
+            detail: detail.into(),
+            provider_error: None,
+        }
     }
 
     /// Classifies an error status of a provider. `retry_after` is the value of its `Retry-After` header.

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::attempts::{AttemptEnd, AttemptIndex, AttemptLog};
+use super::failure_log::FailureLog;
 use crate::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use crate::pricing::ReportedUsage;
 use crate::question::{AnswerRules, Answers, ProviderInput};
-use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate, Endpoint};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate};
 use crate::system::TimeSource;
 
 /// Makes attempts.
 pub(super) struct AttemptRunner {
     pub(super) provider: Arc<dyn DecisionProvider>,
     pub(super) time: TimeSource,
+    pub(super) failures: FailureLog,
 }
 
 /// An attempt that ended.
@@ -43,7 +45,7 @@ impl AttemptRunner {
                 }
                 Err(failure) => {
                     log.end(index, &AttemptEnd::Failed(&failure), now);
-                    log_failure(&candidate.endpoint, &failure);
+                    self.failures.log(&candidate, &failure, now);
                     Err(failure)
                 }
             };
@@ -74,15 +76,4 @@ fn check_answer(
         Ok(answers) => Ok((answers, usage, sent_bytes)),
         Err(fault) => Err(invalid(fault, usage)),
     }
-}
-
-fn log_failure(endpoint: &Endpoint, failure: &AttemptFailure) {
-    tracing::info!(
-        provider.slug = %endpoint.provider,
-        upstream.model = endpoint.upstream_model,
-        attempt.outcome = failure.kind.as_str(),
-        upstream.status = failure.upstream_status,
-        detail = failure.detail,
-        "provider attempt failed"
-    );
 }

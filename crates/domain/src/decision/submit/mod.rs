@@ -8,6 +8,7 @@ pub(in crate::decision) mod bounds;
 mod call;
 mod call_key;
 mod cost;
+mod failure_log;
 pub(in crate::decision) mod filter;
 mod hold;
 mod labels;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use self::attempt::AttemptRunner;
 use self::bounds::Bounds;
 use self::call::CallCoordinator;
+use self::failure_log::FailureLog;
 use self::filter::InputFilter;
 use self::hold::Holds;
 use self::labels::LabelFilter;
@@ -79,7 +81,7 @@ impl SubmitDecision {
         let filter =
             InputFilter { policies, workers, metrics: Arc::clone(&metrics), labels, time: time.clone(), deadline };
         let sub_requests = SubRequestRunner {
-            attempts: AttemptRunner { provider, time: time.clone() },
+            attempts: AttemptRunner { provider, time: time.clone(), failures: FailureLog::default() },
             health: Arc::clone(&health),
             time: time.clone(),
             settings: Arc::clone(&settings),
