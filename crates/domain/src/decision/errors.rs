@@ -11,11 +11,12 @@ use crate::guardrail::Forbidden;
 use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
 use crate::model::ModelId;
+use crate::money::Usd;
 use crate::routing::RoutingFunnel;
 use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnsupportedQuestions};
 use crate::system::TaskError;
 use crate::usage::AttemptRecord;
-use crate::usage::Finding;
+use crate::usage::{Finding, UsageSource};
 
 /// A validation error of a Decisions request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +46,10 @@ pub struct FailedAttempts {
     pub provider_name: String,
     /// Every attempt, in order.
     pub attempts: Arc<[AttemptRecord]>,
+    /// The charge for attempts that the providers may bill.
+    pub cost: Usd,
+    /// The source of the charged token counts.
+    pub usage_source: UsageSource,
     /// The shortest `Retry-After` of an overloaded provider.
     pub retry_after: Option<Duration>,
     /// The failure of the last attempt.

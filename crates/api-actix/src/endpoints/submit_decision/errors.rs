@@ -144,9 +144,12 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
         .header(GENERATION_ID, failed.id.as_str())
         .metadata("provider_name", failed.provider_name.as_str())
         .metadata("attempts", attempts.clone())
+        .amount("charged_usd", failed.cost)
+        .metadata("usage_source", failed.usage_source.as_str())
         .service_metadata("attempts", attempts)
         .service_metadata("pipeline", pipeline_view(&failed.findings))
-        .service_metadata("routing_funnel", funnel_view(&failed.funnel));
+        .service_metadata("routing_funnel", funnel_view(&failed.funnel))
+        .service_metadata("usage_source", failed.usage_source.as_str());
     if let Some(wait) = failed.retry_after {
         error = error.retry_after(wait).metadata("retry_after_seconds", whole_seconds(wait));
     }
@@ -155,8 +158,24 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
     }
     match failed.last {
         AttemptFailureKind::Simulated(_) => simulated(error, failed, now_ms),
+        AttemptFailureKind::ProviderAuthFailed if failed.kind == ErrorKind::ProviderFailure => {
+            error.message(rejected_credentials_message(failed))
+        }
         _ => error,
     }
+}
+
+/// Names the provider that rejected the gateway's credentials: a configuration error, and not an outage.
+fn rejected_credentials_message(failed: &FailedAttempts) -> String {
+    let outcome = AttemptFailureKind::ProviderAuthFailed.as_str();
+    let attempt = failed.attempts.iter().rfind(|attempt| attempt.outcome == outcome);
+    let provider = attempt.map_or(failed.provider_name.as_str(), |attempt| attempt.provider.as_str());
+    let status = attempt.and_then(|attempt| attempt.upstream_status);
+    let status = status.map_or(String::new(), |status| format!(" with {status}"));
+    format!(
+        "Provider returned error: {provider} rejected this gateway's credentials{status}; the operator must check the \
+         provider's API key"
+    )
 }
 
 /// Adds the details of a real failure and marks the error as simulated.
@@ -186,6 +205,7 @@ pub(super) fn attempt_view(attempt: &AttemptRecord) -> Value {
         "upstream_model": attempt.upstream_model,
         "outcome": attempt.outcome,
         "upstream_status": attempt.upstream_status,
+        "usage_source": attempt.usage_source.as_str(),
         "latency_ms": u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
     })
 }

@@ -165,7 +165,9 @@ fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duratio
     let funnel = vec![("configured", 1)];
     let findings = Vec::new();
     let provider_name = "Acme".into();
-    let failed = FailedAttempts { id, kind, provider_name, attempts, retry_after, last, funnel, findings };
+    let (cost, usage_source) = ("0.000018".parse().unwrap(), UsageSource::UpperBound);
+    let failed =
+        FailedAttempts { id, kind, provider_name, attempts, cost, usage_source, retry_after, last, funnel, findings };
     api_error(SubmitDecisionError::Attempts(Box::new(failed)), 1_000)
 }
 
@@ -179,11 +181,26 @@ fn failed_attempts_include_retry_delay() {
     assert_eq!(view.metadata["retry_after_seconds"], 7);
     assert_eq!(
         view.metadata["attempts"],
-        json!([{"provider":"acme","upstream_model":"judge-1","outcome":"overloaded","upstream_status":429,"latency_ms":12}])
+        json!([{"provider":"acme","upstream_model":"judge-1","outcome":"overloaded","upstream_status":429,
+            "usage_source":"reported","latency_ms":12}])
     );
+    assert_eq!(view.metadata["usage_source"], "upper_bound");
+    assert_eq!(view.amounts, [("charged_usd", "0.000018".parse().unwrap())]);
     let header = |name: &str| view.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
     assert_eq!(header("retry-after").unwrap(), "7");
     assert_eq!(header("x-generation-id").unwrap(), "gen-dec-9");
+}
+
+#[test]
+fn rejected_credentials_name_provider_and_status() {
+    let error = failed(ErrorKind::ProviderFailure, AttemptFailureKind::ProviderAuthFailed, None);
+    assert_eq!(
+        error.view().message,
+        "Provider returned error: acme rejected this gateway's credentials with 429; the operator must check the \
+         provider's API key"
+    );
+    let error = failed(ErrorKind::ProviderFailure, AttemptFailureKind::HttpError, None);
+    assert_eq!(error.view().message, "Provider returned error");
 }
 
 #[test]

@@ -66,6 +66,8 @@ fn failed(attempts: Vec<AttemptRecord>) -> SubmitDecisionError {
         kind: ErrorKind::ProviderFailure,
         provider_name: "Acme".to_owned(),
         attempts: attempts.into(),
+        cost: Usd::ZERO,
+        usage_source: UsageSource::UpperBound,
         retry_after: None,
         last: AttemptFailureKind::InvalidResponse,
         funnel: Vec::new(),

@@ -18,10 +18,11 @@ use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::json::Json;
+use crate::money::Usd;
 use crate::routing::AttemptFailureKind;
 use crate::routing::RoutingFunnel;
 use crate::system::Clock;
-use crate::usage::{UsageOutcome, UsageRecord};
+use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.
 pub(super) struct Settlement {
@@ -143,6 +144,8 @@ impl Settlement {
             kind: failed.kind,
             provider_name: served.names,
             attempts: Arc::clone(&call.outcome.attempts),
+            cost: call.cost.cost,
+            usage_source: call.cost.usage_source,
             // A wrong header of a provider must not make clients wait for a day.
             retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
             last: failed.last,
@@ -238,6 +241,8 @@ fn not_tried(submission: Submission, failed: Failure) -> SubmitDecisionError {
         kind: ErrorKind::TimedOut,
         provider_name: failed.candidate.endpoint.provider_name.clone(),
         attempts: Arc::default(),
+        cost: Usd::ZERO,
+        usage_source: UsageSource::None,
         retry_after: None,
         last: AttemptFailureKind::TimedOut,
         funnel,
