@@ -48,7 +48,10 @@ impl Redactor {
             let (word, behind) = rest.split_at(rest.find(|c| !is_key_char(c)).unwrap_or(rest.len()));
             if !word.is_empty() {
                 let is_key = self.is_part_of_secret(word) || is_key(word) || is_labelled_key(word, previous, separator);
+                // The full stop of a sentence is kept.
+                let stop = &word[word.trim_end_matches('.').len()..];
                 redacted.push_str(if is_key { MASK } else { word });
+                redacted.push_str(if is_key { stop } else { "" });
                 previous = word;
             }
             let (between, behind) = behind.split_at(behind.find(is_key_char).unwrap_or(behind.len()));
@@ -80,7 +83,7 @@ fn is_key_char(c: char) -> bool {
 /// Returns true for a word that looks like a key or a masked key.
 fn is_key(word: &str) -> bool {
     let is_run_of_key = |run: &str| {
-        let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
+        let (letters, digits) = (run.contains(char::is_alphabetic), run.contains(|c: char| c.is_ascii_digit()));
         run.len() >= MIN_UNIFORM_BYTES || (letters && digits && run.len() >= MIN_MIXED_BYTES)
     };
     word.contains(MASK)

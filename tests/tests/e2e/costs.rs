@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::{Behaviour, Instance, Upstream, decisions};
+use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, free_address};
 
 use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 
@@ -151,5 +151,48 @@ async fn unreported_tokens_are_bounded_by_sent_bytes() -> Result<()> {
     let sent = alpha.take_request()?.body.len() as u64;
     let tokens = answer["usage"]["input_tokens"].as_u64().context("no input_tokens")?;
     ensure!(tokens == sent + 128, "{tokens} for {sent} bytes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn timed_out_request_shows_its_upper_bound() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 300).await?;
+    let call = decisions(&gateway.inference.secret, body("acme/alone")).header("x-tollgate-metadata", "enabled");
+    let reply = gateway.server.send(&call).await?;
+    let envelope = reply.envelope(524)?;
+    let metadata = &envelope["error"]["metadata"];
+    ensure!(metadata["usage_source"] == "upper_bound", "{envelope}");
+    ensure!(metadata["attempts"][0]["outcome"] == "timed_out", "{envelope}");
+    ensure!(metadata["attempts"][0]["usage_source"] == "upper_bound", "{envelope}");
+    ensure!(envelope["service_metadata"]["usage_source"] == "upper_bound", "{envelope}");
+    // One token per byte sent and the overhead of 128, for 0.042 USD per million.
+    let nanodollars = (alpha.take_request()?.body.len() + 128) * 42;
+    let charged = format!("\"charged_usd\":0.00{nanodollars:07}");
+    ensure!(reply.text().contains(charged.trim_end_matches('0')), "not {charged}: {}", reply.text());
+
+    let id = reply.header("x-generation-id").to_owned();
+    let record = Call::get(format!("/api/v1/generation?id={id}")).key(&gateway.inference.secret);
+    let record = gateway.server.send(&record).await?.ok()?;
+    ensure!(record["data"]["usage_source"] == "upper_bound", "{record}");
+    ensure!(record["data"]["total_cost"] == metadata["charged_usd"], "{record}");
+    let shown = gateway.instance.json(&["usage", "show", &id]).await?;
+    ensure!(shown["usage_source"] == "upper_bound" && shown["cost"] == metadata["charged_usd"], "{shown}");
+    ensure!(shown["attempts"][0]["usage_source"] == "upper_bound", "{shown}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn unsent_request_shows_no_charge() -> Result<()> {
+    let dead = format!("http://{}", free_address()?);
+    let gateway = TestGateway::start(&providers_toml(&dead, &dead, 5_000)).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    let envelope = reply.envelope(502)?;
+    let metadata = &envelope["error"]["metadata"];
+    ensure!(metadata["usage_source"] == "none" && metadata["charged_usd"] == 0, "{envelope}");
+    ensure!(metadata["attempts"][0]["usage_source"] == "none", "{envelope}");
+    let listed = gateway.instance.json(&["usage", "list"]).await?;
+    let rows = rows(&listed)?;
+    ensure!(rows[0]["usage_source"] == "none" && rows[0]["cost"] == 0, "{listed}");
     Ok(())
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
-use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address};
+use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address, raw};
 
-use crate::gateway::{TestGateway, body, disconnect_early, providers_toml};
+use crate::gateway::{ANSWER, TestGateway, body, disconnect_early, providers_toml};
 use crate::metrics::Scrape;
 
 /// Returns the first line with both texts; lines are written with a delay.
@@ -38,10 +38,15 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
     gateway.server.send(&call).await?.envelope(502)?;
     let answered = line(&gateway.server, "request.id=find-me", "request completed").await?;
+    let key = &gateway.inference.id;
     ensure!(
         without_times(&answered)?
-            == "  INFO http.request{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
-                client.address=127.0.0.1}: api_actix::http::edge: request completed http.status=502",
+            == format!(
+                "  INFO http.request{{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
+                client.address=127.0.0.1}}: api_actix::http::access_log: request completed http.status=502 \
+                reason=\"attempts_failed\" api_key.id={key} model.id=sandbox/error-502 provider.name=\"Tollgate Sandbox\" \
+                cost_usd=0"
+            ),
         "{answered}"
     );
     let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret).header("x-request-id", "find-me-too");
@@ -49,10 +54,81 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     let answered = line(&gateway.server, "request.id=find-me-too", "request completed").await?;
     ensure!(
         without_times(&answered)?
-            == "  INFO api_actix::http::edge: answered request.id=find-me-too http.method=\"GET\" \
-                http.route=\"/models/count\" client.address=127.0.0.1 http.status=200",
+            == format!(
+                "  INFO api_actix::http::access_log: request completed request.id=find-me-too http.method=\"GET\" \
+                http.route=\"/models/count\" client.address=127.0.0.1 http.status=200 api_key.id={key}"
+            ),
         "{answered}"
     );
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn access_log_shows_model_provider_and_charge() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let call = decisions(&gateway.inference.secret, body("acme/alone")).header("x-request-id", "charged");
+    gateway.server.send(&call).await?.ok()?;
+    let completed = line(&gateway.server, "request.id=charged", "request completed").await?;
+    // 429 input tokens for 0.042 USD per million.
+    let expected = format!(
+        "http.status=200 api_key.id={} model.id=acme/alone provider.name=\"Alpha AI\" cost_usd=0.000018018 ",
+        gateway.inference.id
+    );
+    ensure!(completed.contains(&expected), "{completed}");
+    ensure!(!gateway.server.output().contains(&gateway.inference.secret), "the log has a secret");
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn access_log_shows_reason_of_rejection() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::status(401)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let poor = gateway.instance.key(&["--name", "poor", "--limit-usd", "0.000000001"]).await?;
+    let slow = gateway.instance.key(&["--name", "slow", "--rpm", "1"]).await?;
+    let send = async |secret: &str, id: &str, status: u16| {
+        let call = decisions(secret, body("acme/alone")).header("x-request-id", id);
+        gateway.server.send(&call).await?.envelope(status)?;
+        line(&gateway.server, &format!("request.id={id} "), "request completed").await
+    };
+    let broke = send(&poor.secret, "broke", 402).await?;
+    ensure!(broke.contains("http.status=402 reason=\"key_limit_exceeded\" "), "{broke}");
+    let managing = send(&gateway.management.secret, "managing", 403).await?;
+    ensure!(managing.contains("http.status=403 reason=\"wrong_key_kind\" "), "{managing}");
+    send(&slow.secret, "first", 502).await?;
+    let limited = send(&slow.secret, "second", 429).await?;
+    ensure!(limited.contains("http.status=429 reason=\"rate_limited\" "), "{limited}");
+    let throttled = send(&gateway.inference.secret, "throttled", 503).await?;
+    ensure!(throttled.contains("http.status=503 reason=\"endpoints_throttled\" "), "{throttled}");
+    gateway.server.stop().await
+}
+
+/// Anyone can send malformed headers, so they are no errors of the gateway.
+#[tokio::test]
+async fn malformed_request_heads_are_not_logged_as_errors() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    for head in [
+        "GET /health/live HTTP/1.1\r\nhost: a\r\nbad header: x\r\n\r\n",
+        "GET /health/live HTTP/1.1\r\nhost: a\r\nx: \u{1}\r\n\r\n",
+        "GET /health/live HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n",
+        "GET /health/live HTTP/9.9\r\nhost: a\r\n\r\n",
+        "POST /api/alpha/decisions HTTP/1.1\r\nhost: a\r\ncontent-length: many\r\n\r\n",
+        "POST /api/alpha/decisions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        "\u{16}\u{3}\u{1}\u{2}\0 no request at all\r\n\r\n",
+    ] {
+        raw(gateway.server.address(), head.as_bytes()).await?;
+    }
+    for (name, value) in [("authorization", "Basic ?"), ("content-type", "???"), ("x-session-id", "\u{e9}")] {
+        let call = decisions(&gateway.inference.secret, body("sandbox/decider")).header(name, value);
+        let status = gateway.server.send(&call).await?.status;
+        ensure!(status < 500, "{name}: {status}");
+    }
+    gateway.server.ensure_healthy().await?;
+    let call = Call::get("/health/live").header("x-request-id", "the-last");
+    gateway.server.send(&call).await?;
+    line(&gateway.server, "request.id=the-last", "request completed").await?;
+    let log = gateway.server.output();
+    ensure!(!log.contains("ERROR"), "{log}");
     gateway.server.stop().await
 }
 

@@ -41,6 +41,7 @@ mod promote;
 mod promote_hostile;
 mod promote_writers;
 mod propagation;
+mod provider_errors;
 mod provider_faults;
 mod providers;
 mod questions;

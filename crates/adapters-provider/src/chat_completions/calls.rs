@@ -14,6 +14,7 @@ use super::response::{self, Reply};
 use super::usage_totals::{CallEntry, CallUsage, UsageTotals};
 use crate::connection::Connection;
 use crate::http::Payload;
+use crate::provider_error;
 use crate::settings::ModelLocation;
 
 /// The reason for a missing answer.
@@ -84,7 +85,7 @@ impl<'a> Calls<'a> {
                     Some(member) if self.take_retry(OutputKind::of(output)) => self.omit(member),
                     Some(member) => {
                         self.memory.learn(model, |learned| {
-                            learned.record_rejected(OutputKind::of(output), omitted.with(member))
+                            learned.record_rejected(OutputKind::of(output), omitted.with(member));
                         });
                         return Err(CallError::Failed(failure));
                     }
@@ -115,7 +116,9 @@ impl<'a> Calls<'a> {
             Err(bad) => {
                 let guised = errors::read_error_in_answer(body);
                 entry.record(if guised.is_some() { CallUsage::NotBilled } else { bad.usage.into() });
-                Err(CallError::Failed(guised.unwrap_or_else(|| unusable_answer(bad.error.to_string()))))
+                let failure = guised.unwrap_or_else(|| unusable_answer(bad.error.to_string()));
+                let provider_error = provider_error::read(200, body, self.connection.redactor());
+                Err(CallError::Failed(AttemptFailure { provider_error, ..failure }))
             }
         }
     }

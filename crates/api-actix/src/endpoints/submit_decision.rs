@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::errors::api_error;
 use self::response_metadata::ResponseMetadata;
+use crate::http::access_log::ChargeFields;
 use crate::http::body::JsonBody;
 use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
@@ -123,6 +124,13 @@ async fn decide(
     // A disconnect cancels the provider's call but not the record of it.
     match (call.run_detachable(work, left).with_deadline(call.time_left()).await, service_metadata) {
         (Ok(decision), service_metadata) => {
+            let charge = ChargeFields {
+                model: Some(decision.model.clone()),
+                provider: decision.provider.clone(),
+                cost: decision.cost,
+            };
+            // Set once per request.
+            drop(call.access.charge.set(charge));
             let service_metadata = service_metadata.map(|service_metadata| {
                 (call.gateway.wire_names.service_metadata(), service_metadata.describe_answer(&decision))
             });

@@ -106,7 +106,7 @@ impl Admission {
         let (scope, limit) = match bound {
             AdmissionBound::InFlightOfKey => ("key", self.settings.max_in_flight_per_key),
             AdmissionBound::InFlightOfWorkspace => ("workspace", self.settings.max_in_flight_per_workspace),
-            _ => return ApiError::from_kind(ErrorKind::Unavailable),
+            _ => return ApiError::from_kind(ErrorKind::Unavailable).reason("overloaded"),
         };
         share_exceeded(scope, "requests_in_flight", limit).message(format!(
             "Rate limit exceeded: this {scope} has {limit} requests in flight, which is its share; wait for one to end"

@@ -103,6 +103,7 @@ pub(crate) enum Account {
 /// Returns 429 for a caller that has used up its share.
 pub(crate) fn share_exceeded(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
     ApiError::from_kind(ErrorKind::RateLimited)
+        .reason("share_exceeded")
         .retry_after(RETRY_AFTER)
         .metadata("scope", scope)
         .metadata("unit", unit)

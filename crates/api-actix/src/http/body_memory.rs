@@ -43,6 +43,7 @@ impl BodyMemory {
         self.recorder.record_rejection(bound);
         if bound == AdmissionBound::BodyMemory {
             return ApiError::from_kind(ErrorKind::Unavailable)
+                .reason("overloaded")
                 .message("The gateway's memory for request bodies is used up; try again when other requests have ended")
                 .retry_after(RETRY_AFTER);
         }

@@ -96,7 +96,10 @@ impl<T: Send + 'static> DetachableWork<'_, T> {
         }
         let cause =
             "limits.request_timeout_ms passed while waiting for the store; the request continues in the background";
-        Err(ApiError::from_kind(ErrorKind::Unavailable).message(DEADLINE_MESSAGE).caused_by(cause))
+        Err(ApiError::from_kind(ErrorKind::Unavailable)
+            .reason("store_timeout")
+            .message(DEADLINE_MESSAGE)
+            .caused_by(cause))
     }
 }
 

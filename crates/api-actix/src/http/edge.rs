@@ -2,7 +2,6 @@
 //! writes errors and logs.
 
 use std::cell::OnceCell;
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use super::access_log::{AccessFields, RequestLabels};
 use super::admission::InFlightPermit;
 use super::admission_bound::Owner;
 use super::authentication::{Credentials, authenticate};
@@ -62,6 +62,8 @@ pub(crate) struct Call<'a> {
     authenticated_in: Duration,
     /// The tracing span of the request.
     span: &'a Span,
+    /// The fields of the access log.
+    pub(crate) access: &'a AccessFields,
 }
 
 impl Call<'_> {
@@ -147,12 +149,16 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     // Requests served from memory take microseconds, so they get a span only on failure.
     let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { labels.span() };
+    let access = AccessFields::default();
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
-        let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span));
+        let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span, &access));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
         AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await.unwrap_or_else(panicked)
     };
+    if let Err(error) = &outcome {
+        error.add_to_access_log(&access);
+    }
     let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
     let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::for_route(matched.route));
@@ -165,47 +171,9 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         response.headers_mut().insert(REQUEST_ID, value);
     }
     let (status, took) = (response.status().as_u16(), in_flight.took());
-    labels.log_completion(&span, status, took);
+    labels.log_completion(&span, &access, status, took);
     in_flight.finish(status, took);
     response
-}
-
-/// The request fields for spans and the access log.
-struct RequestLabels<'a> {
-    request_id: &'a RequestId,
-    method: &'a str,
-    route: Option<&'static str>,
-    client: Option<IpAddr>,
-}
-
-impl RequestLabels<'_> {
-    fn span(&self) -> Span {
-        tracing::info_span!(
-            "http.request",
-            request.id = %self.request_id,
-            http.method = self.method,
-            http.route = self.route,
-            client.address = self.client.map(tracing::field::display),
-        )
-    }
-
-    /// Writes the access log line. The fields are repeated if the request has no span.
-    fn log_completion(&self, span: &Span, status: u16, latency: Duration) {
-        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        if span.is_none() {
-            tracing::info!(
-                request.id = %self.request_id,
-                http.method = self.method,
-                http.route = self.route,
-                client.address = self.client.map(tracing::field::display),
-                http.status = status,
-                latency_us,
-                "request completed"
-            );
-        } else {
-            tracing::info!(http.status = status, latency_us, "request completed");
-        }
-    }
 }
 
 /// Returns the client's request id if it is well-formed and unique, otherwise a new one.
@@ -236,11 +204,13 @@ async fn answer(
     request_id: &RequestId,
     matched: Option<RouteMatch<'_>>,
     span: &Span,
+    access: &AccessFields,
 ) -> Result<HttpResponse, ApiError> {
     let RouteMatch { route, parameters } = matched
         .ok_or_else(|| ApiError::unknown_path(path_hint(&gateway.base_path, request.method(), request.path())))?;
     let (permit, authenticated_in) = (OnceCell::new(), Duration::ZERO);
-    let call = Call { gateway, request, request_id, route, parameters, owner: None, permit, authenticated_in, span };
+    let call =
+        Call { gateway, request, request_id, route, parameters, owner: None, permit, authenticated_in, span, access };
     let check_method = || {
         if route.method.accepts(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
@@ -259,6 +229,7 @@ async fn answer(
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
                 ApiError::from_kind(ErrorKind::Unavailable).caused_by(cause)
             })??;
+            access.api_key.set(Some(caller.id()));
             let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
                 rate::count_request(gateway, &caller)?;

@@ -14,6 +14,7 @@ use domain::rate::RateLimited;
 use domain::system::TaskError;
 use serde_json::{Map, Value};
 
+use super::access_log::{AccessFields, ChargeFields};
 use super::connection::HeadError;
 use super::format::ErrorFormat;
 use crate::wires::{BodyError, ErrorLocation};
@@ -84,6 +85,8 @@ struct Parts {
     retry_after: Option<Duration>,
     format: Option<ErrorFormat>,
     source: Option<Box<dyn Error + Send + Sync>>,
+    charge: Option<ChargeFields>,
+    reason: Option<&'static str>,
 }
 
 impl ApiError {
@@ -100,6 +103,8 @@ impl ApiError {
             retry_after: None,
             format: None,
             source: None,
+            charge: None,
+            reason: None,
         }))
     }
 
@@ -153,7 +158,9 @@ impl ApiError {
 
     /// Creates the error of a store failure, with its cause for the log.
     pub(crate) fn store(error: StoreError) -> Self {
-        Self::from_kind(error.kind()).caused_by(error)
+        let unavailable = error.kind() == ErrorKind::Unavailable;
+        let created = Self::from_kind(error.kind()).caused_by(error);
+        if unavailable { created.reason("store_unavailable") } else { created }
     }
 
     /// Creates the error of work that did not finish on its worker thread.
@@ -163,6 +170,7 @@ impl ApiError {
             return error;
         }
         error
+            .reason("scan_queue_full")
             .message(
                 "Rate limit exceeded: too many large requests of this workspace wait to be read and filtered; wait for \
                  one to end",
@@ -242,6 +250,27 @@ impl ApiError {
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
+    }
+
+    /// Sets the model, the provider and the charge for the access log.
+    pub(crate) fn charge(mut self, charge: ChargeFields) -> Self {
+        self.0.charge = Some(charge);
+        self
+    }
+
+    /// Sets the reason of a rejection for the access log: a constant in snake case.
+    pub(crate) fn reason(mut self, reason: &'static str) -> Self {
+        self.0.reason = Some(reason);
+        self
+    }
+
+    /// Adds its fields to those of the access log.
+    pub(crate) fn add_to_access_log(&self, fields: &AccessFields) {
+        if let Some(charge) = &self.0.charge {
+            // An answer without an error may have set it before.
+            drop(fields.charge.set(charge.clone()));
+        }
+        fields.reason.set(self.0.reason);
     }
 
     #[cfg(test)]
@@ -325,7 +354,8 @@ impl From<AuthenticateError> for ApiError {
                 .message(error.to_string())
                 .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             AuthenticateError::WorkspaceSuspended { ref owner_id } => {
-                Self::from_kind(error.kind()).message(error.to_string()).user_id(owner_id.clone())
+                let suspended = Self::from_kind(error.kind()).reason("workspace_suspended");
+                suspended.message(error.to_string()).user_id(owner_id.clone())
             }
             AuthenticateError::Store(_) => Self::from_kind(error.kind()).caused_by(error),
         }
@@ -334,7 +364,7 @@ impl From<AuthenticateError> for ApiError {
 
 impl From<WrongKeyKind> for ApiError {
     fn from(error: WrongKeyKind) -> Self {
-        Self::from_kind(error.kind()).message(error.to_string())
+        Self::from_kind(error.kind()).reason("wrong_key_kind").message(error.to_string())
     }
 }
 
@@ -344,6 +374,7 @@ impl ApiError {
         let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
         let RateLimited { scope, unit, limit, remaining, retry_after } = limited;
         Self::from_kind(ErrorKind::RateLimited)
+            .reason("rate_limited")
             .rate_limit(limit, remaining, retry_after, now_ms.saturating_add(wait_ms))
             .metadata("scope", scope.as_str())
             .metadata("unit", unit.as_str())

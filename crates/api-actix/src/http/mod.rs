@@ -1,5 +1,6 @@
 //! The HTTP infrastructure that all endpoints share.
 
+pub(crate) mod access_log;
 pub(crate) mod admission;
 pub(crate) mod admission_bound;
 pub(crate) mod authentication;

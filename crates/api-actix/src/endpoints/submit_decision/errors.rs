@@ -13,6 +13,7 @@ use domain::routing::AttemptFailureKind;
 use domain::usage::AttemptRecord;
 use serde_json::{Value, json};
 
+use crate::http::access_log::ChargeFields;
 use crate::http::error::{ApiError, whole_seconds};
 use crate::wires::ErrorLocation;
 
@@ -20,7 +21,10 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
 /// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds.
 pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
-    let plain = ApiError::from_kind(error.kind());
+    let mut plain = ApiError::from_kind(error.kind());
+    if let Some(reason) = rejection_reason(&error) {
+        plain = plain.reason(reason);
+    }
     match error {
         SubmitDecisionError::Blocked(ref blocked) => plain
             .message(error.to_string())
@@ -67,6 +71,25 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         }
         SubmitDecisionError::Store(store) => ApiError::store(store),
     }
+}
+
+/// Returns the reason of a rejected request for the access log, in snake case.
+fn rejection_reason(error: &SubmitDecisionError) -> Option<&'static str> {
+    Some(match error {
+        SubmitDecisionError::Blocked(_) => "content_filter",
+        SubmitDecisionError::Forbidden { .. } => "guardrail",
+        SubmitDecisionError::Unpriced(_) => "no_price",
+        SubmitDecisionError::LimitExceeded(exceeded) if exceeded.is_credit => "credit_exhausted",
+        SubmitDecisionError::LimitExceeded(exceeded) => match exceeded.scope {
+            BudgetScope::Workspace => "workspace_budget_exceeded",
+            BudgetScope::Key => "key_limit_exceeded",
+            BudgetScope::Guardrail => "guardrail_budget_exceeded",
+        },
+        SubmitDecisionError::Throttled { .. } => "endpoints_throttled",
+        SubmitDecisionError::RecordQuotaExceeded(_) => "record_quota_exceeded",
+        SubmitDecisionError::Attempts(_) => "attempts_failed",
+        _ => return None,
+    })
 }
 
 /// Adds the exceeded limit, its current usage and the correction.
@@ -140,7 +163,13 @@ pub(super) fn funnel_view(funnel: &RoutingFunnel) -> Vec<Value> {
 
 fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError {
     let attempts: Vec<Value> = failed.attempts.iter().map(attempt_view).collect();
+    let charge = ChargeFields {
+        model: failed.attempts.last().map(|attempt| attempt.model.clone()),
+        provider: failed.provider_name.clone(),
+        cost: failed.cost,
+    };
     let mut error = plain
+        .charge(charge)
         .header(GENERATION_ID, failed.id.as_str())
         .metadata("provider_name", failed.provider_name.as_str())
         .metadata("attempts", attempts.clone())

@@ -222,7 +222,7 @@ fn simulated_failures_match_real_ones_and_are_marked() {
     let credits = failed(S::InsufficientCredits.kind(), AttemptFailureKind::Simulated(S::InsufficientCredits), None);
     assert_eq!(credits.view().metadata["scope"], "workspace");
     let amounts: Vec<&str> = credits.view().amounts.iter().map(|(name, _)| *name).collect();
-    assert_eq!(amounts, ["limit_usd", "spent_usd", "reserved_usd"]);
+    assert_eq!(amounts, ["charged_usd", "limit_usd", "spent_usd", "reserved_usd"]);
     assert_eq!(credits.view().metadata["resets_at"], Value::Null);
     let limited = failed(S::RateLimited.kind(), AttemptFailureKind::Simulated(S::RateLimited), None);
     let names: Vec<_> = limited.view().headers.iter().map(|(name, _)| name.as_str()).collect();

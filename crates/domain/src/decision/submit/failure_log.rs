@@ -54,9 +54,10 @@ impl FailureLog {
             event!(info, None::<u64>);
             return;
         }
-        match self.admit((endpoint.index, failure.kind.as_str(), failure.upstream_status), now) {
-            Some(suppressed) => event!(warn, (suppressed > 0).then_some(suppressed)),
-            None => event!(debug, None::<u64>),
+        if let Some(suppressed) = self.admit((endpoint.index, failure.kind.as_str(), failure.upstream_status), now) {
+            event!(warn, (suppressed > 0).then_some(suppressed));
+        } else {
+            event!(debug, None::<u64>);
         }
     }
 

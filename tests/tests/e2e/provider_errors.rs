@@ -1,0 +1,103 @@
+//! Errors of providers, as operators and clients see them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Server, Upstream, decisions};
+
+use crate::gateway::{TestGateway, body, providers_toml_of_cases};
+
+/// The key of the provider `alpha`; see [`TestGateway::start`].
+const PROVIDER_KEY: &str = "alpha-secret-0001";
+
+/// Returns the log lines of failed attempts of one request, of which there is at least one.
+async fn attempt_lines(server: &Server, request_id: &str) -> Result<Vec<String>> {
+    let since = Instant::now();
+    let of_request = format!("request.id={request_id} ");
+    loop {
+        let log = server.output();
+        let lines = log.lines().filter(|line| line.contains(&of_request) && line.contains("provider attempt failed"));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        if !lines.is_empty() {
+            return Ok(lines);
+        }
+        ensure!(since.elapsed() < Duration::from_secs(10), "no line of {request_id}: {log}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn failed_attempt_is_logged_with_provider_error_and_without_keys() -> Result<()> {
+    let error = |code: &str, message: &str| format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#);
+    let cases = [
+        (401, "provider_auth_failed", "invalid_api_key", format!("Wrong key {PROVIDER_KEY}, sk-other-1234.")),
+        (404, "http_error", "model_not_found", format!("No model judge-1 for Bearer {PROVIDER_KEY}")),
+        (500, "http_error", "server_error", format!("It broke. {PROVIDER_KEY} {}", "long ".repeat(200))),
+    ];
+    let alpha = Upstream::start(Behaviour::status(500)).await?;
+    let toml = providers_toml_of_cases(&alpha.base_url(), &alpha.base_url(), 5_000, cases.len());
+    let gateway = TestGateway::start(&toml).await?;
+    for (case, (status, outcome, code, message)) in cases.iter().enumerate() {
+        alpha.behave(Behaviour::Answer(*status, "content-type: application/json\r\n".into(), error(code, message)));
+        let id = format!("case-{case}");
+        let call = decisions(&gateway.inference.secret, body(&format!("acme/alone-{case}")));
+        let reply = gateway.server.send(&call.header("x-request-id", &id)).await?;
+        reply.envelope(502)?;
+        ensure!(!reply.text().contains(code) && !reply.text().contains("broke"), "{}", reply.text());
+        let lines = attempt_lines(&gateway.server, &id).await?;
+        ensure!(lines.len() == 1, "{lines:?}");
+        for expected in [
+            "  WARN ".to_owned(),
+            "provider.slug=alpha ".to_owned(),
+            format!("model.id=acme/alone-{case} "),
+            format!("attempt.outcome=\"{outcome}\""),
+            format!("upstream.status={status} "),
+            format!("provider.error_code=\"{code}\""),
+        ] {
+            ensure!(lines[0].contains(&expected), "no {expected}: {}", lines[0]);
+        }
+    }
+    let log = gateway.server.output();
+    ensure!(log.contains("provider.error_message=\"Wrong key ***, ***.\""), "{log}");
+    ensure!(log.contains("provider.error_message=\"No model judge-1 for Bearer ***\""), "{log}");
+    let (_, message) = log.split_once("provider.error_message=\"It broke. *** ").context("no long message")?;
+    let (message, _) = message.split_once('"').context("no end of the message")?;
+    ensure!(message.ends_with('…') && message.chars().count() < 256, "{message}");
+    ensure!(!log.contains(PROVIDER_KEY) && !log.contains("sk-other"), "{log}");
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn dead_provider_does_not_flood_the_log() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::status(500)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let since = Instant::now();
+    let mut attempts = 0;
+    while attempts < 40 {
+        gateway.server.decide(&gateway.inference.secret, body("acme/pair")).await?;
+        attempts += alpha.take_requests().len();
+    }
+    let periods = usize::try_from(since.elapsed().as_secs() / 10)? + 2;
+    let call = Call::get("/api/v1/models/count").key(&gateway.inference.secret).header("x-request-id", "the-last");
+    gateway.server.send(&call).await?.ok()?;
+    gateway.server.terminate().await?;
+    sleep(Duration::from_millis(500)).await;
+    let log = gateway.server.output();
+    let lines = log.lines().filter(|line| line.contains("provider attempt failed")).count();
+    // Two endpoints.
+    ensure!((2..=10 * periods).contains(&lines), "{lines} lines in {periods} periods: {log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn rejected_credentials_are_named_in_errors() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::status(401)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    let envelope = reply.error(502, "Provider returned error: alpha rejected this gateway's credentials with 401; ")?;
+    ensure!(envelope["error"]["metadata"]["attempts"][0]["outcome"] == "provider_auth_failed", "{envelope}");
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    reply.error(503, "no endpoint of acme/alone is available: alpha throttled, last failed with 401; retry in ")?;
+    gateway.server.stop().await
+}
