@@ -160,11 +160,17 @@ impl Instance {
         Ok(format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Runs `tollgate demo --exit` in a folder.
-    pub async fn demo(folder: &Path) -> Result<Output> {
-        let mut command = Command::new(binary::tollgate()?);
-        command.args(["demo", "--exit"]).env_clear().current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
+    /// Runs `tollgate demo` with options in a folder, to its end.
+    pub async fn demo(folder: &Path, options: &[&str]) -> Result<Output> {
+        let mut command = Self::demo_command(folder, options)?;
         Ok(tokio::time::timeout(Duration::from_mins(1), command.output()).await??)
+    }
+
+    /// Returns `tollgate demo` with options in a folder, ready to be started.
+    pub fn demo_command(folder: &Path, options: &[&str]) -> Result<Command> {
+        let mut command = Command::new(binary::tollgate()?);
+        command.arg("demo").args(options).env_clear().current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
+        Ok(command)
     }
 
     /// Creates an inference key of the default workspace.

@@ -1,7 +1,12 @@
 //! The commands, while a server runs.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 use tollgate_tests::{Instance, Key, Report};
 
 use crate::catalogue::row;
@@ -274,19 +279,74 @@ async fn rows_are_imported_from_standard_input() -> Result<()> {
     Ok(())
 }
 
+/// The lines of the demo that show the result of an operation.
+const DEMO_RESULTS: [&str; 5] = [
+    "1. Promote a container file          200  out/report.csv, 31 bytes, is document tgfile_",
+    "2. Decisions                         200  refund 0.88, queue billing, heat 1.37 of 2, for 0.00000",
+    "3. Assign keys to a guardrail        200  1 key assigned, an unknown one skipped",
+    "4. One model by its slug             200  sandbox/decider, 0.00000004 USD per input token",
+    "5. How many models answer decisions  200  ",
+];
+
 #[tokio::test]
-async fn demo_shows_all_five_operations_and_exits() -> Result<()> {
+async fn demo_prints_one_line_per_operation_and_exits() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
-    let output = Instance::demo(folder.path()).await?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(output.status.code() == Some(0), "{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr));
-    for operation in ["/promote", "/decisions", "/assignments/keys", "/model/", "/models/count"] {
-        ensure!(said.contains(operation), "{operation} is not shown: {said}");
+    let output = Instance::demo(folder.path(), &["--exit"]).await?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(0), "{}: {printed}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    for result in DEMO_RESULTS {
+        ensure!(printed.lines().any(|line| line.starts_with(result)), "{result} is not shown: {printed}");
     }
-    for told in ["\"answers\"", "\"assigned_count\"", "\"count\"", "\"_shape\"", "\"pricing\"", "Authorization"] {
-        ensure!(said.contains(told), "{told} is not shown: {said}");
-    }
+    ensure!((10..=20).contains(&printed.lines().count()), "{} lines: {printed}", printed.lines().count());
+    ensure!(printed.lines().all(|line| line.len() <= 120), "a line is longer than 120 characters: {printed}");
+    ensure!(printed.contains("/docs") && printed.contains("--verbose"), "no next steps: {printed}");
+    ensure!(!printed.contains("\"answers\""), "a whole response is shown: {printed}");
     let left: Vec<_> = std::fs::read_dir(folder.path())?.collect();
     ensure!(left.is_empty(), "it left {left:?} behind");
+    Ok(())
+}
+
+#[tokio::test]
+async fn demo_prints_requests_and_responses_when_verbose() -> Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let output = Instance::demo(folder.path(), &["--exit", "--verbose"]).await?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(0), "{}: {printed}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    for operation in ["/promote", "/decisions", "/assignments/keys", "/model/", "/models/count"] {
+        ensure!(printed.contains(operation), "{operation} is not shown: {printed}");
+    }
+    for member in ["\"answers\"", "\"assigned_count\"", "\"count\"", "\"_shape\"", "\"pricing\"", "Authorization"] {
+        ensure!(printed.contains(member), "{member} is not shown: {printed}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn demo_serves_pasted_command_until_it_is_interrupted() -> Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let mut child = Instance::demo_command(folder.path(), &[])?.stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().context("no standard output")?).lines();
+    let (mut printed, mut command) = (Vec::new(), String::new());
+    while !command.contains("-d '") {
+        let next = tokio::time::timeout(Duration::from_mins(1), lines.next_line()).await??;
+        let line = next.with_context(|| format!("it ended: {printed:?}"))?;
+        if line.starts_with("curl ") || !command.is_empty() {
+            command.push_str(&line);
+            command.push('\n');
+        }
+        printed.push(line);
+    }
+    ensure!((10..=20).contains(&printed.len()), "{} lines: {printed:?}", printed.len());
+    let shell = |script: String| Command::new("/bin/sh").args(["-c", &script]).output();
+    let answer = shell(command.clone()).await?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).with_context(|| command.clone())?;
+    ensure!(answer["answers"]["q"]["noul"].as_f64().is_some_and(|yes| yes > 0.5), "{answer}");
+    let address = printed.iter().find_map(|line| line.split_once("API reference: ")).context("no API reference")?.1;
+    let page = shell(format!("curl -s -o /dev/null -w '%{{http_code}}' {address}")).await?;
+    ensure!(page.stdout == b"200", "{address}: {}", String::from_utf8_lossy(&page.stdout));
+    let pid = child.id().context("it has ended")?;
+    shell(format!("kill -INT {pid}")).await?;
+    let status = tokio::time::timeout(Duration::from_mins(1), child.wait()).await??;
+    ensure!(status.code() == Some(0), "{status}");
     Ok(())
 }

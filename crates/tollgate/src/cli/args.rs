@@ -42,6 +42,9 @@ pub enum Command {
         /// Exit after every operation has run
         #[arg(long)]
         exit: bool,
+        /// Print every request and response
+        #[arg(long)]
+        verbose: bool,
     },
     /// Create and manage API keys
     #[command(subcommand)]

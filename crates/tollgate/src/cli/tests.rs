@@ -32,6 +32,8 @@ fn documented_commands_are_parsed() {
         "serve --config f",
         "demo",
         "demo --exit",
+        "demo --verbose",
+        "demo --exit --verbose",
         "key create --management --name a",
         "key create --workspace w --limit-usd 2.50 --limit-reset weekly --expires-at 2027-01-01T00:00:00Z",
         "key list",

@@ -84,7 +84,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Doctor { audit: false } => doctor::run(context).await,
         Command::Openapi => openapi::run(context),
         Command::Serve => serve::run(context).await,
-        Command::Demo { exit } => demo::run(context, exit).await,
+        Command::Demo { exit, verbose } => demo::run(context, exit, verbose).await,
     }
 }
 

@@ -28,11 +28,12 @@ struct DemoReport {
     usage: Option<Box<RawValue>>,
 }
 
-/// Runs the demo. With `exit` it ends afterwards; otherwise it serves until it is interrupted.
+/// Runs the demo. With `exit` it ends afterwards; otherwise it serves until it is interrupted. With `verbose` it prints
+/// every request and response.
 ///
 /// # Errors
 /// An operation had an unexpected result.
-pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
+pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     // Removed on drop, on every return path.
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
@@ -48,15 +49,21 @@ pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
                 shutdown.next_signal().await;
                 return;
             }
-            let work = perform(context, &config, &stores, &fixtures, address);
+            let work = perform(context, &config, &stores, &fixtures, address, verbose);
             outcome = Some(tokio::select! {
                 result = work => result,
                 _ = shutdown.next_signal() => Err(anyhow::anyhow!("interrupted")),
             });
-            if !exit && matches!(outcome, Some(Ok(()))) {
-                let told = context.output.text(&story::invitation(address, &config.server.base_path, &fixtures));
-                shutdown.next_signal().await;
-                outcome = Some(told);
+            if matches!(outcome, Some(Ok(()))) {
+                let next_steps = if exit {
+                    story::after_exit(&config.server.base_path)
+                } else {
+                    story::invitation(address, &config.server.base_path, &fixtures, verbose)
+                };
+                outcome = Some(context.output.text(&next_steps));
+                if !exit && matches!(outcome, Some(Ok(()))) {
+                    shutdown.next_signal().await;
+                }
             }
         })
         .await?;
@@ -89,26 +96,40 @@ async fn perform(
     stores: &Stores,
     fixtures: &Fixtures,
     address: SocketAddr,
+    verbose: bool,
 ) -> anyhow::Result<()> {
     let output = &context.output;
     output.text(&story::opening(address))?;
+    let mut further = 0;
     let client = DemoClient::new(address);
     let mut report = DemoReport { address: address.to_string(), exchanges: Vec::new(), usage: None };
     let mut last_decision = String::new();
     for mut step in script::steps(&config.server.base_path, fixtures) {
         step.request.path = step.request.path.replace(script::LAST_DECISION, &last_decision);
         let exchange = client.send(step.request).await?;
-        output.text(&exchange.text())?;
+        if verbose {
+            output.text(&exchange.text())?;
+        }
         let body = exchange.json();
         if exchange.status != step.status || !(step.holds)(&body) {
             bail!("{}: unexpected response: {} {}", exchange.request.title, exchange.status, exchange.body);
+        }
+        match step.summary {
+            Some(summary) if !verbose => output.text(&story::result_line(&exchange, &summary(&exchange)))?,
+            Some(_) => {}
+            None => further += 1,
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             id.clone_into(&mut last_decision);
             // The first record is shown as an example.
             if report.usage.is_none() {
                 let record = usage(stores, id).await?;
-                output.text(&format!("\nIts usage record, as `usage show` finds it:\n\n{}\n", indent(record.get())))?;
+                if verbose {
+                    output.text(&format!(
+                        "\nIts usage record, as `usage show` prints it:\n\n{}\n",
+                        indent(record.get())
+                    ))?;
+                }
                 report.usage = Some(record);
             }
         }
@@ -120,7 +141,7 @@ async fn perform(
     if output.is_json() {
         output.show(&report, String::new)?;
     }
-    output.text("\nAll operations succeeded.\n")
+    output.text(&if verbose { story::ALL_SUCCEEDED.to_owned() } else { story::closing(further) })
 }
 
 /// Returns the record as `usage show` does.

@@ -1,10 +1,13 @@
 //! The requests of the demo: the five operations, the other request formats and the limits, each with its expected
 //! response.
 
+use std::collections::HashMap;
+
 use http::Method;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::exchange::Request;
+use super::exchange::{Exchange, Request};
 use super::fixtures::{CONTAINER, Fixtures};
 
 /// A request with its expected response.
@@ -15,6 +18,8 @@ pub struct Step {
     pub status: u16,
     /// Returns true if the body is as expected.
     pub holds: fn(&Value) -> bool,
+    /// Returns the essential result in a line, for the five operations of the interface.
+    pub summary: Option<fn(&Exchange) -> String>,
 }
 
 /// A placeholder in paths for the id of the last decision.
@@ -50,6 +55,7 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                     && body["downloadable"] == true
                     && body["mime_type"] == "text/csv"
             },
+            summary: Some(promotion_summary),
         },
         Step {
             request: request(
@@ -61,12 +67,14 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 200,
             holds: |body| {
-                body["answers"]["refund"]["type"] == "noul"
-                    && body["answers"]["queue"]["choice"].is_string()
-                    && body["answers"]["heat"]["score"].is_number()
+                let answers = &body["answers"];
+                answers["refund"]["noul"].as_f64().is_some_and(|yes| yes > 0.5)
+                    && answers["queue"]["choice"] == "billing"
+                    && answers["heat"]["score"].as_f64().is_some_and(|score| score > 1.0)
                     && body["id"].as_str().is_some_and(|id| id.starts_with("gen-dec-"))
                     && body["usage"]["cost"].is_number()
             },
+            summary: Some(decision_summary),
         },
         Step {
             request: request(
@@ -78,11 +86,13 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 200,
             holds: |body| body["assigned_count"] == 1,
+            summary: Some(assignment_summary),
         },
         Step {
             request: get("4. One model by its slug", format!("{base}/model/{MODEL}")),
             status: 200,
             holds: |body| body["data"]["id"] == MODEL && body["data"]["pricing"]["prompt"].is_string(),
+            summary: Some(model_summary),
         },
         Step {
             request: get(
@@ -91,8 +101,50 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 200,
             holds: |body| body["data"]["count"].as_u64().is_some_and(|count| count > 0),
+            summary: Some(count_summary),
         },
     ]
+}
+
+fn promotion_summary(exchange: &Exchange) -> String {
+    let body = exchange.json();
+    format!("{}, {} bytes, is document {}", text(&body["filename"]), body["size_bytes"], text(&body["id"]))
+}
+
+fn decision_summary(exchange: &Exchange) -> String {
+    let body = exchange.json();
+    let answers = &body["answers"];
+    format!(
+        "refund {}, queue {}, heat {} of 2, for {} USD",
+        answers["refund"]["noul"],
+        text(&answers["queue"]["choice"]),
+        answers["heat"]["score"],
+        cost(&exchange.body).unwrap_or_default(),
+    )
+}
+
+fn assignment_summary(exchange: &Exchange) -> String {
+    format!("{} key assigned, an unknown one skipped", exchange.json()["assigned_count"])
+}
+
+fn model_summary(exchange: &Exchange) -> String {
+    let body = exchange.json();
+    format!("{}, {} USD per input token", text(&body["data"]["id"]), text(&body["data"]["pricing"]["prompt"]))
+}
+
+fn count_summary(exchange: &Exchange) -> String {
+    format!("{} models", exchange.json()["data"]["count"])
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns the cost of a decision as the response writes it: a decimal number is not read as a float.
+fn cost(body: &str) -> Option<String> {
+    let members: HashMap<String, Box<RawValue>> = serde_json::from_str(body).ok()?;
+    let usage: HashMap<String, Box<RawValue>> = serde_json::from_str(members.get("usage")?.get()).ok()?;
+    Some(usage.get("cost")?.get().to_owned())
 }
 
 /// Returns requests in vendors' formats, and a lookup of the decision's record.
@@ -107,6 +159,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                     && body["data"]["total_cost"].is_number()
                     && body["data"]["provider_responses"][0]["outcome"] == "completed"
             },
+            summary: None,
         },
         Step {
             request: request(
@@ -118,6 +171,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 200,
             holds: |body| body["answers"]["refund"]["noul"].is_number(),
+            summary: None,
         },
         Step {
             request: request(
@@ -132,6 +186,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                 let answer = &body["answers"][0];
                 answer["type"] == "predicate" && answer["name"] == "refund" && answer["probability"].is_number()
             },
+            summary: None,
         },
         Step {
             request: get("9. The endpoints of a model and their health", format!("{base}/models/{MODEL}/endpoints")),
@@ -140,11 +195,13 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                 let endpoint = &body["data"]["endpoints"][0];
                 endpoint["tag"] == "sandbox" && endpoint["health"]["throttled"] == false
             },
+            summary: None,
         },
         Step {
             request: get("10. All providers and the health of their endpoints", format!("{base}/providers")),
             status: 200,
             holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["throttled"] == 0,
+            summary: None,
         },
     ]
 }
@@ -163,6 +220,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 200,
             holds: |body| body["data"]["version"] == 2,
+            summary: None,
         },
         Step {
             request: request(
@@ -178,6 +236,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                     && body["data"]["findings"][0]["label"] == "EMAIL"
                     && body["data"]["sent"]["state"].as_str().is_some_and(|state| state.contains("[EMAIL]"))
             },
+            summary: None,
         },
         Step {
             request: request(
@@ -189,6 +248,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             ),
             status: 402,
             holds: |body| body["error"]["metadata"]["scope"] == "key",
+            summary: None,
         },
     ]
 }
@@ -205,6 +265,7 @@ fn failure(base: &str, fixtures: &Fixtures) -> Step {
         ),
         status: 529,
         holds: |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error",
+        summary: None,
     }
 }
 
@@ -266,4 +327,16 @@ const FAILING: &str = r#"{
 fn assignment(hash: &str) -> String {
     let nobody = "0".repeat(64);
     format!(r#"{{"key_hashes": ["{hash}", "{nobody}"]}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_keeps_decimal_notation() {
+        let body = r#"{"id":"x","usage":{"input_tokens":126,"cost":0.00000504}}"#;
+        assert_eq!(cost(body).as_deref(), Some("0.00000504"));
+        assert_eq!(cost("{}"), None);
+    }
 }
