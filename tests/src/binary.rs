@@ -12,6 +12,11 @@ pub(crate) fn tollgate() -> Result<PathBuf> {
     BINARY.get_or_init(|| find_or_build().map_err(|error| format!("{error:#}"))).clone().map_err(|error| anyhow!(error))
 }
 
+/// Returns the folder of the binary, for a shell's `PATH`.
+pub fn folder() -> Result<PathBuf> {
+    Ok(tollgate()?.parent().context("a binary lies in a folder")?.to_owned())
+}
+
 fn find_or_build() -> Result<PathBuf> {
     let tests = std::env::current_exe()?;
     // target/<profile>/deps/<tests>

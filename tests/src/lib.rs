@@ -10,6 +10,7 @@ mod time;
 mod upstream;
 pub mod vendors;
 
+pub use binary::folder as binary_folder;
 pub use http_client::*;
 pub use instance::*;
 pub use report::*;

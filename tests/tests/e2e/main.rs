@@ -45,6 +45,7 @@ mod provider_errors;
 mod provider_faults;
 mod providers;
 mod questions;
+mod quick_start;
 mod rates;
 mod removed_stores;
 mod replicas;

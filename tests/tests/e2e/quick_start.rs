@@ -1,0 +1,101 @@
+//! The shell blocks of the README's quick start, pasted in order into an empty folder.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tokio::process::Command;
+
+const README: &str = include_str!("../../../README.md");
+/// The maximum time of all blocks.
+const TIMEOUT: Duration = Duration::from_mins(3);
+
+/// Returns the shell blocks of the section, in order.
+fn blocks() -> Result<Vec<&'static str>> {
+    let (_, section) = README.split_once("\n## Quick start\n").context("no quick start")?;
+    let (section, _) = section.split_once("\n## ").context("the quick start is the last section")?;
+    Ok(section.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect())
+}
+
+/// Replaces the build by the built binary and the address by a free one.
+fn adapted(block: &str, address: SocketAddr) -> String {
+    block
+        .replace("cargo run --release --", "tollgate")
+        .replace("cargo build --release", "true")
+        .replace("127.0.0.1:8080", &address.to_string())
+}
+
+/// Runs the blocks in one shell, in the folder; returns the output of each. Any failing command fails the test.
+async fn paste(blocks: &[String], folder: &Path, address: SocketAddr) -> Result<Vec<String>> {
+    // Braces run a block in the shell itself, with its variables and jobs, and redirect the output.
+    let pasted = blocks.iter().enumerate().map(|(at, block)| format!("{{\n{block}\n}} > \"$OUTPUT\"/{at}\n"));
+    // `$!` is the server, the only job.
+    let script = format!("set -eu\ntrap '[ -z \"${{!-}}\" ] || kill $!; wait' EXIT\n{}", pasted.collect::<String>());
+    let path = format!("{}:{}", tollgate_tests::binary_folder()?.display(), std::env::var("PATH")?);
+    let (checkout, output) = (folder.join("checkout"), folder.join("output"));
+    for created in [&checkout, &output] {
+        std::fs::create_dir(created)?;
+    }
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &script]).env_clear().current_dir(&checkout).stdin(Stdio::null());
+    shell.env("PATH", path).env("OUTPUT", &output).env("TOLLGATE__SERVER__LISTEN", address.to_string());
+    // There is no load balancer that has to notice the stop.
+    shell.env("TOLLGATE__SERVER__DRAIN_MS", "20");
+    let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let group = child.id().context("the shell has ended")?;
+    let Ok(ended) = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await else {
+        Command::new("/bin/sh").args(["-c", &format!("kill -KILL -{group}")]).status().await?;
+        bail!("the quick start did not end in {TIMEOUT:?}");
+    };
+    let ended = ended?;
+    let outputs = (0..blocks.len()).map(|at| std::fs::read_to_string(output.join(at.to_string())).unwrap_or_default());
+    let outputs: Vec<String> = outputs.collect();
+    ensure!(ended.status.success(), "{}: {}\n{outputs:#?}", ended.status, String::from_utf8_lossy(&ended.stderr));
+    Ok(outputs)
+}
+
+/// Returns the JSON object of an output, which may follow lines of text.
+fn json(output: &str) -> Result<Value> {
+    let begin = output.find('{').with_context(|| format!("no JSON: {output}"))?;
+    serde_json::from_str(&output[begin..]).with_context(|| output.to_owned())
+}
+
+#[tokio::test]
+async fn quick_start_blocks_run_in_order_from_an_empty_folder() -> Result<()> {
+    let blocks = blocks()?;
+    let address = tollgate_tests::free_address()?;
+    let adapted: Vec<String> = blocks.iter().map(|block| adapted(block, address)).collect();
+    ensure!(!adapted.iter().any(|block| block.contains("cargo")), "a command of cargo is not replaced: {adapted:#?}");
+    let folder = tempfile::TempDir::new()?;
+    let outputs = paste(&adapted, folder.path(), address).await?;
+    let output = |mark: &str| -> Result<&str> {
+        let mut with = blocks.iter().zip(&outputs).filter(|(block, _)| block.contains(mark));
+        let (_, output) = with.next().with_context(|| format!("no block with {mark}"))?;
+        ensure!(with.next().is_none(), "several blocks with {mark}");
+        Ok(output)
+    };
+
+    ensure!(output("demo --exit")?.contains("All operations succeeded."), "{outputs:#?}");
+    let answer = json(output("I want my money back")?)?;
+    ensure!(answer["answers"]["refund"]["noul"].as_f64().is_some_and(|yes| yes > 0.5), "{answer}");
+    let redacted = json(output("x-tollgate-metadata")?)?;
+    let pipeline = redacted["service_metadata"]["pipeline"].to_string();
+    ensure!(pipeline.contains("EMAIL") && pipeline.contains("redact"), "{redacted}");
+    ensure!(!redacted.to_string().contains("ada@example.com"), "{redacted}");
+    let explained = json(output("/explain")?)?;
+    ensure!(explained["data"]["sent"]["state"] == "Write to [EMAIL] about the refund.", "{explained}");
+    let promoted = json(output("/promote")?)?;
+    ensure!(promoted["filename"] == "out/report.csv" && promoted["downloadable"] == true, "{promoted}");
+    let limits = output("--limit-usd")?;
+    for expected in ["25", "sandbox/decider", "my-app"] {
+        ensure!(limits.contains(expected), "{expected} is missing: {limits}");
+    }
+    let started = folder.path().join("tollgate-quickstart");
+    for file in ["tollgate-data/management-key", "report.csv", "serve.log"] {
+        ensure!(started.join(file).is_file(), "{file} is missing");
+    }
+    Ok(())
+}
