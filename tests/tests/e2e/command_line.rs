@@ -337,7 +337,7 @@ async fn demo_serves_pasted_command_until_it_is_interrupted() -> Result<()> {
         printed.push(line);
     }
     ensure!((10..=20).contains(&printed.len()), "{} lines: {printed:?}", printed.len());
-    let shell = |script: String| Command::new("/bin/sh").args(["-c", &script]).output();
+    let shell = |script: String| Command::new("/bin/sh").args(["-c", &script]).env_clear().output();
     let answer = shell(command.clone()).await?;
     let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).with_context(|| command.clone())?;
     ensure!(answer["answers"]["q"]["noul"].as_f64().is_some_and(|yes| yes > 0.5), "{answer}");

@@ -32,16 +32,21 @@ fn adapted(block: &str, address: SocketAddr) -> String {
 async fn paste(blocks: &[String], folder: &Path, address: SocketAddr) -> Result<Vec<String>> {
     // Braces run a block in the shell itself, with its variables and jobs, and redirect the output.
     let pasted = blocks.iter().enumerate().map(|(at, block)| format!("{{\n{block}\n}} > \"$OUTPUT\"/{at}\n"));
-    // `$!` is the server, the only job.
-    let script = format!("set -eu\ntrap '[ -z \"${{!-}}\" ] || kill $!; wait' EXIT\n{}", pasted.collect::<String>());
-    let path = format!("{}:{}", tollgate_tests::binary_folder()?.display(), std::env::var("PATH")?);
+    // The shell's own PATH follows. `$!` is the server, the only job.
+    let script = format!(
+        "set -eu\nexport PATH=\"$BINARY:$PATH\"\ntrap '[ -z \"${{!-}}\" ] || kill $!; wait' EXIT\n{}",
+        pasted.collect::<String>()
+    );
     let (checkout, output) = (folder.join("checkout"), folder.join("output"));
     for created in [&checkout, &output] {
         std::fs::create_dir(created)?;
     }
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &script]).env_clear().current_dir(&checkout).stdin(Stdio::null());
-    shell.env("PATH", path).env("OUTPUT", &output).env("TOLLGATE__SERVER__LISTEN", address.to_string());
+    shell
+        .env("BINARY", tollgate_tests::binary_folder()?)
+        .env("OUTPUT", &output)
+        .env("TOLLGATE__SERVER__LISTEN", address.to_string());
     // There is no load balancer that has to notice the stop.
     shell.env("TOLLGATE__SERVER__DRAIN_MS", "20");
     let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;

@@ -15,8 +15,8 @@ pub const ALL_SUCCEEDED: &str = "\nAll operations succeeded.\n";
 /// Returns the introduction.
 pub fn opening(address: SocketAddr) -> String {
     format!(
-        "Tollgate demo: a temporary server on http://{address} with a database and files of its own, two API keys, a\n\
-         key with a tiny limit, a guardrail and a container file. Every operation over HTTP:\n\n"
+        "Tollgate demo: a temporary server on http://{address} with its own database, API keys, a guardrail and a\n\
+         container file. The five operations over HTTP:\n\n"
     )
 }
 
