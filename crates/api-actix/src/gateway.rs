@@ -16,7 +16,6 @@ use ipnet::IpNet;
 
 use crate::application::HttpSettings;
 use crate::endpoints::destinations::DestinationUseCases;
-use crate::endpoints::docs::DocsPage;
 use crate::endpoints::guardrails::GuardrailUseCases;
 use crate::endpoints::rendered_catalogue::RenderedCatalogue;
 use crate::http::admission::Admission;
@@ -85,7 +84,6 @@ pub(crate) struct Gateway {
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
-    pub(crate) docs: DocsPage,
     pub(crate) connections: Connections,
     pub(crate) admission: Arc<Admission>,
     pub(crate) body_memory: Arc<BodyMemory>,
@@ -110,7 +108,6 @@ impl Gateway {
             detach,
             connections,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
-            docs: DocsPage::new(&openapi),
             openapi: Bytes::from(openapi),
             admission: Arc::new(Admission::new(settings.admission, Arc::clone(&services.recorder))),
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),

@@ -3,6 +3,7 @@
 mod decisions;
 mod destination_schemas;
 mod destinations;
+mod examples;
 mod guardrail_schemas;
 mod guardrails;
 mod key_schemas;
@@ -10,13 +11,14 @@ mod operations;
 mod record_schemas;
 mod records;
 mod schemas;
+mod tags;
 mod wire_schemas;
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::{ComponentsBuilder, OneOfBuilder, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr};
+use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr, ServerBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::routes::{Method, ROUTES};
@@ -26,6 +28,9 @@ use crate::http::wire_names::{FileShape, WireNames};
 const BEARER: &str = "bearer";
 /// Headers that the vendor routes accept in place of the bearer token.
 const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
+
+/// The description of those headers.
+const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `bearer` works on every path.";
 
 /// The version of the API, not of the program.
 const VERSION: &str = "1.0.0";
@@ -38,7 +43,15 @@ pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
         .version(VERSION)
         .description(Some("A self-hosted gateway to AI decision models, with the management functions around it."))
         .build();
-    let document = OpenApiBuilder::new().info(info).paths(paths(base_path)).components(Some(components())).build();
+    // Relative to the document: the address under which the client reaches this server.
+    let server = ServerBuilder::new().url("/").description(Some("This server")).build();
+    let document = OpenApiBuilder::new()
+        .info(info)
+        .servers(Some([server]))
+        .tags(Some(tags::all()))
+        .paths(paths(base_path))
+        .components(Some(components()))
+        .build();
     // Serialisation cannot fail here. The snapshot test would detect the null fallback.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     name_literals(&mut document, wire_names);
@@ -114,7 +127,10 @@ fn components() -> utoipa::openapi::Components {
     let components =
         ComponentsBuilder::new().schemas_from_iter(all).security_scheme(BEARER, SecurityScheme::Http(bearer));
     let vendors = KEY_HEADERS.iter().fold(components, |components, name| {
-        components.security_scheme(*name, SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(*name))))
+        components.security_scheme(
+            *name,
+            SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(*name, VENDOR_KEY))),
+        )
     });
     vendors.build()
 }
@@ -129,6 +145,14 @@ fn add<T: ToSchema + PartialSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
 fn name_literals(document: &mut Value, names: WireNames) {
     let shapes =
         [("NativeFile", FileShape::Native), ("VendorAFile", FileShape::VendorA), ("VendorBFile", FileShape::VendorB)];
+    // The promoted file is the only example with a shape.
+    for path in document["paths"].as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+        if let Some(shape) =
+            path.pointer_mut("/post/responses/200/content/application~1json/examples/sandbox/value/_shape")
+        {
+            *shape = Value::from(names.shape(FileShape::Native));
+        }
+    }
     let schemas = &mut document["components"]["schemas"];
     for (schema, shape) in shapes {
         schemas[schema]["properties"]["_shape"] = json!({"type": "string", "const": names.shape(shape)});
@@ -149,6 +173,7 @@ fn name_literals(document: &mut Value, names: WireNames) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn openapi_document_matches_snapshot() {
@@ -185,6 +210,70 @@ mod tests {
         assert!(found.len() > 20);
         for target in found {
             assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target}");
+        }
+    }
+
+    #[test]
+    fn every_operation_has_one_known_tag_and_every_tag_is_used() {
+        let document = openapi_document("/api/v1", WireNames::Interface);
+        assert_eq!(document["servers"], json!([{"url": "/", "description": "This server"}]));
+        let names = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap());
+        let known: BTreeSet<&str> = names.collect();
+        let mut used = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values() {
+                let tags = operation["tags"].as_array().unwrap();
+                assert_eq!(tags.len(), 1, "{path}");
+                used.insert(tags[0].as_str().unwrap());
+            }
+        }
+        assert_eq!(used, known);
+    }
+
+    /// Checks that an example has the required and no unknown members of a schema, at any depth.
+    #[track_caller]
+    fn check_example(document: &Value, schema: &Value, example: &Value) {
+        if let Some(reference) = schema["$ref"].as_str() {
+            return check_example(document, document.pointer(reference.trim_start_matches('#')).unwrap(), example);
+        }
+        if let Some(one_of) = schema["oneOf"].as_array() {
+            if one_of.iter().all(|choice| choice["$ref"].is_string()) {
+                check_example(document, &one_of[0], example);
+            }
+            return;
+        }
+        let (Some(members), Some(properties)) = (example.as_object(), schema["properties"].as_object()) else { return };
+        for required in schema["required"].as_array().into_iter().flatten() {
+            assert!(members.contains_key(required.as_str().unwrap()), "{required} is missing: {example}");
+        }
+        let is_open = schema.get("additionalProperties").is_some_and(|more| *more != json!(false));
+        for (name, value) in members {
+            match properties.get(name) {
+                Some(property) => check_example(document, property, value),
+                None => assert!(is_open, "{name} is unknown: {example}"),
+            }
+        }
+    }
+
+    #[test]
+    fn five_operations_have_examples_that_match_their_schemas() {
+        let document = openapi_document("/api/v1", WireNames::Interface);
+        for (method, path, has_body) in [
+            ("post", "/api/v1/api/alpha/decisions", true),
+            ("post", "/api/v1/containers/{container_id}/files/{file_id}/promote", false),
+            ("post", "/api/v1/guardrails/{id}/assignments/keys", true),
+            ("get", "/api/v1/model/{author}/{slug}", false),
+            ("get", "/api/v1/models/count", false),
+        ] {
+            let operation = &document["paths"][path][method];
+            let response = &operation["responses"]["200"]["content"]["application/json"];
+            let example = &response["examples"]["sandbox"]["value"];
+            assert!(example.is_object(), "{path}");
+            check_example(&document, &response["schema"], example);
+            let request = &operation["requestBody"]["content"]["application/json"];
+            let example = &request["examples"]["sandbox"]["value"];
+            assert_eq!(example.is_object(), has_body, "{path}");
+            check_example(&document, &request["schema"], example);
         }
     }
 

@@ -1,84 +1,128 @@
 //! `GET /openapi.json` and `GET /docs`: the API description for programs and people.
 
+use std::io::Read;
+use std::sync::OnceLock;
+
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue,
+    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
+use domain::error::ErrorKind;
+use flate2::read::GzDecoder;
 
 use crate::http::edge::Call;
+use crate::http::error::ApiError;
 
-/// The documentation page with the embedded document, so that it loads nothing else.
-pub(crate) struct DocsPage {
-    html: Bytes,
-    policy: HeaderValue,
-}
-
-const SCRIPT: &str = include_str!("docs/page.js");
-const STYLE: &str = include_str!("docs/page.css");
-
-impl DocsPage {
-    pub(crate) fn new(openapi: &str) -> Self {
-        // Only `<` could end the script element; JSON can escape it.
-        let document = openapi.replace('<', "\\u003c");
-        let html = format!(
-            concat!(
-                "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
-                "<meta name=\"viewport\" content=\"width=device-width\"><title>Tollgate</title><style>{}</style></head>",
-                "<body><main id=\"page\"><noscript>The document itself is at /openapi.json</noscript></main>",
-                "<script type=\"application/json\" id=\"openapi\">{}</script><script>{}</script></body></html>"
-            ),
-            STYLE, document, SCRIPT
-        );
-        let policy = format!(
-            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            digest(SCRIPT),
-            digest(STYLE)
-        );
-        let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
-        Self { html: Bytes::from(html), policy }
-    }
-}
-
-fn digest(text: &str) -> String {
-    STANDARD.encode(Sha256::digest(text.as_bytes()))
-}
+/// The page, which names the script and the document by relative URLs.
+const PAGE: &str = include_str!("docs/page.html");
+/// The viewer, compressed. `assets/README.md` names its source and licence.
+const SCRIPT: &[u8] = include_bytes!("../../assets/rapidoc-9.3.8/rapidoc-min.js.gz");
+/// The page runs the viewer's script and sends requests to this server only. The viewer sets inline styles.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
+                      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The script's URL contains its version.
+const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
 pub(crate) fn document(call: &Call<'_>) -> HttpResponse {
-    respond(call.gateway.openapi.clone(), HeaderValue::from_static("application/json"))
+    respond(call.gateway.openapi.clone(), "application/json")
 }
 
-pub(crate) fn page(call: &Call<'_>) -> HttpResponse {
-    let docs = &call.gateway.docs;
-    let mut response = respond(docs.html.clone(), HeaderValue::from_static("text/html; charset=utf-8"));
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, docs.policy.clone());
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+pub(crate) fn page() -> HttpResponse {
+    let mut response = respond(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8");
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
-fn respond(body: Bytes, content_type: HeaderValue) -> HttpResponse {
+/// Returns the viewer's script, decompressed for clients that do not accept gzip.
+pub(crate) fn script(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+    let is_gzip = accepts_gzip(call.request.headers());
+    let body = if is_gzip { Bytes::from_static(SCRIPT) } else { decompressed_script()? };
+    let mut response = respond(body, "text/javascript; charset=utf-8");
+    let headers = response.headers_mut();
+    if is_gzip {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(CACHE_FOREVER));
+    Ok(response)
+}
+
+fn respond(body: Bytes, content_type: &'static str) -> HttpResponse {
     let mut response = HttpResponse::with_body(StatusCode::OK, body).map_into_boxed_body();
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Returns true if `Accept-Encoding` names gzip with a weight above zero.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = parameters.trim().strip_prefix("q=").unwrap_or("1");
+        name.trim().eq_ignore_ascii_case("gzip") && !weight.bytes().all(|digit| matches!(digit, b'0' | b'.'))
+    })
+}
+
+/// Decompresses the script once per process.
+fn decompressed_script() -> Result<Bytes, ApiError> {
+    static DECOMPRESSED: OnceLock<Bytes> = OnceLock::new();
+    if let Some(script) = DECOMPRESSED.get() {
+        return Ok(script.clone());
+    }
+    let mut script = Vec::new();
+    GzDecoder::new(SCRIPT)
+        .read_to_end(&mut script)
+        .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
+    Ok(DECOMPRESSED.get_or_init(|| Bytes::from(script)).clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write as _;
 
     #[test]
-    fn docs_page_is_self_contained() {
-        let page = DocsPage::new(r#"{"info":{"title":"</script><b>"}}"#);
-        let html = String::from_utf8(page.html.to_vec()).unwrap();
-        assert!(!html.contains("http://") && !html.contains("https://") && !html.contains("src="));
-        assert!(html.contains(r#""title":"\u003c/script>"#));
-        let policy = page.policy.to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"));
-        assert!(!policy.contains("unsafe"));
+    fn page_names_no_other_host() {
+        assert!(!PAGE.contains("//"), "{PAGE}");
+        assert!(PAGE.contains(r#"load-fonts="false""#), "the script names a host of web fonts");
+        assert!(!POLICY.contains("unsafe-eval") && !POLICY.contains("http"), "{POLICY}");
+        assert!(POLICY.contains("script-src 'self';") && POLICY.contains("connect-src 'self';"), "{POLICY}");
+    }
+
+    #[test]
+    fn script_is_unchanged_copy_of_package() {
+        let digest = Sha256::digest(SCRIPT).iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").unwrap();
+            hex
+        });
+        assert_eq!(digest, "b083f080f1727f019ccf551228392e0fc39a0be450ba19bca451ea31d6be2ec9");
+        assert!(decompressed_script().unwrap().starts_with(b"/*! RapiDoc 9.3.8"));
+    }
+
+    #[test]
+    fn gzip_is_accepted_unless_weight_is_zero() {
+        for (value, expected) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1.0, GZIP;q=0.5", true),
+            ("gzip; q=0.001", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.000, br", false),
+            ("identity", false),
+            ("br", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
+            assert_eq!(accepts_gzip(&headers), expected, "{value:?}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

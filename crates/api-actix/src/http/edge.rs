@@ -257,7 +257,8 @@ async fn open_route(route: OpenRoute, call: &Call<'_>) -> Result<HttpResponse, A
         OpenRoute::Live => Ok(health::live()),
         OpenRoute::Ready => health::ready(call).await,
         OpenRoute::OpenApi => Ok(docs::document(call)),
-        OpenRoute::Docs => Ok(docs::page(call)),
+        OpenRoute::Docs => Ok(docs::page()),
+        OpenRoute::DocsScript => docs::script(call),
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) enum OpenRoute {
     Ready,
     OpenApi,
     Docs,
+    DocsScript,
 }
 
 /// The operations of the API.
@@ -74,7 +75,8 @@ impl Operation {
 }
 
 /// The paths served without a key. All other paths in [`ROUTES`] need one.
-pub(crate) const OPEN_PATHS: [&str; 5] = ["/", "/health/live", "/health/ready", "/openapi.json", "/docs"];
+pub(crate) const OPEN_PATHS: [&str; 6] =
+    ["/", "/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/rapidoc-9.3.8.min.js"];
 
 /// The method of a route. `HEAD` matches `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +200,7 @@ pub(crate) const ROUTES: &[Route] = &[
     open(OpenRoute::Ready, OPEN_PATHS[2]),
     open(OpenRoute::OpenApi, OPEN_PATHS[3]),
     open(OpenRoute::Docs, OPEN_PATHS[4]),
+    open(OpenRoute::DocsScript, OPEN_PATHS[5]),
 ];
 
 /// The maximum number of braces in a pattern.

@@ -1,5 +1,6 @@
 //! The Decisions operations: one for each path, with the wires that it accepts.
 
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::OperationBuilder;
@@ -8,6 +9,7 @@ use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr, Required};
 
+use super::examples;
 use super::operations::{COMMON_STATUSES, JSON, header, status_description};
 use super::schemas::{DecisionsRequest, DecisionsResponse, ErrorEnvelope};
 use super::wire_schemas as wires;
@@ -18,13 +20,14 @@ const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
 pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
     let (id, summary, description) = describe_entry(entry, under_base);
-    let answer = ResponseBuilder::new().description("The answers").content(JSON, any_of(&answers(entry))).build();
+    let content = with_example(any_of(&answers(entry)), entry, examples::decision_response);
+    let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
     let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
     for status in DECISION_STATUSES.into_iter().chain(COMMON_STATUSES).chain(unprocessable.then_some(422)) {
         let response = ResponseBuilder::new()
             .description(status_description(status))
-            .content(JSON, any_of(&errors(entry)))
+            .content(JSON, any_of(&errors(entry)).build())
             .build();
         responses = responses.response(status.to_string(), response);
     }
@@ -69,6 +72,14 @@ fn describe_entry(entry: Entry, under_base: bool) -> (&'static str, &'static str
     }
 }
 
+/// Adds the example, except to the Gemini entry, which does not accept it.
+fn with_example(content: ContentBuilder, entry: Entry, example: fn() -> Value) -> Content {
+    if entry == Entry::Gemini {
+        return content.build();
+    }
+    content.examples_from_iter(examples::of(example())).build()
+}
+
 fn requests(entry: Entry) -> Vec<String> {
     match entry {
         Entry::Contract | Entry::SystemOne => vec![name::<DecisionsRequest>()],
@@ -110,8 +121,9 @@ fn errors(entry: Entry) -> Vec<String> {
 }
 
 fn body(entry: Entry) -> RequestBody {
-    let body = RequestBodyBuilder::new().content(JSON, any_of(&requests(entry))).required(Some(Required::True));
-    let form = entry.takes_parts().then(|| any_of(&[name::<wires::DecisionsForm>()]));
+    let content = with_example(any_of(&requests(entry)), entry, examples::decision_request);
+    let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
+    let form = entry.takes_parts().then(|| any_of(&[name::<wires::DecisionsForm>()]).build());
     match form {
         Some(form) => body.content("multipart/form-data", form),
         None => body,
@@ -119,7 +131,7 @@ fn body(entry: Entry) -> RequestBody {
     .build()
 }
 
-fn any_of(names: &[String]) -> Content {
+fn any_of(names: &[String]) -> ContentBuilder {
     let schema: RefOr<Schema> = match names {
         [name] => Ref::from_schema_name(name).into(),
         names => {
@@ -128,7 +140,7 @@ fn any_of(names: &[String]) -> Content {
             Schema::OneOf(one_of.build()).into()
         }
     };
-    ContentBuilder::new().schema(Some(schema)).build()
+    ContentBuilder::new().schema(Some(schema))
 }
 
 fn name<T: ToSchema>() -> String {

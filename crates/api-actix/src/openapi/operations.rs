@@ -1,5 +1,6 @@
 //! The OpenAPI operations: parameters, request body and statuses.
 
+use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Operation as Description, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
@@ -8,7 +9,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::{BEARER, KEY_HEADERS, decisions, destinations, guardrails, records};
+use super::{BEARER, KEY_HEADERS, decisions, destinations, examples, guardrails, records, tags};
 use crate::http::routes::{OpenRoute, Operation, Route, Target};
 
 pub(super) const JSON: &str = "application/json";
@@ -17,10 +18,12 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
 
 pub(super) fn describe(route: &Route) -> Description {
-    match route.target {
+    let mut description = match route.target {
         Target::Open(open) => open_route(open),
         Target::Operation(operation) => operation_of(operation, route),
-    }
+    };
+    description.tags = Some(vec![tags::of(route.target).to_owned()]);
+    description
 }
 
 fn operation_of(operation: Operation, route: &Route) -> Description {
@@ -64,14 +67,22 @@ fn promote() -> OperationBuilder {
              Counts against the workspace's storage quota. The shape of the answer follows the headers \
              `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
         ))
-        .parameter(path("container_id", "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -"))
-        .parameter(path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path"))
+        .parameter(example_path(
+            "container_id",
+            "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
+            "sess_demo",
+        ))
+        .parameter(example_path(
+            "file_id",
+            "`cfile_` and the unpadded base64url encoding of the file's path",
+            examples::FILE_ID,
+        ))
         .parameter(header(
             "Idempotency-Key",
             "A retry with the same key within 24 hours returns the first document.",
             255,
         ))
-        .responses(responses("The new document", "File", &[400, 404], &COMMON_STATUSES))
+        .responses(responses_with("The new document", "File", examples::file(), &[400, 404]))
 }
 
 fn assign_keys() -> OperationBuilder {
@@ -84,8 +95,13 @@ fn assign_keys() -> OperationBuilder {
              counted.",
         ))
         .parameter(path("id", "The guardrail's id"))
-        .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON_STATUSES))
+        .request_body(Some(example_body("AssignKeysRequest", examples::assignment())))
+        .responses(responses_with(
+            "The number of assigned keys",
+            "AssignKeysResponse",
+            examples::assigned(),
+            &[400, 404, 415],
+        ))
 }
 
 fn rotate_key() -> OperationBuilder {
@@ -107,10 +123,10 @@ fn get_model() -> OperationBuilder {
         .operation_id(Some("getModel"))
         .summary(Some("Get a model by its slug"))
         .description(Some("Ids, dated slugs, former slugs and aliases resolve, case-insensitively."))
-        .parameter(path("author", "The author or organisation of the model"))
-        .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
+        .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
+        .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
         .parameter(if_none_match())
-        .responses(responses("The model", "ModelResponse", &[304, 404], &COMMON_STATUSES))
+        .responses(responses_with("The model", "ModelResponse", examples::model(), &[304, 404]))
 }
 
 fn count_models() -> OperationBuilder {
@@ -119,7 +135,7 @@ fn count_models() -> OperationBuilder {
         .summary(Some("Get the total count of available models"))
         .parameter(records::output_modalities("text"))
         .parameter(if_none_match())
-        .responses(responses("The count", "CountResponse", &[304, 400], &COMMON_STATUSES))
+        .responses(responses_with("The count", "CountResponse", examples::count(), &[304, 400]))
 }
 
 fn open_route(route: OpenRoute) -> Description {
@@ -158,6 +174,15 @@ fn open_route(route: OpenRoute) -> Description {
                 add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
             )
         }
+        OpenRoute::DocsScript => {
+            let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
+            let found = ResponseBuilder::new().description("The script").content("text/javascript", content).build();
+            (
+                "docsScript",
+                "The script of the page",
+                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
+            )
+        }
     };
     // An empty list declares that no key is needed.
     OperationBuilder::new()
@@ -170,6 +195,16 @@ fn open_route(route: OpenRoute) -> Description {
 
 pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     success_and_errors("200", description, schema, own, common)
+}
+
+/// Returns the responses of one of the five operations, with an example of the success; see [`responses`].
+fn responses_with(description: &str, schema: &str, example: Value, own: &[u16]) -> ResponsesBuilder {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(schema)))
+        .examples_from_iter(examples::of(example))
+        .build();
+    let found = ResponseBuilder::new().description(description).content(JSON, content).build();
+    add_error_responses(add_error_responses(ResponsesBuilder::new().response("200", found), own), &COMMON_STATUSES)
 }
 
 /// Returns the responses of an operation that creates a record; see [`responses`].
@@ -223,7 +258,23 @@ pub(super) fn body(schema: &str) -> RequestBody {
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
 
+fn example_body(schema: &str, example: Value) -> RequestBody {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(schema)))
+        .examples_from_iter(examples::of(example))
+        .build();
+    RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
+}
+
 pub(super) fn path(name: &str, description: &str) -> Parameter {
+    path_parameter(name, description).build()
+}
+
+fn example_path(name: &str, description: &str, example: &str) -> Parameter {
+    path_parameter(name, description).example(Some(Value::from(example))).build()
+}
+
+fn path_parameter(name: &str, description: &str) -> ParameterBuilder {
     let schema = ObjectBuilder::new().schema_type(Type::String);
     ParameterBuilder::new()
         .name(name)
@@ -231,7 +282,6 @@ pub(super) fn path(name: &str, description: &str) -> Parameter {
         .required(Required::True)
         .description(Some(description))
         .schema(Some(schema))
-        .build()
 }
 
 pub(super) fn header(name: &str, description: &str, max_length: usize) -> Parameter {

@@ -36,10 +36,34 @@ async fn openapi_route_serves_generated_document() {
     let gateway = Setup::new().await.start();
     let reply = gateway.send("GET", "/openapi.json", &[], b"").await;
     assert_eq!(reply.json(), openapi_document(BASE, WireNames::Interface));
+}
+
+#[tokio::test]
+async fn docs_page_and_script_come_from_this_server() {
+    let gateway = Setup::new().await.start();
     let page = gateway.send("GET", "/docs", &[], b"").await;
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
-    assert!(String::from_utf8_lossy(&page.body).contains("promoteContainerFile"));
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+    assert_eq!(page.header("cache-control"), Some("no-cache"));
+    let html = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(html.contains(r#"spec-url="openapi.json""#), "{html}");
+    let script = html.split_once("<script src=\"").unwrap().1.split_once('"').unwrap().0;
+    let path = format!("/{script}");
+    let plain = gateway.send("GET", &path, &[], b"").await;
+    assert_eq!((plain.status, plain.header("content-encoding")), (200, None));
+    assert!(plain.body.starts_with(b"/*! RapiDoc"));
+    let gzip = gateway.send("GET", &path, &[("Accept-Encoding", "gzip, deflate, br")], b"").await;
+    assert_eq!((gzip.status, gzip.header("content-encoding")), (200, Some("gzip")));
+    assert!(gzip.body.len() < 300_000, "{} bytes", gzip.body.len());
+    for reply in [&plain, &gzip] {
+        assert_eq!(reply.header("content-type"), Some("text/javascript; charset=utf-8"));
+        assert_eq!(reply.header("cache-control"), Some("public, max-age=31536000, immutable"));
+        assert_eq!(reply.header("vary"), Some("accept-encoding"));
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    }
+    assert_eq!(gateway.send("HEAD", &path, &[], b"").await.body, b"");
+    gateway.send("GET", "/docs/rapidoc.js", &[], b"").await.expect_error(404);
 }
 
 #[tokio::test]
