@@ -213,7 +213,7 @@ async fn metrics_are_served_at_configured_address_only() -> Result<()> {
     // A port in use fails the start.
     let taken = tokio::net::TcpListener::bind(metrics).await?;
     let said = gateway.instance.refused_serving().await?;
-    ensure!(said.contains(&format!("{metrics} cannot be bound for metrics")), "{said}");
+    ensure!(said.contains(&format!("cannot bind {metrics} for metrics")), "{said}");
     drop(taken);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A strict parser of the OpenMetrics text format.
+//! A strict parser of the `OpenMetrics` text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
