@@ -27,6 +27,35 @@ fn assignment(gateway: &TestGateway, guardrail: &str, secret: &str) -> Call {
 }
 
 #[tokio::test]
+async fn entries_are_filtered_by_actor_action_subject_and_time() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
+    let guardrail = instance.guardrail(&[]).await?;
+    let call = assignment(&gateway, &guardrail, &gateway.management.secret);
+    gateway.server.send(&call).await?.ok()?;
+    let list = async |options: &[&str]| {
+        let listed = instance.json(&[&["audit", "list"], options].concat()).await?;
+        anyhow::Ok(rows(&listed)?.clone())
+    };
+    let all = list(&[]).await?;
+    let actor = format!("key:{}", gateway.management.id);
+    let by_actor = list(&["--actor", &actor]).await?;
+    ensure!(by_actor.len() == 1 && by_actor[0]["action"] == "guardrail.assign_keys", "{by_actor:?}");
+    let keys = list(&["--action", "key."]).await?;
+    let expected: Vec<&Value> =
+        all.iter().filter(|entry| entry["action"].as_str().is_some_and(|own| own.contains("key."))).collect();
+    ensure!(keys.len() > 1 && keys.iter().eq(expected.iter().copied()), "{keys:?}");
+    ensure!(list(&["--action", "key.", "--limit", "1"]).await? == keys[..1], "the newest one");
+    let by_subject = list(&["--subject", &gateway.inference.id]).await?;
+    ensure!(!by_subject.is_empty() && by_subject.len() < all.len(), "{by_subject:?}");
+    ensure!(list(&["--since", "2020-01-01"]).await? == all);
+    ensure!(list(&["--since", "2999-01-01"]).await?.is_empty());
+    ensure!(list(&["--action", "key.", "--actor", &actor]).await?.is_empty());
+    ensure!(instance.refused(&["audit", "list", "--since", "yesterday"]).await?.contains("--since"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn changes_are_audited_over_http_and_command_line() -> Result<()> {
     let mut gateway = TestGateway::start("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n").await?;
     gateway.instance.set_env("USER", "mallory");

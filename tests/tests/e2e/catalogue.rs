@@ -38,7 +38,7 @@ pub fn alias(id: &str, target: &str) -> Value {
 pub async fn with_rows(rows: Value) -> Result<TestGateway> {
     let instance = tollgate_tests::Instance::new("")?;
     std::fs::write(instance.path().join("rows.json"), json!({ "data": rows }).to_string())?;
-    instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
+    instance.json(&["catalogue", "import", "rows.json", "--replace", "--yes"]).await?;
     TestGateway::of(instance).await
 }
 

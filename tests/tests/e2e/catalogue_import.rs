@@ -74,7 +74,7 @@ async fn replacing_import_keeps_rows_of_file_endpoints_and_sandbox() -> Result<(
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
     write(&gateway, &json!([row("acme/old", "acme/kept-20260901", "text")]))?;
-    gateway.instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
+    gateway.instance.json(&["catalogue", "import", "rows.json", "--replace", "--yes"]).await?;
     until(&gateway, "acme/old", 200).await?;
     // acme/alone and acme/pair are rows of endpoints.
     ensure!(count(&gateway, "?output_modalities=all").await? == 3, "more than the file's rows and the endpoints'");
@@ -85,7 +85,7 @@ async fn replacing_import_keeps_rows_of_file_endpoints_and_sandbox() -> Result<(
 
     // A row under a new id with the same canonical slug still resolves by the old id.
     write(&gateway, &json!([row("acme/new", "acme/kept-20260901", "text")]))?;
-    let done = gateway.instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
+    let done = gateway.instance.json(&["catalogue", "import", "rows.json", "--replace", "--yes"]).await?;
     ensure!(done["imported"] == 1 && done["removed"] == 1, "{done}");
     until(&gateway, "acme/new", 200).await?;
     let renamed = get(&gateway, "/model/acme/old").await?.ok()?;
@@ -98,6 +98,38 @@ async fn replacing_import_keeps_rows_of_file_endpoints_and_sandbox() -> Result<(
     let gateway = TestGateway { server: instance.serve().await?, instance, inference, management };
     ensure!(count(&gateway, "?output_modalities=all").await? == 3);
     ensure!(get(&gateway, "/model/acme/old").await?.ok()?["data"]["id"] == "acme/new");
+    Ok(())
+}
+
+#[tokio::test]
+async fn replacing_import_requires_confirmation_and_dry_run_changes_nothing() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let instance = &gateway.instance;
+    let before = instance.json(&["catalogue", "list"]).await?;
+    let stored = before["data"].as_array().context("no list")?.len() - 2;
+    write(&gateway, &json!([row("acme/alone", "acme/alone", "decisions"), row("acme/idle", "acme/idle", "text")]))?;
+    let import = ["catalogue", "import", "rows.json"];
+    for options in [&["--replace"][..], &["--replace", "--json"]] {
+        let refused = instance.run(&[&import[..], options].concat()).await?;
+        let said = String::from_utf8(refused.stderr)?;
+        ensure!(!refused.status.success() && said.contains(&format!("removes {stored} of")), "{said}");
+        ensure!(said.contains("--yes") && said.contains("more"), "{said}");
+    }
+    for (options, removed) in [(&["--dry-run"][..], 0), (&["--dry-run", "--replace"], stored)] {
+        let preview = instance.json(&[&import[..], options].concat()).await?;
+        ensure!(preview["dry_run"] == true && preview["imported"] == 2 && preview["removed"] == removed, "{preview}");
+        ensure!(preview["removed_models"].as_array().map(Vec::len) == Some(removed), "{preview}");
+        // acme/alone and acme/pair have endpoints, acme/idle has none.
+        ensure!(preview["callable_models"] == 2, "{preview}");
+    }
+    ensure!(instance.json(&["catalogue", "list"]).await? == before, "a refused import and a dry run change nothing");
+    let done = instance.json(&[&import[..], &["--replace", "--yes"]].concat()).await?;
+    ensure!(done["dry_run"] == false && done["removed"] == stored && done["callable_models"] == 2, "{done}");
+    // An import that removes no row needs no confirmation.
+    let again = instance.json(&[&import[..], &["--replace"]].concat()).await?;
+    ensure!(again["updated"] == 2 && again["removed"] == 0, "{again}");
     Ok(())
 }
 

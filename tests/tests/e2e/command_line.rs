@@ -350,3 +350,32 @@ async fn demo_serves_pasted_command_until_it_is_interrupted() -> Result<()> {
     ensure!(status.code() == Some(0), "{status}");
     Ok(())
 }
+
+#[tokio::test]
+async fn configuration_file_is_created_and_checked_without_a_database() -> Result<()> {
+    let instance = Instance::new("")?;
+    let file = instance.path().join("new.toml").display().to_string();
+    let created = instance.run_bare(&["config", "init", &file]).await?;
+    ensure!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let again = instance.run_bare(&["config", "init", &file]).await?;
+    ensure!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("exists"), "it was overwritten");
+    let checked = instance.run_bare(&["config", "check", "--config", &file]).await?;
+    ensure!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+
+    instance
+        .configure("[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\n")?;
+    let report = instance.run(&["config", "check"]).await?;
+    let said = String::from_utf8(report.stdout)?;
+    ensure!(report.status.success() && said.contains("warning") && said.contains("no endpoint uses it"), "{said}");
+    instance.configure(
+        "[[providers]]\nslug=\"a\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n",
+    )?;
+    let report = instance.run(&["config", "check", "--json"]).await?;
+    let document: serde_json::Value = serde_json::from_slice(&report.stdout)?;
+    ensure!(report.status.code() == Some(1) && document["ok"] == false, "{document}");
+    instance.configure("[server]\nlisen = \"127.0.0.1:1\"\n")?;
+    let said = instance.refused(&["config", "check"]).await?;
+    ensure!(said.contains("listen"), "{said}");
+    ensure!(!instance.path().join("data").exists(), "a database was created");
+    Ok(())
+}

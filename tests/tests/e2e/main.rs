@@ -47,6 +47,7 @@ mod providers;
 mod questions;
 mod quick_start;
 mod rates;
+mod references;
 mod removed_stores;
 mod replicas;
 mod rotation;

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::{Call, Instance, SecondHand};
+use tollgate_tests::{Behaviour, Call, Instance, SecondHand, Upstream};
 
 use crate::costs::rows;
-use crate::gateway::{TestGateway, body, body_with};
+use crate::gateway::{ANSWER, TestGateway, body, body_with};
 
 async fn csv(instance: &Instance, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     let output = instance.run(&[&["usage", "list", "--csv"], arguments].concat()).await?;
@@ -33,14 +33,17 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     for key in [&second, &second, &other] {
         gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     }
-    ensure!(listed(instance, &[]).await?.len() == 3, "the default workspace");
+    ensure!(listed(instance, &[]).await?.len() == 4, "all workspaces");
+    let default_workspace = instance.default_workspace().await?;
+    ensure!(listed(instance, &["--workspace", &default_workspace]).await?.len() == 3);
+    ensure!(listed(instance, &["--workspace", "other"]).await?.len() == 1, "by name");
     ensure!(listed(instance, &["--key", &second.hash]).await?.len() == 2);
     ensure!(listed(instance, &["--key", &second.id]).await?.len() == 2);
     ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "a key is of its own workspace");
     ensure!(listed(instance, &["--key", &second.hash, "--workspace", &other_workspace]).await?.is_empty());
     ensure!(listed(instance, &["--workspace", &other_workspace]).await?.len() == 1);
     ensure!(listed(instance, &["--limit", "1"]).await?.len() == 1);
-    ensure!(listed(instance, &["--since", "2020-01-01", "--until", "2999-01-01T00:00:00+01:00"]).await?.len() == 3);
+    ensure!(listed(instance, &["--since", "2020-01-01", "--until", "2999-01-01T00:00:00+01:00"]).await?.len() == 4);
     ensure!(listed(instance, &["--since", "2999-01-01"]).await?.is_empty());
     ensure!(listed(instance, &["--until", "2020-01-01"]).await?.is_empty());
     let record = listed(instance, &["--key", &gateway.inference.hash]).await?.remove(0);
@@ -74,6 +77,64 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
         let said = instance.refused(&[vec!["usage", "list"], arguments].concat()).await?;
         ensure!(said.contains(word), "{said}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn records_are_filtered_and_summed_exactly() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::status(500)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let instance = &gateway.instance;
+    let other_workspace = instance.workspace("other").await?;
+    let other = instance.key(&["--name", "other bot", "--workspace", "other", "--limit-usd", "2.50"]).await?;
+    for _ in 0..3 {
+        gateway.decide(body("acme/alone")).await?;
+    }
+    gateway.server.decide(&other.secret, body("acme/alone")).await?.ok()?;
+    gateway.decide(body("sandbox/decider")).await?;
+    alpha.behave(Behaviour::status(500));
+    ensure!(gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.status >= 500);
+
+    let failed = listed(instance, &["--status", "failed"]).await?;
+    ensure!(failed.len() == 1 && failed[0]["outcome"] == "failed", "{failed:?}");
+    ensure!(failed[0]["reason"] == "http_error (500)", "{failed:?}");
+    ensure!(listed(instance, &["--status", "completed"]).await?.iter().all(|record| record["reason"].is_null()));
+    ensure!(listed(instance, &["--status", "completed", "--key", "other bot"]).await?.len() == 1);
+    ensure!(listed(instance, &["--provider", "alpha"]).await?.len() == 5);
+    ensure!(listed(instance, &["--provider", "alpha", "--status", "completed"]).await?.len() == 4);
+    ensure!(listed(instance, &["--provider", "nowhere"]).await?.is_empty());
+    let table = String::from_utf8(instance.run(&["usage", "list", "--status", "failed"]).await?.stdout)?;
+    for word in ["KEY", "PROVIDER", "STATUS", "REASON", "alpha", "failed", "http_error (500)", &gateway.inference.id] {
+        ensure!(table.contains(word), "{word} is missing: {table}");
+    }
+    let said = instance.refused(&["usage", "list", "--status", "broken"]).await?;
+    ensure!(said.contains("completed") && said.contains("abandoned"), "{said}");
+
+    // 429 input tokens at 0.042 USD per million: 0.000018018 USD for each answer.
+    let document = async |arguments: &[&str]| {
+        let output = instance.run(&[arguments, &["--json"]].concat()).await?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let models = document(&["usage", "sum", "--by", "model", "--status", "completed"]).await?;
+    let alone = r#"{"group":"acme/alone","name":null,"sum":{"requests":4,"input_tokens":1716,"output_tokens":124,"cost":0.000072072}}"#;
+    ensure!(models.contains(alone) && models.contains(r#""by":"model""#), "{models}");
+    ensure!(models.contains(r#""total":{"requests":5,"#), "{models}");
+    let keys = document(&["usage", "sum", "--by", "key", "--key", "other bot"]).await?;
+    let total = r#"{"requests":1,"input_tokens":429,"output_tokens":31,"cost":0.000018018}"#;
+    let of_other = format!(r#"{{"group":"{}","name":"other bot","sum":{total}}}"#, other.id);
+    ensure!(keys.contains(&of_other) && keys.contains(&format!(r#""total":{total}"#)), "{keys}");
+    let days = document(&["usage", "sum", "--by", "day", "--workspace", &other_workspace]).await?;
+    ensure!(days.matches(total).count() == 2, "{days}");
+    let printed = String::from_utf8(instance.run(&["usage", "sum", "--by", "model"]).await?.stdout)?;
+    ensure!(printed.contains("COST USD") && printed.contains("acme/alone") && printed.contains("total"), "{printed}");
+
+    let list = document(&["key", "list", "--workspace", "other"]).await?;
+    ensure!(list.contains(r#""limit_usd":2.5,"#) && list.contains(r#""spent_usd":0.000018018,"#), "{list}");
+    ensure!(list.contains(r#""last_used_at":"2"#), "{list}");
+    let printed = String::from_utf8(instance.run(&["key", "list", "--workspace", "other"]).await?.stdout)?;
+    ensure!(printed.contains("SPENT USD") && printed.contains("0.000018018"), "{printed}");
     Ok(())
 }
 

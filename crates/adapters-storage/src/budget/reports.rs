@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    CounterLimit, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,
-    ResetInterval, UsagePruner, prunable_before,
+    Account, CounterLimit, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport,
+    RecordVolumeReader, ResetInterval, UsagePruner, prunable_before,
 };
 use domain::error::StoreError;
-use domain::ids::WorkspaceId;
+use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::{EntityTrait, TransactionTrait};
 
@@ -32,6 +32,21 @@ impl SeaOrmLedgerReports {
     /// Creates the reports over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    /// Returns the spend of keys in their order: of the current period of the interval, or of all time without one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn key_spend(&self, keys: &[(ApiKeyId, Option<ResetInterval>)]) -> Result<Vec<Usd>, StoreError> {
+        let now = self.database.now();
+        let counter = |(id, reset): &(ApiKeyId, Option<ResetInterval>)| CounterId {
+            account: Account::Key(*id),
+            period: CounterPeriod::containing(*reset, now),
+        };
+        let counters: Vec<CounterId> = keys.iter().map(counter).collect();
+        let rows = read_counters(self.database.readers()?, counters.iter().copied()).await?;
+        Ok(counters.iter().map(|counter| Usd::from_pico(rows.get(counter).map_or(0, |row| row.spent))).collect())
     }
 }
 
@@ -82,7 +97,6 @@ impl UsagePruner for SeaOrmLedgerReports {
 }
 
 fn status(counter: CounterId, limit: &CounterLimit, row: CounterRow) -> Result<LimitStatus, StoreError> {
-    use domain::budget::Account;
     let spent = row.spent.checked_sub(limit.base.pico()).ok_or_else(out_of_range)?;
     Ok(LimitStatus {
         scope: counter.account.scope(),

@@ -56,6 +56,12 @@ fn wanted(filter: &UsageFilter) -> Condition {
     if let Some(key) = filter.api_key {
         wanted = wanted.add(Column::ApiKey.eq(key_column(key)));
     }
+    if let Some(provider) = &filter.provider {
+        wanted = wanted.add(Column::Provider.eq(provider.as_str()));
+    }
+    if let Some(outcome) = filter.outcome {
+        wanted = wanted.add(Column::Outcome.eq(outcome.as_str()));
+    }
     if let Some(since) = filter.since {
         wanted = wanted.add(Column::CreatedAt.gte(millis(since)));
     }

@@ -36,6 +36,17 @@ pub struct ImportReport {
     pub removed: usize,
 }
 
+/// The result that an import would have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportPreview {
+    /// The counts of rows.
+    pub report: ImportReport,
+    /// The rows that the import would remove.
+    pub removed: Vec<ModelId>,
+    /// All rows after the import.
+    pub rows: Vec<Model>,
+}
+
 /// The most attempts of an import under concurrent imports.
 const ATTEMPTS: usize = 5;
 
@@ -51,6 +62,19 @@ impl ImportCatalogue {
     pub fn serving(mut self, models: impl IntoIterator<Item = ModelId>) -> Self {
         self.served.extend(models);
         self
+    }
+
+    /// Validates `rows` as [`Self::execute`] does, and stores nothing.
+    pub async fn preview(&self, rows: Vec<Model>, mode: ImportMode) -> Result<ImportPreview, ImportCatalogueError> {
+        if rows.is_empty() {
+            return Err(CatalogueViolation::Empty.into());
+        }
+        let stored = self.models.list().await?;
+        let (change, report) = plan(&stored, rows, mode, &self.served)?;
+        let replaced: HashSet<&ModelId> = change.upsert.iter().map(|row| &row.id).chain(&change.remove).collect();
+        let kept = stored.iter().filter(|row| !replaced.contains(&row.id));
+        let rows = kept.chain(&change.upsert).cloned().collect();
+        Ok(ImportPreview { report, removed: change.remove, rows })
     }
 
     /// Validates `rows` together with the kept rows, then stores them in one transaction.
@@ -255,6 +279,23 @@ mod tests {
             import.execute(&Actor::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
             1
         );
+    }
+
+    #[tokio::test]
+    async fn preview_reports_result_and_stores_nothing() {
+        let mut models = MockModelRepository::new();
+        models.expect_list().returning(|| Ok(vec![row("a/kept", "a/kept"), row("a/gone", "a/gone")]));
+        models.expect_apply().never();
+        let import = ImportCatalogue::new(Arc::new(models)).serving(["a/kept".parse().unwrap()]);
+        let rows = || vec![row("a/new", "a/new")];
+        let ids = |rows: &[Model]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
+        let replaced = import.preview(rows(), ImportMode::Replace).await.unwrap();
+        assert_eq!(replaced.report, ImportReport { imported: 1, updated: 0, removed: 1 });
+        assert_eq!(replaced.removed, ["a/gone".parse().unwrap()]);
+        assert_eq!(ids(&replaced.rows), ["a/kept", "a/new"]);
+        let merged = import.preview(rows(), ImportMode::Merge).await.unwrap();
+        assert_eq!((merged.removed.len(), ids(&merged.rows).len()), (0, 3));
+        assert!(import.preview(Vec::new(), ImportMode::Merge).await.is_err());
     }
 
     #[tokio::test]

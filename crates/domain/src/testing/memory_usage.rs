@@ -26,6 +26,8 @@ impl UsageRepository for MemoryStore {
 fn wanted(record: &UsageRecord, filter: &UsageFilter) -> bool {
     filter.workspace_id.is_none_or(|id| record.workspace_id == id)
         && filter.api_key.is_none_or(|key| record.api_key == key)
+        && filter.provider.as_ref().is_none_or(|provider| record.provider == *provider)
+        && filter.outcome.is_none_or(|outcome| record.outcome == outcome)
         && filter.since.is_none_or(|since| record.created_at >= since)
         && filter.until.is_none_or(|until| record.created_at < until)
         && filter.after.as_ref().is_none_or(|(at, id)| (record.created_at, &record.id) < (*at, id))

@@ -4,17 +4,21 @@ use async_trait::async_trait;
 
 use chrono::{DateTime, Utc};
 
-use super::UsageRecord;
+use super::{UsageOutcome, UsageRecord};
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 
-/// A filter for usage records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A filter for usage records. The default matches all records of all workspaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageFilter {
     /// Only records of this workspace; `None` is every workspace, for operators.
     pub workspace_id: Option<WorkspaceId>,
     /// Only records of this key.
     pub api_key: Option<ApiKeyId>,
+    /// Only records of this provider.
+    pub provider: Option<String>,
+    /// Only records with this outcome.
+    pub outcome: Option<UsageOutcome>,
     /// Only requests that began at this time or later.
     pub since: Option<DateTime<Utc>>,
     /// Only requests that began before this time.
@@ -26,12 +30,12 @@ pub struct UsageFilter {
 impl UsageFilter {
     /// Matches all records of a workspace.
     pub fn for_workspace(workspace_id: WorkspaceId) -> Self {
-        Self { workspace_id: Some(workspace_id), api_key: None, since: None, until: None, after: None }
+        Self { workspace_id: Some(workspace_id), ..Self::default() }
     }
 
     /// Matches all records of a key, in every workspace that it belonged to.
     pub fn for_key(api_key: ApiKeyId) -> Self {
-        Self { workspace_id: None, api_key: Some(api_key), since: None, until: None, after: None }
+        Self { api_key: Some(api_key), ..Self::default() }
     }
 }
 

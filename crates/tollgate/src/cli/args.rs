@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand,
-    GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+    AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
+    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -101,6 +101,9 @@ pub enum Command {
         #[arg(long)]
         audit: bool,
     },
+    /// Check the configuration, or create a configuration file
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print the OpenAPI document
     Openapi,
 }

@@ -16,7 +16,7 @@ pub enum ContainerCommand {
         /// The file to read
         file: PathBuf,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Write a container file's bytes to a file or to standard output
@@ -29,7 +29,7 @@ pub enum ContainerCommand {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Delete a file from a container
@@ -39,7 +39,7 @@ pub enum ContainerCommand {
         /// The file's path in the container
         path: String,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// List a container's files
@@ -47,7 +47,7 @@ pub enum ContainerCommand {
         /// The container's id
         container: String,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
 }

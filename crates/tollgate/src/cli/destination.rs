@@ -8,7 +8,7 @@ pub enum DestinationCommand {
     /// List the destinations of traces, secrets masked
     List {
         /// Only destinations of this workspace
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Send a test request to a destination

@@ -10,7 +10,7 @@ pub enum DocumentCommand {
     /// List a workspace's documents
     List {
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Write a document's bytes to a file or to standard output
@@ -21,7 +21,7 @@ pub enum DocumentCommand {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Delete a document and its bytes for good
@@ -29,7 +29,7 @@ pub enum DocumentCommand {
         /// The document's id
         id: String,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
 }

@@ -11,7 +11,7 @@ pub enum GuardrailCommand {
         #[arg(long)]
         name: Option<String>,
         /// Workspace [default: taken from --from, else the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
         /// Guardrail as JSON, as in the HTTP API; - reads standard input
         #[arg(long, value_name = "FILE")]
@@ -28,7 +28,7 @@ pub enum GuardrailCommand {
     /// List the guardrails of a workspace
     List {
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Show one guardrail
@@ -79,7 +79,7 @@ pub enum GuardrailCommand {
         #[arg(long)]
         none: bool,
         /// With --none: workspace [default: the default workspace]
-        #[arg(long, value_name = "ID", conflicts_with = "id")]
+        #[arg(long, value_name = "WORKSPACE", conflicts_with = "id")]
         workspace: Option<String>,
     },
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// Commands on keys. A key is named by its hash or its id.
+/// Commands on keys. A key is named by its id, hash, a unique prefix of the hash, its secret or its unique name.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Create a key and print its secret, only once
@@ -11,7 +11,7 @@ pub enum KeyCommand {
     Update(UpdateKeyArgs),
     /// Show a key and the status of its limits
     Show {
-        /// The key's hash or id
+        /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
     /// List the inference keys of a workspace, or the management keys
@@ -20,27 +20,27 @@ pub enum KeyCommand {
         #[arg(long, conflicts_with = "workspace")]
         management: bool,
         /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },
     /// Disable a key
     Disable {
-        /// The key's hash or id
+        /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
     /// Enable a disabled key
     Enable {
-        /// The key's hash or id
+        /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
     /// Replace the secret of a key and print the new one, only once; the old secret stops working within a second
     Rotate {
-        /// The key's hash or id
+        /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
     /// Delete a key permanently
     Delete {
-        /// The key's hash or id
+        /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
 }
@@ -55,7 +55,7 @@ pub struct CreateKeyArgs {
     #[arg(long, conflicts_with = "workspace")]
     pub management: bool,
     /// The workspace of an inference key [default: the default workspace]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "WORKSPACE")]
     pub workspace: Option<String>,
     /// Spending limit in USD
     #[arg(long, value_name = "USD")]
@@ -69,8 +69,8 @@ pub struct CreateKeyArgs {
     /// Input and output tokens per minute [default: the configured rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub tpm: Option<u32>,
-    /// Expiry: an RFC 3339 time (UTC), for example 2027-01-31T00:00:00Z
-    #[arg(long, value_name = "TIME")]
+    /// Expiry: a date or an RFC 3339 time (UTC), for example 2027-01-31 or 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "WHEN")]
     pub expires_at: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct CreateKeyArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct UpdateKeyArgs {
-    /// The key's hash or id
+    /// The key: id, hash, unique prefix of the hash, secret or name
     pub key: String,
     /// Display name
     #[arg(long)]
@@ -104,8 +104,8 @@ pub struct UpdateKeyArgs {
     /// Use the configured default rate of tokens
     #[arg(long)]
     pub no_tpm: bool,
-    /// Expiry: an RFC 3339 time (UTC), for example 2027-01-31T00:00:00Z
-    #[arg(long, value_name = "TIME", conflicts_with = "no_expiry")]
+    /// Expiry: a date or an RFC 3339 time (UTC), for example 2027-01-31 or 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "WHEN", conflicts_with = "no_expiry")]
     pub expires_at: Option<String>,
     /// Remove the expiry
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod audit;
+mod config;
 mod container;
 mod destination;
 mod document;
@@ -15,6 +16,7 @@ mod workspace;
 
 pub use args::*;
 pub use audit::*;
+pub use config::*;
 pub use container::*;
 pub use destination::*;
 pub use document::*;

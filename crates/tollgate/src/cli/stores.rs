@@ -9,9 +9,15 @@ pub enum CatalogueCommand {
     Import {
         /// The file; - reads standard input
         file: String,
-        /// Remove rows that are not in the file
+        /// Remove rows that are not in the file; asks first
         #[arg(long)]
         replace: bool,
+        /// With --replace: remove rows without asking
+        #[arg(long)]
+        yes: bool,
+        /// Show the result without importing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// List the models
     List {

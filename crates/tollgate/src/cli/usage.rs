@@ -1,12 +1,14 @@
 //! `tollgate usage …`
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
 pub enum UsageCommand {
-    /// List the newest usage records of a workspace
+    /// List the newest usage records
     List(ListUsageArgs),
+    /// Sum requests, tokens and cost per key, model or day
+    Sum(SumUsageArgs),
     /// Show the usage record of one decision
     Show {
         /// The decision id (gen-dec-…)
@@ -14,25 +16,61 @@ pub enum UsageCommand {
     },
 }
 
-/// Which records are wanted, and how.
+/// The wanted records.
 #[derive(Debug, Args)]
-pub struct ListUsageArgs {
-    /// The workspace [default: the workspace of --key, else the default workspace]
-    #[arg(long, value_name = "ID")]
+pub struct UsageFilterArgs {
+    /// Only records of this workspace [default: all workspaces]
+    #[arg(long, value_name = "WORKSPACE")]
     pub workspace: Option<String>,
-    /// Only records of this key (hash or id)
+    /// Only records of this key: id, hash, unique prefix of the hash, secret or name
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+    /// Only records of this provider
+    #[arg(long, value_name = "SLUG")]
+    pub provider: Option<String>,
+    /// Only records with this outcome
+    #[arg(long, value_name = "OUTCOME", value_parser = ["completed", "failed", "cancelled", "abandoned"])]
+    pub status: Option<String>,
     /// Only records that began at this time or later: a date or an RFC 3339 time (UTC)
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
     /// Only records that began before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
+}
+
+/// The wanted records and their format.
+#[derive(Debug, Args)]
+pub struct ListUsageArgs {
+    /// The wanted records.
+    #[command(flatten)]
+    pub filter: UsageFilterArgs,
     /// Maximum number of records [default: 100; all with --csv]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub limit: Option<u64>,
     /// Print CSV with a header line
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// The wanted records and the groups of their sums.
+#[derive(Debug, Args)]
+pub struct SumUsageArgs {
+    /// The groups
+    #[arg(long, value_name = "GROUP")]
+    pub by: UsageGroup,
+    /// The wanted records.
+    #[command(flatten)]
+    pub filter: UsageFilterArgs,
+}
+
+/// A property that usage records are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UsageGroup {
+    /// The key
+    Key,
+    /// The model that answered or was tried
+    Model,
+    /// The UTC day in which the cost counts
+    Day,
 }

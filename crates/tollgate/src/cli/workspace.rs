@@ -43,12 +43,12 @@ pub enum WorkspaceCommand {
     Rates(WorkspaceRatesArgs),
     /// Suspend a workspace; calls of its keys are rejected
     Suspend {
-        /// The workspace
+        /// The workspace: id or name
         id: String,
     },
     /// Resume a suspended workspace
     Resume {
-        /// The workspace
+        /// The workspace: id or name
         id: String,
     },
 }
@@ -56,10 +56,10 @@ pub enum WorkspaceCommand {
 /// A workspace, as an argument or an option.
 #[derive(Debug, Args)]
 pub struct NamedWorkspace {
-    /// The workspace [default: the default workspace]
+    /// The workspace: id or name [default: the default workspace]
     id: Option<String>,
-    /// Workspace id, as an option
-    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    /// Workspace, as an option
+    #[arg(long, value_name = "WORKSPACE", conflicts_with = "id")]
     workspace: Option<String>,
 }
 

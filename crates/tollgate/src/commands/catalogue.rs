@@ -1,24 +1,32 @@
 //! `tollgate catalogue …`
 
-use std::io::Read;
+use std::io::{BufRead, IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use adapters_cache::LiveCatalogue;
 use anyhow::{Context as _, bail};
 use domain::model::{Catalogue, CatalogueSnapshot, ImportMode, ModalityFilter, Model};
+use domain::routing::{Endpoint, EndpointDirectory};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Context;
 use crate::cli::CatalogueCommand;
+use crate::config::EndpointConfig;
 use crate::output::{note, table};
 use crate::view::List;
 use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings};
 
+/// The most removed rows that a message names.
+const MAX_NAMED_ROWS: usize = 10;
+
 /// Runs a command on the catalogue.
 pub async fn run(context: &Context, command: CatalogueCommand) -> anyhow::Result<ExitCode> {
     match command {
-        CatalogueCommand::Import { file, replace } => import(context, &file, replace).await,
+        CatalogueCommand::Import { file, replace, yes, dry_run } => {
+            let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
+            import(context, &file, ImportOptions { mode, confirmed: yes, dry_run }).await
+        }
         CatalogueCommand::List { output_modalities } => list(context, &output_modalities).await,
         CatalogueCommand::Show { id } => show(context, &id).await,
     }
@@ -30,9 +38,20 @@ struct ImportView {
     imported: usize,
     updated: usize,
     removed: usize,
+    /// The models after the import that a configured endpoint serves.
+    callable_models: usize,
+    dry_run: bool,
+    removed_models: Vec<String>,
 }
 
-async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<ExitCode> {
+/// The options of an import.
+struct ImportOptions {
+    mode: ImportMode,
+    confirmed: bool,
+    dry_run: bool,
+}
+
+async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow::Result<ExitCode> {
     let (text, name) = if file == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
@@ -43,8 +62,6 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     let nothing = || format!("nothing was imported from {name}");
     let rows = catalogue_json::read_rows(&text).with_context(nothing)?;
     let stores = context.stores().await?;
-    let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
-    let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
     let endpoints = configured_endpoints(&context.config);
     let prices = |endpoint| price_warnings(endpoint, &rows).into_iter().map(move |reason| (endpoint, reason));
     let warnings: Vec<String> = endpoints
@@ -52,16 +69,85 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
         .flat_map(prices)
         .map(|(endpoint, reason)| format!("warning: endpoint {} at {}: {reason}", endpoint.model, endpoint.provider))
         .collect();
-    let report =
-        stores.import_catalogue().serving(served).execute(&context.actor(), rows, mode).await.with_context(nothing)?;
-    let view = ImportView { imported: report.imported, updated: report.updated, removed: report.removed };
-    context.output.show(&view, || {
-        format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)
-    })?;
+    let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
+    let use_case = stores.import_catalogue().serving(served);
+    let preview = use_case.preview(rows.clone(), options.mode).await.with_context(nothing)?;
+    let removed_models: Vec<String> = preview.removed.iter().map(ToString::to_string).collect();
+    let report = if options.dry_run {
+        preview.report
+    } else {
+        if !options.confirmed && !removed_models.is_empty() {
+            confirm_removal(context, &removed_models)?;
+        }
+        use_case.execute(&context.actor(), rows, options.mode).await.with_context(nothing)?
+    };
+    let view = ImportView {
+        imported: report.imported,
+        updated: report.updated,
+        removed: report.removed,
+        callable_models: count_callable(preview.rows, &context.config.endpoints, endpoints),
+        dry_run: options.dry_run,
+        removed_models,
+    };
+    context.output.show(&view, || describe_import(&view))?;
     for warning in &warnings {
         note(warning);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn describe_import(view: &ImportView) -> String {
+    let counts = format!("{} rows imported, {} updated, {} removed", view.imported, view.updated, view.removed);
+    let counts = if view.dry_run { format!("Dry run, nothing changed: {counts}.") } else { format!("{counts}.") };
+    let removed = match view.removed_models.as_slice() {
+        [] => String::new(),
+        models => format!("\nRemoved: {}.", enumerate(models)),
+    };
+    format!("{counts}{removed}\nCallable models (with an endpoint): {}", view.callable_models)
+}
+
+/// Counts the models that a configured endpoint serves. `rows` are all stored rows.
+fn count_callable(mut rows: Vec<Model>, configured: &[EndpointConfig], endpoints: Vec<Endpoint>) -> usize {
+    for row in minimal_rows(configured) {
+        if !rows.iter().any(|known| known.id == row.id || known.canonical_slug == row.id) {
+            rows.push(row);
+        }
+    }
+    let directory = EndpointDirectory::new(endpoints);
+    rows.iter().filter(|row| row.alias_target.is_none() && !directory.for_model(row).is_empty()).count()
+}
+
+/// Asks on a terminal whether rows may be removed.
+///
+/// # Errors
+/// The answer is no, or there is no terminal to ask on.
+fn confirm_removal(context: &Context, models: &[String]) -> anyhow::Result<()> {
+    let removal = format!("--replace removes {} of the stored rows: {}", models.len(), enumerate(models));
+    let stdin = std::io::stdin();
+    if context.output.is_json() || !stdin.is_terminal() {
+        bail!("{removal}; --yes confirms, --dry-run shows the result");
+    }
+    note(&removal);
+    note("Remove them? [y/N]");
+    if !is_confirmation(stdin.lock()).context("cannot read the answer")? {
+        bail!("nothing was imported");
+    }
+    Ok(())
+}
+
+fn is_confirmation(mut input: impl BufRead) -> std::io::Result<bool> {
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}
+
+/// Joins the first names, and counts the others.
+fn enumerate(names: &[String]) -> String {
+    let listed = names.iter().take(MAX_NAMED_ROWS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED_ROWS) {
+        0 => listed,
+        others => format!("{listed} and {others} more"),
+    }
 }
 
 /// Returns the catalogue as the server shows it, including the rows of configured endpoints.
@@ -131,6 +217,20 @@ fn pretty(json: &str) -> String {
 mod tests {
     use super::*;
     use domain::model::Modality;
+
+    #[test]
+    fn confirmation_requires_explicit_yes() {
+        for (input, expected) in [("y\n", true), ("YES\n", true), ("\n", false), ("", false), ("no\n", false)] {
+            assert_eq!(is_confirmation(input.as_bytes()).unwrap(), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn import_names_first_removed_rows() {
+        let names: Vec<String> = (0..12).map(|number| format!("a/m{number}")).collect();
+        assert!(enumerate(&names).ends_with("a/m9 and 2 more"), "{}", enumerate(&names));
+        assert_eq!(enumerate(&names[..2]), "a/m0, a/m1");
+    }
 
     #[test]
     fn list_contains_rows_that_pass_filter() {

@@ -7,6 +7,7 @@ use anyhow::bail;
 use domain::audit::Actor;
 use domain::ids::WorkspaceId;
 
+use super::references::find_workspace;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Config, Environment};
 use crate::output::Output;
@@ -87,17 +88,13 @@ impl Context {
         Ok(stores)
     }
 
-    /// Returns the workspace of an option, or the default workspace, which is created if it is missing.
+    /// Returns the workspace of an option (id or name), or the default workspace, which is created if it is missing.
     ///
     /// # Errors
-    /// The id is malformed or names no workspace, or the store failed.
+    /// No workspace or several workspaces match, or the store failed.
     pub async fn workspace(&self, stores: &Stores, named: Option<&str>) -> anyhow::Result<WorkspaceId> {
         let Some(named) = named else { return Ok(stores.create_workspace().default(&self.actor()).await?.id) };
-        let Ok(id) = named.parse::<WorkspaceId>() else { bail!("{named:?} is not a workspace id") };
-        match stores.workspaces.find(id).await? {
-            Some(workspace) => Ok(workspace.id),
-            None => bail!("workspace {id} not found"),
-        }
+        find_workspace(stores, named).await
     }
 }
 

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyChange, ApiKeyScope, DeleteApiKey, KeyReference, NewApiKey, NoGrantCache, RotateApiKey, SwitchApiKey,
-    UpdateApiKey,
+    ApiKey, ApiKeyChange, ApiKeyScope, DeleteApiKey, NewApiKey, NoGrantCache, RotateApiKey, SwitchApiKey, UpdateApiKey,
 };
 use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;
+use domain::usage::UsageFilter;
 
 use super::Context;
+use super::references::find_key;
+use super::timestamp::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
 use crate::output::table;
-use crate::view::{CreatedKey, KeyView, LimitView, List};
+use crate::view::{CreatedKey, KeyView, LimitView, List, UsdNumber, time};
 use crate::wiring::Stores;
 
 /// Runs a command on keys.
@@ -59,12 +61,13 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
 }
 
 async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
-    let name = parse_key(&args.key)?;
+    let named = args.key.clone();
     let change = change(args)?;
     if change.is_empty() {
         bail!("no fields to update");
     }
     let stores = context.stores().await?;
+    let name = find_key(&stores, &named).await?;
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
     let key = use_case.execute(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
@@ -105,14 +108,12 @@ fn interval(reset: LimitReset) -> Option<ResetInterval> {
 }
 
 fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
-    let at = DateTime::parse_from_rfc3339(text)
-        .with_context(|| format!("--expires-at {text:?} is not an RFC 3339 time, for example 2027-01-31T00:00:00Z"))?;
-    Ok(at.with_timezone(&Utc))
+    parse_timestamp("--expires-at", text)
 }
 
 async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
-    let name = parse_key(name)?;
     let stores = context.stores_with_folded_journals().await?;
+    let name = find_key(&stores, name).await?;
     let Some(key) = stores.keys.find(&name).await? else { bail!("key {name} not found") };
     let limits = limits(&stores, &key).await?;
     let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
@@ -132,10 +133,9 @@ async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>>
 }
 
 fn describe(key: &KeyView) -> String {
-    let none = || "none".to_owned();
-    let limit = key
-        .limit_usd
-        .map_or_else(none, |limit| format!("{} USD, resets: {}", limit.0, key.limit_reset.unwrap_or("never")));
+    let limit = key.limit_usd.map_or("no limit".to_owned(), |limit| {
+        format!("{} USD, resets: {}", limit.0, key.limit_reset.unwrap_or("never"))
+    });
     let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
     let mut text = format!(
         "{} ({})\nId: {}\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
@@ -149,7 +149,7 @@ fn describe(key: &KeyView) -> String {
         key.expires_at.as_deref().unwrap_or("never"),
         rate(key.requests_per_minute),
         rate(key.tokens_per_minute),
-        key.guardrail_id.clone().unwrap_or_else(none),
+        key.guardrail_id.as_deref().unwrap_or("none"),
     );
     if let Some(limits) = key.limits.as_ref().filter(|limits| !limits.is_empty()) {
         text.push('\n');
@@ -159,25 +159,54 @@ fn describe(key: &KeyView) -> String {
 }
 
 async fn list(context: &Context, management: bool, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
+    let stores = context.stores_with_folded_journals().await?;
     let workspace = if management { None } else { Some(context.workspace(&stores, workspace).await?) };
     let keys = stores.keys.list(workspace).await?;
-    let list = List { data: keys.iter().map(KeyView::from).collect::<Vec<_>>() };
+    let mut list = List { data: keys.iter().map(KeyView::from).collect::<Vec<_>>() };
+    if !management {
+        add_usage(&stores, &keys, &mut list.data).await?;
+    }
     context.output.show(&list, || {
-        let rows: Vec<[String; 5]> = list.data.iter().map(row).collect();
-        table(["HASH", "KEY", "STATE", "CREATED", "NAME"], &rows)
+        let rows: Vec<[String; 8]> = list.data.iter().map(row).collect();
+        table(["HASH", "KEY", "STATE", "LIMIT USD", "SPENT USD", "LAST USED", "CREATED", "NAME"], &rows)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(key: &KeyView) -> [String; 5] {
+/// Adds the spend and the last use to the views of inference keys.
+async fn add_usage(stores: &Stores, keys: &[ApiKey], views: &mut [KeyView]) -> anyhow::Result<()> {
+    let periods: Vec<_> = keys.iter().map(|key| (key.id, key.limit.and_then(|limit| limit.reset))).collect();
+    let spend = stores.reports().key_spend(&periods).await?;
+    for ((key, spent), view) in keys.iter().zip(spend).zip(views) {
+        view.spent_usd = Some(UsdNumber(spent));
+        let newest = stores.usage.list(&UsageFilter::for_key(key.id), 1).await?;
+        view.last_used_at = newest.first().map(|record| time(record.created_at));
+    }
+    Ok(())
+}
+
+fn row(key: &KeyView) -> [String; 8] {
     let state = if key.disabled { "disabled" } else { "enabled" };
-    [key.hash.clone(), key.label.clone(), state.to_owned(), key.created_at.clone(), key.name.clone()]
+    let limit = match (key.limit_usd, key.limit_reset) {
+        (Some(limit), Some(reset)) => format!("{} {reset}", limit.0),
+        (Some(limit), None) => limit.0.to_string(),
+        (None, _) => "no limit".to_owned(),
+    };
+    [
+        key.hash.clone(),
+        key.label.clone(),
+        state.to_owned(),
+        if key.management { String::new() } else { limit },
+        key.spent_usd.map(|spent| spent.0.to_string()).unwrap_or_default(),
+        key.last_used_at.clone().unwrap_or_default(),
+        key.created_at.clone(),
+        key.name.clone(),
+    ]
 }
 
 async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::Result<ExitCode> {
-    let name = parse_key(name)?;
     let stores = context.stores().await?;
+    let name = find_key(&stores, name).await?;
     let key = SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name, disabled).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
@@ -187,8 +216,8 @@ async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::
 
 /// Running servers receive the change through the change feed.
 async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
-    let name = parse_key(name)?;
     let stores = context.stores().await?;
+    let name = find_key(&stores, name).await?;
     let rotate = RotateApiKey::new(Arc::clone(&stores.keys), Arc::new(NoGrantCache), Arc::clone(&stores.secrets));
     let (key, secret) = rotate.execute(&context.actor(), &name).await?;
     let view = CreatedKey::new(&key, &secret);
@@ -200,17 +229,12 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
 }
 
 async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
-    let name = parse_key(name)?;
     let stores = context.stores().await?;
+    let name = find_key(&stores, name).await?;
     let key = DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
     context.output.show(&document, || format!("The key {name} is deleted."))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Parses a key's name. The error does not repeat the text, which may be a secret.
-pub fn parse_key(text: &str) -> anyhow::Result<KeyReference> {
-    Ok(text.parse()?)
 }
 
 #[cfg(test)]
@@ -229,6 +253,7 @@ mod tests {
             assert_eq!(format!("{error:#}"), expected);
         }
         assert_eq!(expiry("2027-01-31T01:00:00+01:00").unwrap().to_rfc3339(), "2027-01-31T00:00:00+00:00");
+        assert_eq!(expiry("2026-12-01").unwrap().to_rfc3339(), "2026-12-01T00:00:00+00:00");
         assert!(expiry("tomorrow").is_err());
     }
 
@@ -255,11 +280,5 @@ mod tests {
         let reset = |reset| change(UpdateKeyArgs { limit_reset: Some(reset), ..none() }).unwrap().limit_reset;
         assert_eq!(reset(LimitReset::Never), Edit::Clear);
         assert_eq!(reset(LimitReset::Weekly), Edit::Set(ResetInterval::Weekly));
-    }
-
-    #[test]
-    fn parse_key_error_does_not_repeat_secret() {
-        let message = format!("{:#}", parse_key("sk-tg-v1-00").unwrap_err());
-        assert!(message.contains("hash") && !message.contains("sk-tg-v1-00"), "{message}");
     }
 }

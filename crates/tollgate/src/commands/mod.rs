@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod catalogue;
+mod config_init;
 mod container;
 mod context;
 mod demo;
@@ -17,10 +18,13 @@ mod journal;
 mod key;
 mod migrate;
 mod openapi;
+mod references;
 mod run;
 mod serve;
+mod timestamp;
 mod usage;
 mod usage_error;
+mod usage_sum;
 mod workspace;
 
 pub use context::Context;

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::usage_error::usage_error;
 use super::{
-    Context, audit, backup, catalogue, container, demo, destination, doctor, document, endpoint, guardrail, journal,
-    key, migrate, openapi, serve, usage, workspace,
+    Context, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
+    guardrail, journal, key, migrate, openapi, serve, usage, workspace,
 };
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
 use crate::output::{Output, escape};
 use crate::telemetry::LOG;
@@ -30,6 +30,10 @@ pub fn main() -> ExitCode {
         Err(error) => return usage_error(&error, std::env::args_os()),
     };
     let json = cli.global.json;
+    if let Command::Config(ConfigCommand::Init { file }) = &cli.command {
+        let output = Output::new(json);
+        return config_init::run(&output, file).unwrap_or_else(|error| fail(&output, &error));
+    }
     let context = match Context::new(cli.global, Environment::of_process()) {
         Ok(context) => context,
         Err(error) => return fail(&Output::new(json), &error.into()),
@@ -82,6 +86,8 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Migrate(command) => migrate::run(context, command).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,
+        Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),
+        Command::Config(ConfigCommand::Init { file }) => config_init::run(&context.output, &file),
         Command::Openapi => openapi::run(context),
         Command::Serve => serve::run(context).await,
         Command::Demo { exit, verbose } => demo::run(context, exit, verbose).await,

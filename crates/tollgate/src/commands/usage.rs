@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use domain::api_key::KeyReference;
-use domain::ids::DecisionId;
-use domain::usage::{UsageFilter, UsageRecord};
+use chrono::{DateTime, Utc};
+use domain::ids::{ApiKeyId, DecisionId};
+use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
 use super::Context;
-use super::key::parse_key;
-use crate::cli::{ListUsageArgs, UsageCommand};
+use super::references::find_key;
+use super::timestamp::parse_timestamp;
+use super::usage_sum::sum;
+use crate::cli::{ListUsageArgs, UsageCommand, UsageFilterArgs};
 use crate::output::{indent, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
 use crate::wiring::Stores;
@@ -24,19 +25,16 @@ const PAGE: u64 = 1000;
 pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<ExitCode> {
     match command {
         UsageCommand::List(args) => list(context, args).await,
+        UsageCommand::Sum(args) => {
+            let (stores, filter) = open(context, &args.filter).await?;
+            sum(context, &stores, filter, args.by).await
+        }
         UsageCommand::Show { id } => show(context, &id).await,
     }
 }
 
 async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode> {
-    let since = args.since.as_deref().map(|text| parse_timestamp("--since", text)).transpose()?;
-    let until = args.until.as_deref().map(|text| parse_timestamp("--until", text)).transpose()?;
-    if since.zip(until).is_some_and(|(since, until)| since >= until) {
-        bail!("--until must be later than --since");
-    }
-    let key = args.key.as_deref().map(parse_key).transpose()?;
-    let stores = context.stores_with_folded_journals().await?;
-    let filter = UsageFilter { since, until, ..key_filter(context, &stores, args.workspace.as_deref(), key).await? };
+    let (stores, filter) = open(context, &args.filter).await?;
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
     }
@@ -44,46 +42,44 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     let list = List { data: records.iter().map(UsageView::from).collect::<Vec<_>>() };
     context.output.show(&list, || {
         table(
-            ["ID", "CREATED", "OUTCOME", "MODEL", "IN", "OUT", "COST USD"],
+            ["ID", "CREATED", "KEY", "MODEL", "PROVIDER", "STATUS", "REASON", "IN", "OUT", "COST USD"],
             &list.data.iter().map(row).collect::<Vec<_>>(),
         )
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the key and its workspace. A key alone is searched for in every workspace, deleted or not.
-async fn key_filter(
-    context: &Context,
-    stores: &Stores,
-    workspace: Option<&str>,
-    key: Option<KeyReference>,
-) -> anyhow::Result<UsageFilter> {
-    let api_key = match key {
-        Some(name) => {
-            let found = stores.keys.identities(&[name]).await?;
-            Some(found.first().with_context(|| format!("key {name} not found"))?.id)
-        }
+/// Opens the stores and resolves the filter.
+async fn open(context: &Context, args: &UsageFilterArgs) -> anyhow::Result<(Stores, UsageFilter)> {
+    let since = args.since.as_deref().map(|text| parse_timestamp("--since", text)).transpose()?;
+    let until = args.until.as_deref().map(|text| parse_timestamp("--until", text)).transpose()?;
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        bail!("--until must be later than --since");
+    }
+    let stores = context.stores_with_folded_journals().await?;
+    let api_key = match &args.key {
+        Some(key) => Some(key_id(&stores, key).await?),
         None => None,
     };
-    if let (None, Some(id)) = (workspace, api_key) {
-        if stores.keys.find(&id.into()).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
-            bail!("the key {id} is a management key and has no usage records");
-        }
-        return Ok(UsageFilter::for_key(id));
-    }
-    let workspace_id = context.workspace(stores, workspace).await?;
-    Ok(UsageFilter { api_key, ..UsageFilter::for_workspace(workspace_id) })
+    let workspace_id = match args.workspace.as_deref() {
+        Some(named) => Some(context.workspace(&stores, Some(named)).await?),
+        None => None,
+    };
+    let outcome = args.status.as_deref().and_then(UsageOutcome::from_name);
+    let filter =
+        UsageFilter { workspace_id, api_key, provider: args.provider.clone(), outcome, since, until, after: None };
+    Ok((stores, filter))
 }
 
-/// Parses a timestamp, or a date as its beginning in UTC.
-fn parse_timestamp(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
-    if let Ok(day) = text.parse::<NaiveDate>() {
-        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+/// Returns the id of an inference key, deleted or not.
+async fn key_id(stores: &Stores, text: &str) -> anyhow::Result<ApiKeyId> {
+    let key = find_key(stores, text).await?;
+    let found = stores.keys.identities(&[key]).await?;
+    let id = found.first().with_context(|| format!("key {key} not found"))?.id;
+    if stores.keys.find(&id.into()).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
+        bail!("the key {id} is a management key and has no usage records");
     }
-    let at = DateTime::parse_from_rfc3339(text).with_context(|| {
-        format!("{option} {text:?} is neither a date nor an RFC 3339 time, for example 2027-01-31T00:00:00Z")
-    })?;
-    Ok(at.with_timezone(&Utc))
+    Ok(id)
 }
 
 /// Writes page by page: memory does not grow with the period.
@@ -105,12 +101,15 @@ fn cursor(record: &UsageRecord) -> (DateTime<Utc>, DecisionId) {
     (record.created_at, record.id.clone())
 }
 
-fn row(record: &UsageView) -> [String; 7] {
+fn row(record: &UsageView) -> [String; 10] {
     [
         record.id.clone(),
         record.created_at.clone(),
-        record.outcome.to_owned(),
+        record.api_key.clone(),
         record.model.clone(),
+        record.provider.clone(),
+        record.outcome.to_owned(),
+        record.reason.clone().unwrap_or_default(),
         record.input_tokens.to_string(),
         record.output_tokens.to_string(),
         record.cost.0.to_string(),
@@ -125,20 +124,4 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let text = serde_json::to_string(&view)?;
     context.output.show(&view, || indent(&text))?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamp_is_date_or_time() {
-        let read = |text: &str| parse_timestamp("--since", text).unwrap().to_rfc3339();
-        assert_eq!(read("2027-01-31"), "2027-01-31T00:00:00+00:00");
-        assert_eq!(read("2027-01-31T12:30:00.5+02:00"), "2027-01-31T10:30:00.500+00:00");
-        for bad in ["", "yesterday", "2027-02-30", "2027-01-31T00:00:00"] {
-            let message = parse_timestamp("--since", bad).unwrap_err().to_string();
-            assert!(message.contains("--since") && message.contains("neither"), "{message}");
-        }
-    }
 }

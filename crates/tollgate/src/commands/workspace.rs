@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use domain::edit::Edit;
-use domain::ids::WorkspaceId;
 use domain::money::Usd;
 use domain::workspace::{
     AddCredit, BudgetsChange, ClearCredit, RatesChange, SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace,
@@ -136,7 +135,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     let budgets = use_case.execute(&context.actor(), id, change).await?;
     let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
-        let usd = |budget: Option<Usd>| budget.map_or("none".to_owned(), |amount| format!("{amount} USD"));
+        let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
         format!(
             "Budgets of the workspace {id}: daily {}, weekly {}, monthly {}, lifetime {}.",
             usd(budgets.daily),
@@ -184,8 +183,8 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
 }
 
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
-    let id: WorkspaceId = id.parse().with_context(|| format!("{id:?} cannot be used"))?;
     let stores = context.stores_with_folded_journals().await?;
+    let id = context.workspace(&stores, Some(id)).await?;
     SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };

@@ -67,6 +67,12 @@ pub struct KeyView {
     pub guardrail_id: Option<String>,
     /// The creation time.
     pub created_at: String,
+    /// The spend in USD: of the limit's current period, or of all time without one; for lists only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent_usd: Option<UsdNumber>,
+    /// The start of the newest recorded request; for lists only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<String>,
     /// Every limit of the key with its current usage; for a single key only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<LimitView>>,
@@ -89,6 +95,8 @@ impl From<&ApiKey> for KeyView {
             tokens_per_minute: key.rates.tokens_per_minute,
             guardrail_id: key.guardrail_id.map(|id| id.to_string()),
             created_at: time(key.created_at),
+            spent_usd: None,
+            last_used_at: None,
             limits: None,
         }
     }

@@ -15,6 +15,7 @@ mod money;
 mod time;
 mod usage;
 mod usage_csv;
+mod usage_sum;
 mod workspace;
 
 pub use audit::*;
@@ -32,4 +33,5 @@ pub use money::*;
 pub use time::*;
 pub use usage::*;
 pub use usage_csv::*;
+pub use usage_sum::*;
 pub use workspace::*;

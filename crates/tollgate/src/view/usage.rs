@@ -3,7 +3,7 @@
 use domain::guardrail::filter::Finding;
 use domain::json::Json;
 use domain::routing::TokenPrices;
-use domain::usage::{AttemptRecord, UsageRecord};
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -28,6 +28,8 @@ pub struct UsageView {
     pub provider: String,
     /// The outcome of the request.
     pub outcome: &'static str,
+    /// The reason of another outcome than `completed`: that of the last failed attempt, with the provider's status.
+    pub reason: Option<String>,
     /// The input tokens.
     pub input_tokens: u64,
     /// The output tokens.
@@ -173,6 +175,7 @@ impl From<&UsageRecord> for UsageView {
             model: record.model.to_string(),
             provider: record.provider.clone(),
             outcome: record.outcome.as_str(),
+            reason: failure_reason(record),
             input_tokens: record.input_tokens,
             output_tokens: record.output_tokens,
             usage_source: record.usage_source.as_str(),
@@ -192,6 +195,18 @@ impl From<&UsageRecord> for UsageView {
     }
 }
 
+/// Returns the outcome of the last failed attempt, with the provider's status; `None` for a completed request.
+pub fn failure_reason(record: &UsageRecord) -> Option<String> {
+    if record.outcome == UsageOutcome::Completed {
+        return None;
+    }
+    let failed = record.attempts.iter().rev().find(|attempt| attempt.outcome != UsageOutcome::Completed.as_str())?;
+    Some(match failed.upstream_status {
+        Some(status) => format!("{} ({status})", failed.outcome),
+        None => failed.outcome.clone(),
+    })
+}
+
 fn raw(json: &Json) -> Option<Box<RawValue>> {
     RawValue::from_string(json.text().to_owned()).ok()
 }
@@ -204,7 +219,7 @@ fn milliseconds(duration: std::time::Duration) -> u64 {
 mod tests {
     use super::*;
     use chrono::DateTime;
-    use domain::usage::{UsageOutcome, UsageShare, UsageSource};
+    use domain::usage::{UsageShare, UsageSource};
     use serde_json::{Value, json};
     use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use domain::usage::UsageRecord;
 
 use super::csv::{CsvValue, csv_line};
-use super::time;
+use super::{failure_reason, time};
 
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 21] = [
     "id",
     "created_at",
     "charged_at",
@@ -26,6 +26,7 @@ const COLUMNS: [&str; 20] = [
     "latency_ms",
     "session_id",
     "user",
+    "reason",
 ];
 
 /// Returns the line of column names.
@@ -57,6 +58,7 @@ pub fn usage_csv_line(record: &UsageRecord) -> String {
         plain(&record.latency.as_millis()),
         CsvValue::of(record.session_id.as_deref()),
         CsvValue::of(record.user.as_deref()),
+        CsvValue::of(failure_reason(record).as_deref()),
     ];
     csv_line(&cells)
 }

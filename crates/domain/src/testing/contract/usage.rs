@@ -22,6 +22,7 @@ suite! {
         second_charge_changes_nothing,
         list_is_newest_first,
         list_by_key_needs_no_workspace,
+        list_filters_by_provider_and_outcome,
         list_includes_since_and_excludes_until,
         concurrent_charges_are_all_recorded,
         concurrent_charges_of_one_id_record_once,
@@ -172,6 +173,34 @@ async fn list_by_key_needs_no_workspace(stores: &Stores) {
     let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::for_key(key_id(7)) };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
     assert_eq!(stores.usage.list(&UsageFilter::for_key(key_id(9)), 9).await.unwrap(), []);
+}
+
+async fn list_filters_by_provider_and_outcome(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let of = |number, provider: &str, outcome| UsageRecord {
+        provider: provider.to_owned(),
+        outcome,
+        ..record(number, if number == 3 { 2 } else { 1 })
+    };
+    for (number, provider, outcome) in [
+        (1, "alpha", UsageOutcome::Completed),
+        (2, "beta", UsageOutcome::Failed),
+        (3, "alpha", UsageOutcome::Failed),
+        (4, "alpha", UsageOutcome::Cancelled),
+    ] {
+        settle(stores, of(number, provider, outcome)).await.unwrap();
+    }
+    let list = async |provider: Option<&str>, outcome, limit| {
+        let filter = UsageFilter { provider: provider.map(str::to_owned), outcome, ..UsageFilter::default() };
+        let listed = stores.usage.list(&filter, limit).await.unwrap();
+        listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, None, 9).await, [id(4), id(3), id(2), id(1)], "of all workspaces");
+    assert_eq!(list(Some("alpha"), None, 9).await, [id(4), id(3), id(1)]);
+    assert_eq!(list(Some("alpha"), None, 2).await, [id(4), id(3)]);
+    assert_eq!(list(None, Some(UsageOutcome::Failed), 9).await, [id(3), id(2)]);
+    assert_eq!(list(Some("beta"), Some(UsageOutcome::Failed), 9).await, [id(2)]);
+    assert_eq!(list(Some("gamma"), None, 9).await, []);
 }
 
 /// Adjacent ranges share a bound; a record at the bound belongs to one of them.

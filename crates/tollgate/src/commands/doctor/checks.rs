@@ -74,9 +74,7 @@ impl ByteSource for OneByte {
 /// settings.
 pub async fn providers(context: &Context) -> Vec<Check> {
     let config = &context.config;
-    let built = Upstreams::build(config, &context.environment);
-    let count = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox_enabled));
-    let mut checks = vec![Check::of("providers", built.map(|_| count))];
+    let mut checks = vec![provider_settings(context)];
     let proxied = config.proxy.https.is_some() || config.proxy.http.is_some();
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
@@ -87,6 +85,31 @@ pub async fn providers(context: &Context) -> Vec<Check> {
             Check::of(name.clone(), reach(&provider.base_url, provider.connect_timeout).await)
         });
         checks.extend(warnings(&name, warnings::provider_warnings(config, provider)));
+    }
+    checks
+}
+
+/// Checks that secrets exist and settings of providers are valid.
+pub fn provider_settings(context: &Context) -> Check {
+    let config = &context.config;
+    let built = Upstreams::build(config, &context.environment);
+    let count = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox_enabled));
+    Check::of("providers", built.map(|_| count))
+}
+
+/// Reports questionable settings of providers and endpoints, as far as the configuration alone shows them.
+pub fn setting_warnings(context: &Context) -> Vec<Check> {
+    let config = &context.config;
+    let mut checks = Vec::new();
+    for provider in &config.providers {
+        let name = format!("provider {}", provider.slug);
+        checks.extend(warnings(&name, warnings::provider_warnings(config, provider)));
+    }
+    let endpoints = configured_endpoints(config);
+    for (position, endpoint) in endpoints.iter().enumerate() {
+        let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
+        checks.extend(warnings(&name, warnings::duplicate_warning(&endpoints, position)));
+        checks.extend(warnings(&name, warnings::endpoint_warnings(endpoint)));
     }
     checks
 }

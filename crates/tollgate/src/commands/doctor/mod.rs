@@ -9,4 +9,4 @@ mod secret_files;
 mod warnings;
 
 pub use audit::audit;
-pub use run::run;
+pub use run::{check_configuration, run};

@@ -22,6 +22,18 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     }
     found.extend(checks::providers(context).await);
     found.extend(secret_files::exposed(&context.config));
+    show(context, found)
+}
+
+/// Checks the configuration without a store or a connection.
+pub fn check_configuration(context: &Context) -> anyhow::Result<ExitCode> {
+    let mut found = vec![checks::configuration(context), checks::provider_settings(context)];
+    found.extend(checks::setting_warnings(context));
+    found.extend(secret_files::exposed(&context.config));
+    show(context, found)
+}
+
+fn show(context: &Context, found: Vec<Check>) -> anyhow::Result<ExitCode> {
     let report = Report::new(found);
     context.output.show(&report, || report.text())?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,0 +1,60 @@
+//! `tollgate config init`
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::output::Output;
+
+/// The commented minimal configuration.
+const TEMPLATE: &str = include_str!("../../assets/tollgate.toml");
+
+/// Writes the template to a new file. Reads no configuration, so that it works beside an invalid one.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub fn run(output: &Output, file: &Path) -> anyhow::Result<ExitCode> {
+    let shown = file.display().to_string();
+    let created = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut created = created.with_context(|| format!("cannot create {shown}"))?;
+    created.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
+    output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, load_text};
+
+    #[test]
+    fn template_is_valid_with_and_without_its_examples() {
+        let plain = load_text(None, TEMPLATE, &Environment::default()).unwrap();
+        assert!(plain.providers.is_empty());
+        let (head, examples) = TEMPLATE.split_once("# A provider.").unwrap();
+        let active: Vec<&str> =
+            examples.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| is_setting(line)).collect();
+        let whole = load_text(None, &format!("{head}\n{}", active.join("\n")), &Environment::default()).unwrap();
+        assert_eq!((whole.providers.len(), whole.endpoints.len()), (1, 1));
+    }
+
+    fn is_setting(line: &str) -> bool {
+        line.starts_with("[[") || line.contains(" = \"")
+    }
+
+    #[test]
+    fn existing_file_is_never_overwritten() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("tollgate.toml");
+        run(&Output::new(true), &file).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), TEMPLATE);
+        std::fs::write(&file, "mine").unwrap();
+        let error = format!("{:#}", run(&Output::new(true), &file).unwrap_err());
+        assert!(error.contains("cannot create") && error.contains("exists"), "{error}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    }
+}
