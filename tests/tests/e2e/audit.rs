@@ -179,7 +179,7 @@ async fn verify_detects_tampering() -> Result<()> {
         ("UPDATE audit_log SET details = details || ' ' WHERE seq = 4", "entry 4: hash mismatch"),
         ("UPDATE audit_log SET source = '' WHERE seq = 1 AND source IS NULL OR seq = 2", "hash mismatch"),
         ("UPDATE audit_log SET hash = 'text' WHERE seq = 4", "entry 4"),
-        (insert, "a row has the number -2"),
+        (insert, "entry number -2 is invalid"),
         ("DELETE FROM audit_log WHERE seq < 3", "the log begins with entry 3"),
         (cut_end.as_str(), "was written (end truncated)"),
         ("DELETE FROM audit_log", "(log truncated)"),
