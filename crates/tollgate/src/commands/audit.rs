@@ -62,7 +62,7 @@ async fn newest(
         if page.is_empty() {
             break;
         }
-        found.extend(page.into_iter().rev().filter(|entry| is_wanted(entry)));
+        found.extend(page.into_iter().rev().filter(&is_wanted));
         end = from;
     }
     found.truncate(limit);
