@@ -74,7 +74,9 @@ pub async fn sum(
         }
     }
     let mut total = UsageTotals::default();
-    groups.values().for_each(|sum| total.add(*sum));
+    for sum in groups.values() {
+        total.add(*sum);
+    }
     let mut data = Vec::with_capacity(groups.len());
     for (group, sum) in ordered(groups, by) {
         let name = if by == UsageGroup::Key { key_name(stores, &group).await? } else { None };
