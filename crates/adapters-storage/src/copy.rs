@@ -98,16 +98,16 @@ mod tests {
         let fill = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000) \
                     INSERT INTO t SELECT n, randomblob(1000) FROM c";
         database.writer().unwrap().execute_unprepared(fill).await.unwrap();
-        let writer = database.clone();
-        let writing = tokio::spawn(async move {
+        let write = async {
             loop {
-                writer.writer().unwrap().execute_unprepared("INSERT INTO t VALUES (0, x'00')").await.unwrap();
+                database.writer().unwrap().execute_unprepared("INSERT INTO t VALUES (0, x'00')").await.unwrap();
             }
-        });
-        copy_database(&settings(&source), &target).await.unwrap();
-        assert!(!writing.is_finished(), "the writer was never in the way");
-        writing.abort();
-        let _ = writing.await;
+        };
+        let settings = settings(&source);
+        tokio::select! {
+            copied = copy_database(&settings, &target) => copied.unwrap(),
+            () = write => unreachable!("the writer never ends"),
+        }
         let copied = count(&open(&target).await).await;
         assert!((5000..=count(&database).await).contains(&copied), "{copied}");
     }

@@ -201,9 +201,9 @@ mod tests {
         }
         let drafts = counter.take_all();
         assert_eq!(drafts.len(), MAX_KEYS + 1);
-        let counted: u64 =
+        let total: u64 =
             drafts.iter().map(|draft| draft.details.members().unwrap()[0].1.text().parse::<u64>().unwrap()).sum();
-        assert_eq!(counted, 50_000);
+        assert_eq!(total, 50_000);
         assert_eq!(drafts[0].actor.name, "others");
         assert!(drafts[0].details.text().starts_with(r#"{"count":49000,"#));
     }

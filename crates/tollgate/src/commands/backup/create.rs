@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::archive::ArchiveWriter;
 use super::manifest::Manifest;
 use super::verify::{Verification, verify, with_database};
-use super::{DATABASE, MANIFEST};
+use super::{DATABASE, MANIFEST, rename_new};
 use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores, storage_settings};
@@ -48,7 +48,8 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     let archive = work.path.join("archive");
     let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;
     let (size_bytes, verification) = written.context("the backup cannot be written")?;
-    work.publish(&archive, &file)?;
+    rename_new(&archive, &file).with_context(|| format!("cannot create {}", file.display()))?;
+    drop(work);
 
     for problem in &verification.problems {
         note(&format!("error: {problem}"));
@@ -146,11 +147,6 @@ impl WorkFolder {
             ),
             Err(error) => Err(error).with_context(|| format!("cannot create {}", path.display())),
         }
-    }
-
-    /// Renames the archive to its final name, durably; fails if a file with this name exists.
-    fn publish(&self, archive: &Path, file: &Path) -> anyhow::Result<()> {
-        super::rename_new(archive, file).with_context(|| format!("cannot create {}", file.display()))
     }
 }
 
