@@ -84,7 +84,8 @@ fn is_key_char(c: char) -> bool {
 fn is_key(word: &str) -> bool {
     let is_run_of_key = |run: &str| {
         let (letters, digits) = (run.contains(char::is_alphabetic), run.contains(|c: char| c.is_ascii_digit()));
-        run.len() >= MIN_UNIFORM_BYTES || (letters && digits && run.len() >= MIN_MIXED_BYTES)
+        // Keys are ASCII; a sentence without spaces in another script is none.
+        run.is_ascii() && (run.len() >= MIN_UNIFORM_BYTES || (letters && digits && run.len() >= MIN_MIXED_BYTES))
     };
     word.contains(MASK)
         || KEY_PREFIXES.iter().any(|prefix| word.len() > prefix.len() + 4 && word.starts_with(prefix))

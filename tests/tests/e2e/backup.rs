@@ -104,8 +104,8 @@ async fn damaged_backup_is_rejected_and_leaves_no_database() -> Result<()> {
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;
     for (content, expected) in [
-        (Vec::new(), "no backup of Tollgate"),
-        (b"PK\x03\x04 some other archive".to_vec(), "no backup of Tollgate"),
+        (Vec::new(), "not a Tollgate backup"),
+        (b"PK\x03\x04 some other archive".to_vec(), "not a Tollgate backup"),
         (whole[..whole.len() / 2].to_vec(), "cannot restore"),
         (whole[..whole.len() - 1].to_vec(), "cannot restore"),
         (flipped, "cannot restore"),
@@ -119,6 +119,56 @@ async fn damaged_backup_is_rejected_and_leaves_no_database() -> Result<()> {
     other.json(&["restore", &name]).await.err();
     ensure!(other.run(&["restore", &name]).await?.status.code() == Some(1), "restored twice");
     ensure!(other.database().exists(), "the whole backup was not restored");
+    Ok(())
+}
+
+#[tokio::test]
+async fn damaged_document_is_reported_and_never_replaces_a_stored_one() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let document = promote(&gateway, "a.csv").await?;
+    let blob = gateway.instance.document_blobs()?.pop().context("no blob")?;
+    std::fs::write(&blob, "other bytes")?;
+    let said = String::from_utf8(gateway.instance.run(&["document", "get", &document]).await?.stderr)?;
+    ensure!(said.contains("another SHA-256"), "{said}");
+    let file = gateway.instance.path().join("b");
+    let name = file.display().to_string();
+    let made = gateway.instance.run(&["backup", &name]).await?;
+    let said = String::from_utf8(made.stderr)?;
+    ensure!(made.status.code() == Some(1) && said.contains(&document), "{said}");
+    ensure!(file.exists(), "the backup is written all the same");
+
+    let other = Instance::new("")?;
+    let said = other.refused(&["restore", &name]).await?;
+    ensure!(said.contains("another hash") && !other.database().exists(), "{said}");
+    ensure!(other.run(&["restore", &name, "--accept-problems"]).await?.status.success(), "not restored");
+
+    // The database is lost, and the documents are not.
+    let other = Instance::new("")?;
+    let target = other.blobs().join(blob.strip_prefix(gateway.instance.blobs())?);
+    std::fs::create_dir_all(target.parent().context("no folder")?)?;
+    std::fs::write(&target, CONTENT)?;
+    let said = other.refused(&["restore", &name, "--accept-problems"]).await?;
+    ensure!(said.contains("with other content"), "{said}");
+    ensure!(std::fs::read(&target)? == CONTENT, "the good bytes were replaced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn restore_is_rejected_beside_the_log_of_a_lost_database() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let file = gateway.instance.path().join("b");
+    backup(&gateway.instance, &file).await?;
+    let name = file.display().to_string();
+    for suffix in ["-wal", "-shm", ".restoring"] {
+        let other = Instance::new("")?;
+        let left = format!("{}{suffix}", other.database().display());
+        std::fs::create_dir_all(other.path().join("data"))?;
+        std::fs::write(&left, "left behind")?;
+        let said = other.refused(&["restore", &name]).await?;
+        ensure!(said.contains(suffix) && !other.database().exists(), "{suffix}: {said}");
+        std::fs::remove_file(&left)?;
+        ensure!(other.run(&["restore", &name]).await?.status.success(), "{suffix}");
+    }
     Ok(())
 }
 

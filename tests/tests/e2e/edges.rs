@@ -91,7 +91,7 @@ async fn trace_log_contains_no_secrets_or_content() -> Result<()> {
     gateway.decide(&request).await?;
     let broken = request.replace("\"noul\"", "\"marker-type\"");
     gateway.server.decide(&gateway.inference.secret, broken).await?.envelope(400)?;
-    alpha.behave(Behaviour::Answer(500, String::new(), "marker-failure".to_owned()));
+    alpha.behave(Behaviour::Answer(500, String::new(), "failure".to_owned()));
     gateway.server.decide(&gateway.inference.secret, &request).await?.envelope(502)?;
     alpha.behave(Behaviour::json("marker-garbage"));
     gateway.server.decide(&gateway.inference.secret, &request).await?.envelope(502)?;

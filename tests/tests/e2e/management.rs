@@ -177,7 +177,7 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
         (format!("key update {management} --rpm 5"), "a management key cannot call models"),
         ("key create --management --limit-usd 1".to_owned(), "a management key cannot call models"),
         (format!("key show {nobody}"), "not found"),
-        ("key show sk-tg-v1-00".to_owned(), "a key reference must be an id"),
+        ("key show sk-tg-v1-00".to_owned(), "key not found; a key is named by its id"),
         ("guardrail create --from missing.json".to_owned(), "cannot read missing.json"),
         ("guardrail create --from broken.json".to_owned(), "not valid JSON"),
         ("guardrail create --from list.json".to_owned(), "JSON object"),

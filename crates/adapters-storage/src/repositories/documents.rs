@@ -147,16 +147,18 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         id: &DocumentId,
         audit: &AuditDraft,
     ) -> Result<Option<Document>, StoreError> {
-        let transaction = self.database.begin().await?;
+        let transaction = self.database.begin_durable().await?;
         let found = Entity::find()
             .filter(document_condition(workspace_id, id, READY))
-            .one(&transaction)
+            .one(&*transaction)
             .await
             .map_err(store_error)?;
         let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
         remove(&transaction, document_condition(workspace_id, id, READY)).await?;
         append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
+        // The bytes are deleted next: the row must be gone for good.
+        self.database.check_file()?;
         Ok(Some(document))
     }
 

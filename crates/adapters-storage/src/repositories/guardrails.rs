@@ -232,7 +232,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
         let mut keys = find_assignable(&transaction, &guardrail.workspace_id, keys).await?;
         let holding = keys.len() as u64;
-        keys.retain(|key| key.guardrail_id != Some(id));
+        keys.retain(|key| key.guardrail_id.as_ref() != Some(&guardrail.id));
         if keys.is_empty() {
             return Ok(Some(holding));
         }
@@ -240,8 +240,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let mut rows = RowChanges::default();
         for piece in chunks_of(&keys, ASSIGNED_AT_ONCE) {
             for key in piece {
-                let before = key.guardrail_id.map(|id| id.to_string());
-                rows.assignment(&key_column(key.id), before.as_deref(), Some(&guardrail.id));
+                rows.assignment(&key_column(key.id), key.guardrail_id.as_deref(), Some(&guardrail.id));
             }
             let ids = piece.iter().map(|key| key_column(key.id));
             assign(&transaction, &guardrail.id, ids, millis(now), actor).await?;
@@ -289,7 +288,8 @@ const ASSIGNED_AT_ONCE: usize = 512;
 struct AssignableKey {
     id: ApiKeyId,
     hash: ApiKeyHash,
-    guardrail_id: Option<GuardrailId>,
+    /// As it is stored: an unreadable id is replaced like any other.
+    guardrail_id: Option<String>,
 }
 
 /// The columns of a key that an assignment needs.
@@ -327,9 +327,8 @@ async fn find_assignable(
             for row in rows {
                 if !row.deleted && row.workspace_id.as_deref() == Some(workspace_id) {
                     let id = key_id(&row.id, "api_keys.id", workspace_id)?;
-                    let guardrail = |held: String| parse(&held, "api_keys.guardrail_id", id);
-                    let guardrail_id = row.guardrail_id.map(guardrail).transpose()?;
-                    found.push(AssignableKey { id, hash: hash(&row.hash, "api_keys.hash", id)?, guardrail_id });
+                    let hash = hash(&row.hash, "api_keys.hash", id)?;
+                    found.push(AssignableKey { id, hash, guardrail_id: row.guardrail_id });
                 }
             }
         }

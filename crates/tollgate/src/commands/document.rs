@@ -10,7 +10,7 @@ use domain::file::DeleteDocument;
 use domain::ids::DocumentId;
 
 use super::Context;
-use super::download::download;
+use super::download::{download, verified};
 use crate::cli::DocumentCommand;
 use crate::output::table;
 use crate::view::{DocumentView, List};
@@ -54,10 +54,10 @@ async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Opti
     let id: DocumentId = id.parse()?;
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
+    let document = stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
     let object = stores.blobs.read(&BlobKey::document(workspace, &id)).await?;
-    download(context, object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?, output)
-        .await
+    let object = object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?;
+    download(context, verified(object, document.sha256), output).await
 }
 
 async fn remove(context: &Context, id: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {

@@ -7,10 +7,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use domain::container::OpenBlob;
+use async_trait::async_trait;
+use domain::container::{ByteSource, OpenBlob};
+use domain::error::StoreError;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use super::Context;
+use super::backup::hex;
 
 /// The created file.
 #[derive(Serialize)]
@@ -64,4 +68,31 @@ async fn copy(mut object: OpenBlob, target: &mut dyn Write) -> anyhow::Result<()
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Makes reading an object fail at its end if its bytes do not have this SHA-256, in lower-case hex.
+pub fn verified(object: OpenBlob, sha256: String) -> OpenBlob {
+    let source = VerifiedSource { source: object.source, hash: Sha256::new(), expected: sha256 };
+    OpenBlob { source: Box::new(source), ..object }
+}
+
+struct VerifiedSource {
+    source: Box<dyn ByteSource>,
+    hash: Sha256,
+    expected: String,
+}
+
+#[async_trait]
+impl ByteSource for VerifiedSource {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let piece = self.source.next().await?;
+        match &piece {
+            Some(piece) => self.hash.update(piece),
+            None if hex(self.hash.clone()) != self.expected => {
+                return Err(StoreError::Corrupt("the bytes have another SHA-256 than the document".to_owned()));
+            }
+            None => {}
+        }
+        Ok(piece)
+    }
 }

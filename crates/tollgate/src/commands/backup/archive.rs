@@ -41,20 +41,21 @@ impl ArchiveWriter {
         Ok(Self { output })
     }
 
-    /// Writes an entry of `size_bytes` bytes.
+    /// Writes an entry of `size_bytes` bytes; returns their SHA-256 as lower-case hex.
     ///
     /// # Errors
     /// The source or the file failed, or the source has another size.
-    pub async fn add(&mut self, name: &str, size_bytes: u64, source: &mut dyn ByteSource) -> anyhow::Result<()> {
+    pub async fn add(&mut self, name: &str, size_bytes: u64, source: &mut dyn ByteSource) -> anyhow::Result<String> {
         let mut header = tar::Header::new_ustar();
         header.set_path(name)?;
         header.set_size(size_bytes);
         header.set_mode(0o600);
         header.set_cksum();
         self.output.write_all(header.as_bytes())?;
-        let mut written: u64 = 0;
+        let (mut written, mut hash): (u64, _) = (0, Sha256::new());
         while let Some(piece) = source.next().await? {
             written += piece.len() as u64;
+            hash.update(&piece);
             self.output.write_all(&piece)?;
         }
         anyhow::ensure!(written == size_bytes, "{name} has {written} bytes in place of {size_bytes}");
@@ -62,7 +63,7 @@ impl ArchiveWriter {
         if over > 0 {
             self.output.write_all(&[0; BLOCK][over..])?;
         }
-        Ok(())
+        Ok(hex(hash))
     }
 
     /// Writes an entry from memory.
@@ -70,7 +71,7 @@ impl ArchiveWriter {
     /// # Errors
     /// The file failed.
     pub async fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
-        self.add(name, bytes.len() as u64, &mut OnePiece(Some(bytes))).await
+        self.add(name, bytes.len() as u64, &mut OnePiece(Some(bytes))).await.map(drop)
     }
 
     /// Writes an entry from a file.
@@ -80,7 +81,7 @@ impl ArchiveWriter {
     pub async fn add_file(&mut self, name: &str, path: &Path) -> anyhow::Result<()> {
         let file = File::open(path)?;
         let size_bytes = file.metadata()?.len();
-        self.add(name, size_bytes, &mut FilePieces(file)).await
+        self.add(name, size_bytes, &mut FilePieces(file)).await.map(drop)
     }
 
     /// Completes and syncs the archive. Returns its size in bytes.
@@ -93,6 +94,15 @@ impl ArchiveWriter {
         file.sync_all()?;
         Ok(file.metadata()?.len())
     }
+}
+
+/// Returns a digest as lower-case hex.
+pub fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// A source of one piece.
@@ -175,7 +185,8 @@ fn send_entries(file: File, sender: &mpsc::Sender<io::Result<Item>>) -> io::Resu
     let closed = |_| io::Error::other("the reader of the archive is gone");
     let mut archive = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(PIECE, file))?);
     let mut is_empty = true;
-    for entry in archive.entries()? {
+    // Raw entries: extensions for long names are read into memory whole, and a backup has none.
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         is_empty = false;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -221,12 +232,7 @@ impl EntryContent {
 
     /// Returns the SHA-256 of the bytes read so far, as lower-case hex.
     pub async fn sha256(&self) -> String {
-        let digest = self.state.lock().await.hash.clone().finalize();
-        digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(self.state.lock().await.hash.clone())
     }
 
     /// Reads all bytes of a small entry.

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use adapters_storage::copy_database;
 use anyhow::{Context as _, bail};
+use domain::audit::{Actor, AuditDraft};
 use domain::container::{BlobKey, BlobStore as _};
 use domain::file::{Document, DocumentRepository};
 use domain::ids::DocumentId;
+use domain::json::Json;
 use serde::Serialize;
 
 use super::archive::ArchiveWriter;
 use super::manifest::Manifest;
 use super::verify::{Verification, verify, with_database};
-use super::{DATABASE, MANIFEST, rename_new};
+use super::{DATABASE, MANIFEST, rename_new, require_checkpointed};
 use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores, storage_settings};
@@ -69,45 +71,50 @@ async fn write_archive(
     let mut writer = ArchiveWriter::create(archive)?;
     writer.add_bytes(MANIFEST, serde_json::to_vec(manifest)?).await?;
     // The database is copied first: the bytes of each document in the copy exist.
-    let documents = add_documents(&mut writer, stores, copied).await?;
-    let verification = Verification { documents, ..verify(copied).await? };
+    let (documents, problems) = add_documents(&mut writer, stores, copied).await?;
+    let mut verification = verify(copied).await?;
+    verification.documents = documents;
+    verification.problems.extend(problems);
     copied.database.close().await;
+    require_checkpointed(copy)?;
     writer.add_file(DATABASE, copy).await?;
     Ok((writer.finish()?, verification))
 }
 
-/// Writes the bytes of every document of the copied database; returns their number.
-async fn add_documents(writer: &mut ArchiveWriter, stores: &Stores, copied: &Stores) -> anyhow::Result<u64> {
-    let (mut count, mut after): (u64, Option<DocumentId>) = (0, None);
+/// Writes the bytes of every document of the copied database; returns their number and the problems with documents.
+async fn add_documents(
+    writer: &mut ArchiveWriter,
+    stores: &Stores,
+    copied: &Stores,
+) -> anyhow::Result<(u64, Vec<String>)> {
+    let (mut count, mut problems) = (0, Vec::new());
+    let mut after: Option<DocumentId> = None;
     loop {
-        let page = copied.documents.list(None, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { return Ok(count) };
+        let page = copied.documents.list(None, after.as_ref(), PAGE).await;
+        let page = page.context("the rows of documents cannot be read")?;
+        let Some(last) = page.last() else { return Ok((count, problems)) };
         after = Some(last.id.clone());
         for document in &page {
             let key = BlobKey::document(document.workspace_id, &document.id);
-            if let Some(mut open) = stores.blobs.read(&key).await? {
-                writer.add(key.as_str(), open.size_bytes, &mut *open.source).await?;
+            let problem = if let Some(mut open) = stores.blobs.read(&key).await? {
+                let hash = writer.add(key.as_str(), open.size_bytes, &mut *open.source).await?;
                 count += 1;
+                (hash != document.sha256).then_some("its bytes have another SHA-256 than at its promotion")
+            } else if stores.documents.find(document.workspace_id, &document.id).await?.is_some() {
+                Some("its bytes are missing from the blob store")
             } else {
-                forget_deleted(&stores.documents, &copied.documents, document).await?;
-            }
+                forget_deleted(&copied.documents, document).await?;
+                None
+            };
+            problems.extend(problem.map(|problem| format!("document {}: {problem}", document.id)));
         }
     }
 }
 
 /// Removes a document from the copy that was deleted after the copy.
-async fn forget_deleted(
-    live: &Arc<dyn DocumentRepository>,
-    copied: &Arc<dyn DocumentRepository>,
-    document: &Document,
-) -> anyhow::Result<()> {
-    if live.find(document.workspace_id, &document.id).await?.is_some() {
-        bail!("the bytes of document {} are missing from the blob store", document.id);
-    }
-    let details = domain::json::Json::object([]);
-    let actor = domain::audit::Actor::system();
+async fn forget_deleted(copied: &Arc<dyn DocumentRepository>, document: &Document) -> anyhow::Result<()> {
     let subject = format!("document {}", document.id);
-    let audit = domain::audit::AuditDraft::done(&actor, "document.delete", subject, details);
+    let audit = AuditDraft::done(&Actor::system(), "document.delete", subject, Json::object([]));
     copied.delete(document.workspace_id, &document.id, &audit).await?;
     Ok(())
 }

@@ -39,7 +39,7 @@ impl Manifest {
             format: u32,
             tollgate: String,
         }
-        let version: Version = serde_json::from_slice(bytes).context("the file is no backup of Tollgate")?;
+        let version: Version = serde_json::from_slice(bytes).context("not a Tollgate backup")?;
         if version.format != FORMAT {
             bail!(
                 "the backup has format {}, written by tollgate {}; this program reads format {FORMAT}",
@@ -61,7 +61,7 @@ mod tests {
         let bytes = serde_json::to_vec(&manifest).unwrap();
         assert_eq!(Manifest::parse(&bytes).unwrap(), manifest);
         let error = |bytes: &[u8]| Manifest::parse(bytes).unwrap_err().to_string();
-        assert_eq!(error(b"PK"), "the file is no backup of Tollgate");
+        assert_eq!(error(b"PK"), "not a Tollgate backup");
         assert_eq!(
             error(br#"{"format": 2, "tollgate": "9.1.0"}"#),
             "the backup has format 2, written by tollgate 9.1.0; this program reads format 1"

@@ -6,6 +6,10 @@ mod manifest;
 mod restore;
 mod verify;
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use archive::hex;
 pub use create::create;
 pub use restore::restore;
 
@@ -14,11 +18,33 @@ const DATABASE: &str = "database.sqlite";
 /// The name of the first entry of an archive.
 const MANIFEST: &str = "backup.json";
 
-/// Renames a file durably. Fails if the new name exists.
-fn rename_new(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
+/// Renames a file. Fails if the new name exists.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     // A hard link fails if the name exists; a rename would replace the file.
-    std::fs::hard_link(from, to)?;
-    std::fs::remove_file(from)?;
+    match std::fs::hard_link(from, to) {
+        Ok(()) => std::fs::remove_file(from)?,
+        // Some file systems have no hard links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && to.symlink_metadata().is_err() => {
+            std::fs::rename(from, to)?;
+        }
+        Err(error) => return Err(error),
+    }
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-    std::fs::File::open(folder.unwrap_or(std::path::Path::new(".")))?.sync_all()
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Returns the paths of the write-ahead log and of the index of a database.
+fn side_files(database: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|suffix| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}
+
+/// Fails if a closed database still has a write-ahead log: its last writes are not in the file.
+fn require_checkpointed(database: &Path) -> anyhow::Result<()> {
+    let [wal, _] = side_files(database);
+    anyhow::ensure!(wal.symlink_metadata().is_err(), "{} was not written back; is the disk full?", wal.display());
+    Ok(())
 }

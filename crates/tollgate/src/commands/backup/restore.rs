@@ -9,16 +9,18 @@ use std::process::ExitCode;
 use adapters_blob::LocalBlobStore;
 use anyhow::{Context as _, bail, ensure};
 use domain::audit::AuditDraft;
-use domain::container::{BlobKey, BlobStore as _};
+use domain::container::{BlobKey, BlobStore as _, ByteSource as _};
+use domain::error::StoreError;
 use domain::file::Document;
 use domain::ids::{DocumentId, WorkspaceId};
 use domain::json::Json;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
-use super::archive::{ArchiveEntry, ArchiveReader, EntryContent};
+use super::archive::{ArchiveEntry, ArchiveReader, EntryContent, hex};
 use super::manifest::{MAX_BYTES, Manifest};
 use super::verify::{Verification, verify, with_database};
-use super::{DATABASE, MANIFEST, rename_new};
+use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, side_files};
 use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores};
@@ -45,13 +47,7 @@ struct Report {
 pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> anyhow::Result<ExitCode> {
     let config = &context.config;
     let target = std::path::absolute(&config.storage.file)?;
-    if target.symlink_metadata().is_ok() {
-        bail!(
-            "{} exists; restore never replaces a database: stop the server, then move the file and its -wal and -shm \
-             away",
-            target.display()
-        );
-    }
+    require_no_database(&target)?;
     let root = &config.blobs.root;
     let blobs = LocalBlobStore::open(root).with_context(|| format!("cannot open the blob store {}", root.display()))?;
     let staged = StagedDatabase::create(&target)?;
@@ -68,11 +64,13 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
     }
     if !verification.is_ok() && !accept_problems {
         stores.database.close().await;
-        bail!("the backup has {} problems; --accept-problems restores it all the same", verification.problems.len());
+        bail!("the backup has {} problems; use --accept-problems to restore it anyway", verification.problems.len());
     }
     let details = Json::object([("created_at", Json::string(&manifest.created_at.to_rfc3339()).text())]);
     stores.audit.append(&AuditDraft::done(&context.actor(), "instance.restore", "instance", details)).await?;
     stores.database.close().await;
+    require_checkpointed(&staged.path)?;
+    require_no_database(&target)?;
     staged.publish(&target)?;
 
     let report = Report {
@@ -84,6 +82,21 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
     };
     context.output.show(&report, || text(&report))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if the database or one of its side files exists: SQLite would apply an old write-ahead log to the new file.
+fn require_no_database(target: &Path) -> anyhow::Result<()> {
+    let [wal, shm] = side_files(target);
+    for file in [target, &wal, &shm] {
+        if file.symlink_metadata().is_ok() {
+            bail!(
+                "{} exists; restore never replaces a database: stop the server, then move the file and its -wal and \
+                 -shm away",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn text(report: &Report) -> String {
@@ -102,12 +115,12 @@ type Hashes = HashMap<String, String>;
 /// Writes the documents into the blob store and the database into the staged file.
 async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) -> anyhow::Result<(Manifest, Hashes)> {
     let mut archive = ArchiveReader::open(file)?;
-    let first = archive.next().await.context("the file is no backup of Tollgate, or is damaged")?;
+    let first = archive.next().await.context("not a Tollgate backup, or damaged")?;
     let manifest = match first {
         Some(ArchiveEntry { name, content }) if name == MANIFEST => {
             Manifest::parse(&content.read_all(MAX_BYTES).await?)?
         }
-        _ => bail!("the file is no backup of Tollgate"),
+        _ => bail!("not a Tollgate backup"),
     };
     let (mut hashes, mut has_database) = (Hashes::new(), false);
     while let Some(ArchiveEntry { name, content }) = archive.next().await? {
@@ -116,7 +129,7 @@ async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) ->
             content.write_into(&mut staged.open()?).await?;
             has_database = true;
         } else {
-            let key = document_key(&name).with_context(|| format!("{name:?} is no entry of a backup"))?;
+            let key = document_key(&name).with_context(|| format!("unexpected entry {name:?}"))?;
             let hash = put(blobs, &key, content).await?;
             hashes.insert(name, hash);
         }
@@ -125,9 +138,23 @@ async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) ->
     Ok((manifest, hashes))
 }
 
-async fn put(blobs: &LocalBlobStore, key: &BlobKey, content: EntryContent) -> anyhow::Result<String> {
-    blobs.put(key, Box::new(content.clone())).await?;
-    Ok(content.sha256().await)
+/// Writes an object unless it exists; returns the SHA-256 of the content.
+///
+/// # Errors
+/// An object with other content exists: it may be the good one, so it is not replaced.
+async fn put(blobs: &LocalBlobStore, key: &BlobKey, mut content: EntryContent) -> anyhow::Result<String> {
+    let Some(mut existing) = blobs.read(key).await? else {
+        blobs.put(key, Box::new(content.clone())).await?;
+        return Ok(content.sha256().await);
+    };
+    while content.next().await?.is_some() {}
+    let expected = content.sha256().await;
+    let mut hash = Sha256::new();
+    while let Some(piece) = existing.source.next().await? {
+        hash.update(&piece);
+    }
+    ensure!(hex(hash) == expected, "{key} exists in the blob store with other content; move it away");
+    Ok(expected)
 }
 
 /// Returns the key of a document's object. Other names are rejected, so that an entry cannot leave the documents'
@@ -144,7 +171,14 @@ async fn compare_documents(stores: &Stores, hashes: &Hashes, verification: &mut 
     let mut problems = Vec::new();
     let mut after: Option<DocumentId> = None;
     loop {
-        let page = stores.documents.list(None, after.as_ref(), PAGE).await?;
+        let page = match stores.documents.list(None, after.as_ref(), PAGE).await {
+            Ok(page) => page,
+            Err(StoreError::Corrupt(detail)) => {
+                problems.push(format!("documents: {detail}"));
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         verification.documents += page.len() as u64;
@@ -172,40 +206,40 @@ impl StagedDatabase {
     fn create(target: &Path) -> anyhow::Result<Self> {
         let mut name = target.file_name().context("the database has no file name")?.to_owned();
         name.push(".restoring");
-        let staged = Self { path: target.with_file_name(name) };
+        let path = target.with_file_name(name);
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        // Removes the file of an interrupted restore.
-        staged.remove();
-        Ok(staged)
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(_) => Ok(Self { path }),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => bail!(
+                "{} exists: another restore is running, or one was interrupted; remove the file in that case",
+                path.display()
+            ),
+            Err(error) => Err(error).with_context(|| format!("cannot create {}", path.display())),
+        }
     }
 
     fn open(&self) -> std::io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)
+        OpenOptions::new().write(true).open(&self.path)
     }
 
     fn publish(&self, target: &Path) -> anyhow::Result<()> {
         rename_new(&self.path, target).with_context(|| format!("cannot create {}", target.display()))
     }
-
-    fn remove(&self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let mut name = self.path.clone().into_os_string();
-            name.push(suffix);
-            match std::fs::remove_file(&name) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    note(&format!("warning: cannot remove {}: {error}", Path::new(&name).display()));
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
 impl Drop for StagedDatabase {
     fn drop(&mut self) {
-        self.remove();
+        let [wal, shm] = side_files(&self.path);
+        for file in [&self.path, &wal, &shm] {
+            match std::fs::remove_file(file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    note(&format!("warning: cannot remove {}: {error}", file.display()));
+                }
+                _ => {}
+            }
+        }
     }
 }
 
