@@ -101,6 +101,7 @@ async fn trace_log_contains_no_secrets_or_content() -> Result<()> {
     let log = gateway.server.output();
     ensure!(log.contains("TRACE"), "the log is not at its most talkative");
     ensure!(log.contains("500"), "the failure is not logged");
+    ensure!(log.contains("provider.error_message=\"failure\""), "the provider's message is not logged");
     for private in ["marker-", &gateway.inference.secret, &gateway.inference.secret[9..]] {
         let line = log.lines().find(|line| line.contains(private));
         ensure!(line.is_none(), "{private} is in the log: {line:?}");

@@ -7,6 +7,6 @@ pub enum UnknownUsage {
     /// The upper bound by the size of the request: the most that the provider can have billed.
     #[default]
     Bound,
-    /// Nothing; the operator pays.
+    /// No charge; the operator pays.
     Free,
 }

@@ -13,7 +13,7 @@ use crate::ids::DecisionId;
 use crate::money::Usd;
 
 /// The time between two searches for idle counters and past periods. A search visits every counter under the lock of
-/// the workspace, a few milliseconds for 100,000.
+/// the workspace, so requests of the workspace wait for it.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The settings of allowances.

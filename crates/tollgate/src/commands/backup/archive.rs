@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, mpsc};
 
 /// The block size of a tar archive; entries are padded to a multiple of it.
 const BLOCK: usize = 512;
-/// A fast level; a database shrinks to about a third.
+/// The compression level, a fast one.
 const LEVEL: i32 = 1;
 /// Bytes per read.
 const PIECE: usize = 256 * 1024;
