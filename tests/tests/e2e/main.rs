@@ -9,6 +9,7 @@ mod catalogue;
 mod catalogue_import;
 mod command_line;
 mod concurrency;
+mod configuration_file;
 mod connections;
 mod costs;
 mod crashes;

@@ -157,9 +157,11 @@ fn trusted_proxies(table: &Table) -> Result<Vec<IpNet>, ConfigError> {
 
 fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
     let url = table.text("url").unwrap_or("sqlite://tollgate-data/tollgate.db");
+    let named = urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?;
+    let file = table.resolve("url", &named);
     Ok(StorageConfig {
-        url: url.to_owned(),
-        file: urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?,
+        url: urls::sqlite_url(url, &file).map_err(|fault| table.fault("url", fault))?,
+        file,
         read_only: url.split_once('?').is_some_and(|(_, parameters)| parameters == "mode=ro"),
         synchronous_full: choice(table, "synchronous", &[("normal", false), ("full", true)])?,
         busy_timeout: Duration::from_millis(table.number("busy_timeout_ms").unwrap_or(5_000)),
@@ -173,7 +175,7 @@ fn blobs(table: &Table) -> Result<BlobsConfig, ConfigError> {
     // A period below the resolution of file times has no effect.
     let quiet_period = within(table, "quiet_period_ms", 20..=60_000)?;
     Ok(BlobsConfig {
-        root: urls::blobs_folder(url).map_err(|fault| table.fault("url", fault))?,
+        root: table.resolve("url", &urls::blobs_folder(url).map_err(|fault| table.fault("url", fault))?),
         quiet_period: quiet_period.map_or(LocalBlobStore::QUIET_PERIOD, Duration::from_millis),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::schema::{self, Kind};
@@ -10,7 +11,7 @@ use super::schema::{self, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In the file, at a line counted from 1.
-    File { path: String, line: usize },
+    File { path: PathBuf, line: usize },
     /// In an environment variable.
     Variable(String),
 }
@@ -18,7 +19,7 @@ pub enum Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, line } => write!(f, "{path}, line {line}"),
+            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
             Self::Variable(name) => write!(f, "environment variable {name}"),
         }
     }
@@ -75,6 +76,20 @@ impl Table {
         match self.values.get(key) {
             Some((Value::Text(text), _)) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Returns the path of a key. A relative path in the file is relative to the folder of the file, one in an
+    /// environment variable to the working directory.
+    pub fn path(&self, key: &str) -> Option<PathBuf> {
+        self.text(key).map(|text| self.resolve(key, Path::new(text)))
+    }
+
+    /// Resolves a path that the value of a key contains, as [`Table::path`] does.
+    pub fn resolve(&self, key: &str, path: &Path) -> PathBuf {
+        match self.values.get(key) {
+            Some((_, Origin::File { path: file, .. })) => file.parent().unwrap_or(Path::new("")).join(path),
+            _ => path.to_owned(),
         }
     }
 

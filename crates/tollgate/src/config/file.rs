@@ -1,5 +1,7 @@
 //! The parser of the TOML file.
 
+use std::path::Path;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -9,7 +11,7 @@ use super::schema::{self, Section};
 
 /// A file's name and text, to find line numbers.
 struct Source<'a> {
-    path: &'a str,
+    path: &'a Path,
     text: &'a str,
 }
 
@@ -22,7 +24,7 @@ impl Source<'_> {
 }
 
 /// Reads every value of the file.
-pub fn read(path: &str, text: &str, entries: &mut Entries) -> Result<(), ConfigError> {
+pub fn read(path: &Path, text: &str, entries: &mut Entries) -> Result<(), ConfigError> {
     let source = Source { path, text };
     let document = DeTable::parse(text).map_err(|error| {
         // The parser's message would quote the line, which may contain a secret.

@@ -37,7 +37,7 @@ pub fn journal(table: &Table, storage: &StorageConfig) -> Result<JournalConfig, 
         Some(_) => choice(table, "sync", &[("interval", Sync::Interval), ("always", Sync::Always)])?,
     };
     Ok(JournalConfig {
-        path: table.text("path").map_or_else(|| beside(&storage.file), PathBuf::from),
+        path: table.path("path").unwrap_or_else(|| beside(&storage.file)),
         is_synced: match sync {
             Sync::ByStorage => storage.synchronous_full,
             Sync::Interval => false,

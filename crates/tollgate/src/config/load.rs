@@ -30,8 +30,7 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, Co
 /// The first error, with its origin.
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
     let mut entries = Entries::default();
-    let shown = path.unwrap_or(Path::new(DEFAULT_FILE)).display().to_string();
-    file::read(&shown, text, &mut entries)?;
+    file::read(path.unwrap_or(Path::new(DEFAULT_FILE)), text, &mut entries)?;
     overrides::apply(environment, &mut entries)?;
     build::build(path, &entries, environment)
 }

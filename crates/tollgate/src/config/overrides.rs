@@ -7,6 +7,8 @@ use super::{ConfigError, Environment};
 
 /// The prefix of every override.
 const PREFIX: &str = "TOLLGATE__";
+/// The prefix of variables that may be misspelt overrides.
+const PRODUCT: &str = "TOLLGATE_";
 
 /// Returns the variable that overrides `section.key`; for a repeated section, the one of its first element.
 pub fn variable_name(dotted: &str) -> String {
@@ -15,8 +17,36 @@ pub fn variable_name(dotted: &str) -> String {
     format!("{PREFIX}{}__{index}{}", section.to_uppercase(), key.to_uppercase())
 }
 
+/// Returns the override that a variable with wrong underscores was meant to be; `None` for the variables of others, such
+/// as `TOLLGATE_HOME`, and for correct ones.
+fn intended(variable: &str) -> Option<String> {
+    let lower = variable.strip_prefix(PRODUCT)?.to_ascii_lowercase();
+    let mut words = lower.split('_').filter(|word| !word.is_empty()).peekable();
+    let section = schema::section(words.next()?)?;
+    let is_index = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    // The error for a list without a position is the reader's.
+    let first = (!variable.starts_with(PREFIX)).then_some("0");
+    let index = if section.repeated { Some(words.next_if(is_index).or(first)?) } else { None };
+    let wanted = words.collect::<Vec<_>>().join("_");
+    let (key, _) = section.keys.iter().find(|(key, _)| *key == wanted)?;
+    let parts: Vec<&str> = [section.name].into_iter().chain(index).chain([*key]).collect();
+    let intended = format!("{PREFIX}{}", parts.join("__").to_uppercase());
+    (!intended.eq_ignore_ascii_case(variable)).then_some(intended)
+}
+
+/// Rejects a variable that would be an override with the right underscores. It would have no effect.
+fn check_underscores(variable: &str) -> Result<(), ConfigError> {
+    match intended(variable) {
+        None => Ok(()),
+        Some(intended) => Err(ConfigError::new(format!(
+            "environment variable {variable} is not a setting: use {intended}, with two underscores between the parts"
+        ))),
+    }
+}
+
 /// Applies every override.
 pub fn apply(environment: &Environment, entries: &mut Entries) -> Result<(), ConfigError> {
+    environment.with_prefix(PRODUCT).try_for_each(|(variable, _)| check_underscores(variable))?;
     for (variable, value) in environment.with_prefix(PREFIX) {
         let origin = Origin::Variable(variable.to_owned());
         let lower = variable[PREFIX.len()..].to_ascii_lowercase();

@@ -58,7 +58,7 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
             table.positive("max_response_bytes", 8 * 1024 * 1024)?,
         )?,
         max_header_bytes: within(table, "max_header_bytes", 16_384..=16_777_216)?.unwrap_or(262_144),
-        ca_file: table.text("ca_file").map(Into::into),
+        ca_file: table.path("ca_file"),
         http2_prior_knowledge: table.switch("http2_prior_knowledge").unwrap_or(false),
         http2_ping_interval: ping_interval(table)?,
         http2_ping_timeout: Duration::from_millis(
@@ -122,13 +122,13 @@ fn response_wrapper(table: &Table, wire: Wire) -> Result<ResponseWrapperConfig, 
 }
 
 fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
-    match (table.text("api_key_env"), table.text("api_key_file")) {
+    match (table.text("api_key_env"), table.path("api_key_file")) {
         (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; use one")),
         (Some(variable), None) => {
             let variable = variable_name(variable).map_err(|fault| table.fault("api_key_env", fault))?;
             Ok(Some(SecretSource::Variable(variable.to_owned())))
         }
-        (None, Some(path)) => Ok(Some(SecretSource::File(path.into()))),
+        (None, Some(path)) => Ok(Some(SecretSource::File(path))),
         (None, None) => Ok(None),
     }
 }

@@ -245,7 +245,75 @@ fn unknown_variable_error_names_similar_variable() {
             .to_string()
             .contains("TOLLGATE__PROVIDERS__0__KEY")
     );
-    assert!(with(&[("TOLLGATE_HOME", "x")], "").is_ok());
+}
+
+#[test]
+fn variable_with_single_underscores_is_an_error_that_names_the_right_variable() {
+    for (variable, right) in [
+        ("TOLLGATE_SERVER_LISTEN", "TOLLGATE__SERVER__LISTEN"),
+        ("TOLLGATE__SERVER_LISTEN", "TOLLGATE__SERVER__LISTEN"),
+        ("TOLLGATE_SERVER__LISTEN", "TOLLGATE__SERVER__LISTEN"),
+        ("TOLLGATE___SERVER__LISTEN", "TOLLGATE__SERVER__LISTEN"),
+        ("TOLLGATE_server_listen", "TOLLGATE__SERVER__LISTEN"),
+        ("TOLLGATE_LIMITS_MAX_JSON_BYTES", "TOLLGATE__LIMITS__MAX_JSON_BYTES"),
+        ("TOLLGATE_KEYS_MAX_STALE_MS", "TOLLGATE__KEYS__MAX_STALE_MS"),
+        ("TOLLGATE_PROVIDERS_12_BASE_URL", "TOLLGATE__PROVIDERS__12__BASE_URL"),
+        ("TOLLGATE_PROVIDERS_BASE_URL", "TOLLGATE__PROVIDERS__0__BASE_URL"),
+    ] {
+        let message = with(&[(variable, "sk-very-secret")], "").unwrap_err().to_string();
+        let expected = format!(
+            "environment variable {variable} is not a setting: use {right}, with two underscores between the parts"
+        );
+        assert_eq!(message, expected);
+    }
+    for other in ["TOLLGATE_HOME", "TOLLGATE_KEY", "TOLLGATE_KEY_ID", "TOLLGATE_SERVER", "TOLLGATE_", "TOLLGATE_SERVER_NAME"] {
+        assert!(with(&[(other, "x")], "").is_ok(), "{other}");
+    }
+    assert_eq!(with(&[("TOLLGATE__server__workers", "3")], "").unwrap().server.workers, Some(3));
+}
+
+#[test]
+fn relative_path_in_file_is_relative_to_its_folder() {
+    let text = format!(
+        "{PROVIDER}ca_file = \"tls/ca.pem\"\napi_key_file = \"../keys/p\"\n\
+         [storage]\nurl = \"sqlite://data/t.db?mode=ro\"\n[blobs]\nurl = \"file:data/blobs\"\n"
+    );
+    let at = |file: &str| load_text(Some(std::path::Path::new(file)), &text, &no_variables()).unwrap();
+    let config = at("/etc/a b%?/tollgate.toml");
+    assert_eq!(config.storage.file.to_str(), Some("/etc/a b%?/data/t.db"));
+    assert_eq!(config.storage.url, "sqlite:///etc/a b%25%3F/data/t.db?mode=ro");
+    assert!(config.storage.read_only);
+    assert_eq!(config.blobs.root.to_str(), Some("/etc/a b%?/data/blobs"));
+    assert_eq!(config.journal.path.to_str(), Some("/etc/a b%?/data/t-journal"), "beside the database");
+    assert_eq!(config.providers[0].ca_file.as_deref().unwrap().to_str(), Some("/etc/a b%?/tls/ca.pem"));
+    assert_eq!(config.providers[0].api_key, Some(SecretSource::File("/etc/a b%?/../keys/p".into())));
+    assert_eq!(at("conf/t.toml").storage.url, "sqlite://conf/data/t.db?mode=ro");
+    assert_eq!(at("tollgate.toml").blobs.root.to_str(), Some("data/blobs"));
+    let journal = "[journal]\npath = \"j\"\n";
+    let config = load_text(Some(std::path::Path::new("/etc/t.toml")), journal, &no_variables()).unwrap();
+    assert_eq!(config.journal.path.to_str(), Some("/etc/j"));
+    assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"), "a default is not in the file");
+}
+
+#[test]
+fn absolute_paths_and_paths_in_variables_do_not_depend_on_the_file() {
+    let absolute = "[storage]\nurl = \"sqlite:///var/t.db\"\n[blobs]\nurl = \"file:/var/b\"\n[journal]\npath = \"/var/j\"\n";
+    let file = Some(std::path::Path::new("/etc/tollgate.toml"));
+    let config = load_text(file, absolute, &no_variables()).unwrap();
+    assert_eq!((config.storage.url.as_str(), config.storage.file.to_str()), ("sqlite:///var/t.db", Some("/var/t.db")));
+    assert_eq!((config.blobs.root.to_str(), config.journal.path.to_str()), (Some("/var/b"), Some("/var/j")));
+    let variables: Environment = [
+        ("TOLLGATE__STORAGE__URL", "sqlite://t.db"),
+        ("TOLLGATE__BLOBS__URL", "file:b"),
+        ("TOLLGATE__JOURNAL__PATH", "j"),
+        ("TOLLGATE__PROVIDERS__0__CA_FILE", "ca.pem"),
+    ]
+    .into_iter()
+    .collect();
+    let config = load_text(file, &format!("{PROVIDER}{absolute}"), &variables).unwrap();
+    assert_eq!((config.storage.url.as_str(), config.storage.file.to_str()), ("sqlite://t.db", Some("t.db")));
+    assert_eq!((config.blobs.root.to_str(), config.journal.path.to_str()), (Some("b"), Some("j")));
+    assert_eq!(config.providers[0].ca_file.as_deref().unwrap().to_str(), Some("ca.pem"));
 }
 
 #[test]

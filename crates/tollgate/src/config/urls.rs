@@ -1,8 +1,11 @@
 //! The URLs of stores and providers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+/// The characters of a path that have a meaning in a URL.
+const RESERVED: &AsciiSet = &CONTROLS.add(b'%').add(b'?');
 
 /// Returns the file of a `sqlite://path[?parameters]` URL.
 pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
@@ -17,6 +20,13 @@ pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
         Some(path) if !path.is_empty() && !path.starts_with(':') => Ok(PathBuf::from(&*path)),
         _ => Err("must have the form sqlite://path".to_owned()),
     }
+}
+
+/// Returns a `sqlite://path` URL of a file, with the parameters of `url`.
+pub fn sqlite_url(url: &str, file: &Path) -> Result<String, String> {
+    let path = file.to_str().ok_or("is relative to a folder whose name is not UTF-8: use an absolute path")?;
+    let parameters = url.split_once('?').map(|(_, parameters)| format!("?{parameters}")).unwrap_or_default();
+    Ok(format!("sqlite://{}{parameters}", utf8_percent_encode(path, RESERVED)))
 }
 
 /// Returns the folder of a `file:path` URL.
