@@ -7,14 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use domain::error::StoreError;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, ModelRepository, SANDBOX_AUTHOR};
+use tokio::sync::Mutex;
 
 /// Holds the current snapshot; a reload replaces it for later readers.
 pub struct LiveCatalogue {
     models: Arc<dyn ModelRepository>,
-    overlay: Vec<Model>,
-    hide_sandbox: bool,
+    /// Locked during a reload, so that a slow one does not replace the snapshot of a later one.
+    configured: Mutex<ConfiguredRows>,
     snapshot: ArcSwap<CatalogueSnapshot>,
     version: AtomicU64,
+}
+
+/// The effect of the configuration on the rows.
+struct ConfiguredRows {
+    overlay: Vec<Model>,
+    hide_sandbox: bool,
 }
 
 impl LiveCatalogue {
@@ -34,8 +41,7 @@ impl LiveCatalogue {
     ) -> Result<Self, StoreError> {
         let catalogue = Self {
             models,
-            overlay,
-            hide_sandbox,
+            configured: Mutex::new(ConfiguredRows { overlay, hide_sandbox }),
             snapshot: ArcSwap::from_pointee(CatalogueSnapshot::default()),
             version: AtomicU64::new(0),
         };
@@ -57,8 +63,28 @@ impl LiveCatalogue {
         Ok(())
     }
 
+    /// Replaces the rows of the configuration, as in [`Self::load`], and reloads the rows.
+    ///
+    /// # Errors
+    /// The stored rows cannot be read; the old snapshot and the old rows of the configuration stay current.
+    pub async fn reconfigure(&self, overlay: Vec<Model>, hide_sandbox: bool) -> Result<(), StoreError> {
+        let mut configured = self.configured.lock().await;
+        let changed = ConfiguredRows { overlay, hide_sandbox };
+        self.snapshot.store(Arc::new(changed.snapshot(self.models.list().await?)));
+        *configured = changed;
+        Ok(())
+    }
+
     async fn reload(&self, version: u64) -> Result<(), StoreError> {
-        let mut rows = self.models.list().await?;
+        let configured = self.configured.lock().await;
+        self.snapshot.store(Arc::new(configured.snapshot(self.models.list().await?)));
+        self.version.store(version, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl ConfiguredRows {
+    fn snapshot(&self, mut rows: Vec<Model>) -> CatalogueSnapshot {
         if self.hide_sandbox {
             rows.retain(|row| row.id.author() != SANDBOX_AUTHOR);
         }
@@ -68,9 +94,7 @@ impl LiveCatalogue {
             self.overlay.iter().filter(|row| !known.contains(row.id.as_str())).cloned().collect::<Vec<_>>()
         };
         rows.extend(lacking);
-        self.snapshot.store(Arc::new(CatalogueSnapshot::build(rows)));
-        self.version.store(version, Ordering::Release);
-        Ok(())
+        CatalogueSnapshot::build(rows)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Metrics of decision requests: cost, usage and rejections.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::budget::BudgetScope;
@@ -23,8 +23,10 @@ pub(crate) struct DecisionMetrics {
     settled: OutcomeCounters,
     added: Histogram,
     spend: UsdCounter,
-    providers: HashMap<Arc<str>, ProviderMetrics>,
+    /// Written when a reloaded configuration has a new provider.
+    providers: RwLock<HashMap<Arc<str>, ProviderMetrics>>,
     others: ProviderMetrics,
+    families: Families,
     reservations: HoldCounters,
     reservation: Histogram,
     filtered: Family<ActionLabels, Counter>,
@@ -138,26 +140,43 @@ impl DecisionMetrics {
         }
         let beyond_bound = Counter::default();
         registry.register("charges_over_hold", "Charges that exceeded their hold", beyond_bound.clone());
-        let providers = providers.into_iter().map(Arc::<str>::from);
-        Self {
+        let metrics = Self {
             settled,
             added,
             spend: UsdCounter::default(),
-            providers: providers.map(|slug| (Arc::clone(&slug), families.of(&slug))).collect(),
+            providers: RwLock::default(),
             others: families.of(&Arc::from(OTHER)),
+            families,
             reservations,
             reservation,
             filtered,
             beyond_bound,
+        };
+        metrics.add_providers(providers);
+        metrics
+    }
+
+    /// Adds the series of providers that have none.
+    pub(crate) fn add_providers<'a>(&self, slugs: impl IntoIterator<Item = &'a str>) {
+        let mut providers = self.providers.write().unwrap_or_else(PoisonError::into_inner);
+        for slug in slugs {
+            if !providers.contains_key(slug) {
+                let slug = Arc::<str>::from(slug);
+                providers.insert(Arc::clone(&slug), self.families.of(&slug));
+            }
         }
     }
-}
 
-impl DecisionMetrics {
+    fn count_attempt(&self, attempt: &AttemptRecord) {
+        let providers = self.providers.read().unwrap_or_else(PoisonError::into_inner);
+        providers.get(attempt.provider.as_str()).unwrap_or(&self.others).attempt(attempt);
+    }
+
     /// Writes the counters of money.
     pub(crate) fn write_money(&self, text: &mut String) {
         write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
-        let slugs = self.providers.iter().map(|(slug, provider)| (&**slug, provider));
+        let providers = self.providers.read().unwrap_or_else(PoisonError::into_inner);
+        let slugs = providers.iter().map(|(slug, provider)| (&**slug, provider));
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         // A provider may be called `other`, too.
         for (slug, provider) in slugs.chain([(OTHER, &self.others)]) {
@@ -169,6 +188,7 @@ impl DecisionMetrics {
 }
 
 /// The families with a provider label.
+#[derive(Debug)]
 struct Families {
     attempts: Family<AttemptLabels, Counter>,
     latency: Family<ProviderLabels, Histogram, fn() -> Histogram>,
@@ -284,7 +304,7 @@ impl Metrics for PrometheusMetrics {
             return;
         }
         for attempt in &*record.attempts {
-            metrics.providers.get(attempt.provider.as_str()).unwrap_or(&metrics.others).attempt(attempt);
+            metrics.count_attempt(attempt);
         }
     }
 

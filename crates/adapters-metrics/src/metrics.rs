@@ -48,6 +48,11 @@ impl PrometheusMetrics {
         &self.outbox
     }
 
+    /// Adds the series of providers that a reloaded configuration names. Series of removed providers stay.
+    pub fn add_providers<'a>(&self, slugs: impl IntoIterator<Item = &'a str>) {
+        self.decisions.add_providers(slugs);
+    }
+
     /// Adds a reading to every scrape.
     pub fn watch(&self, sample: MetricSample) {
         lock(&self.registry).register_collector(Box::new(sample));

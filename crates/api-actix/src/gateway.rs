@@ -6,17 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{DraftBounds, GetGeneration, MeterTokens, SubmitDecision};
+use domain::decision::{DraftBounds, MeterTokens};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel, ListModels};
-use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use ipnet::IpNet;
 
 use crate::application::HttpSettings;
 use crate::endpoints::destinations::DestinationUseCases;
-use crate::endpoints::guardrails::GuardrailUseCases;
 use crate::endpoints::rendered_catalogue::RenderedCatalogue;
 use crate::http::admission::Admission;
 use crate::http::body_memory::BodyMemory;
@@ -24,6 +22,7 @@ use crate::http::connection::Connections;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::recorder::Recorder;
 use crate::http::wire_names::WireNames;
+use crate::live_services::LiveServices;
 use crate::openapi::openapi_document;
 
 /// The use cases and the ports that HTTP itself needs.
@@ -32,8 +31,8 @@ pub struct Services {
     pub authenticate: Arc<Authenticate>,
     /// Operation 1.
     pub promote: Arc<PromoteContainerFile>,
-    /// Operation 2.
-    pub submit_decision: Arc<SubmitDecision>,
+    /// Operation 2, and the other use cases that follow the configured providers and endpoints.
+    pub routed: LiveServices,
     /// Operation 3.
     pub assign_keys: Arc<AssignKeysToGuardrail>,
     /// Replaces the secrets of API keys.
@@ -44,16 +43,8 @@ pub struct Services {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
-    /// Lists the endpoints of a model.
-    pub list_model_endpoints: Arc<ListModelEndpoints>,
-    /// Lists the providers.
-    pub list_providers: Arc<ListProviders>,
     /// The use cases of trace destinations.
     pub destinations: DestinationUseCases,
-    /// The use cases of guardrails, except operation 3.
-    pub guardrails: GuardrailUseCases,
-    /// Reads the records of Decisions requests.
-    pub get_generation: Arc<GetGeneration>,
     /// The health checks that decide readiness.
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Enforces the request rate limits (per minute).

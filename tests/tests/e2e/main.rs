@@ -49,6 +49,7 @@ mod questions;
 mod quick_start;
 mod rates;
 mod references;
+mod reload;
 mod removed_stores;
 mod replicas;
 mod rotation;

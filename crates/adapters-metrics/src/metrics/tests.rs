@@ -122,6 +122,18 @@ fn unknown_provider_counts_as_other() {
 }
 
 #[test]
+fn added_provider_has_series_and_known_ones_keep_their_counts() {
+    let metrics = metrics();
+    let of = |provider: &str| record(vec![attempt(provider, "completed", 1, 1)], UsageShare::WHOLE);
+    metrics.add_providers(["later"]);
+    metrics.record_charge(&of("later"));
+    metrics.add_providers(["later", "latest"]);
+    metrics.record_charge(&of("later"));
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="later",outcome="completed"}"#, "2");
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="latest",outcome="completed"}"#, "0");
+}
+
+#[test]
 fn holds_are_counted_by_result() {
     let metrics = metrics();
     for refused_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {

@@ -35,7 +35,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
     let id: DecisionId = id.unwrap_or_default().parse().map_err(|_| {
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
     })?;
-    let generation = call.gateway.services.get_generation.execute(caller, &id).await?;
+    let generation = call.gateway.services.routed.current().get_generation.execute(caller, &id).await?;
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&generation) }))
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let [author, slug, _] = call.parameters.map(segment::decode);
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
-    let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;
+    let listed = call.gateway.services.routed.current().list_model_endpoints.execute(&author, &slug)?;
     let body = serde_json::to_string(&Data { data: View::new(&listed) })
         .map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
     Ok(TaggedBody::new(body).respond(call.request))

@@ -10,7 +10,7 @@ use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let providers = call.gateway.services.list_providers.execute();
+    let providers = call.gateway.services.routed.current().list_providers.execute();
     let data = providers.iter().map(View::new).collect();
     let body = serde_json::to_string(&List { data })
         .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;

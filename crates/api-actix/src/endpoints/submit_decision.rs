@@ -114,7 +114,7 @@ async fn decide(
     let provider_input = Arc::clone(&request.provider_input);
     let left = CancellationToken::new();
     let connection: Arc<dyn ClientConnection> = Arc::new(TokenConnection(left.clone()));
-    let submit = Arc::clone(&call.gateway.services.submit_decision);
+    let submit = Arc::clone(&call.gateway.services.routed.current().submit_decision);
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
     let work = box_in_place(|| async move {
         let end = submit.execute(&key, request_id, request, connection).await;

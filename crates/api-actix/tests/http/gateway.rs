@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_actix::{
     AdmissionSettings, Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings,
-    NoRecorder, Services, Stopper, WireNames,
+    LiveServices, NoRecorder, RoutedServices, Services, Stopper, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -215,10 +215,22 @@ impl Setup {
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
             &submit_decision,
         );
+        let routed = RoutedServices {
+            submit_decision,
+            list_model_endpoints: Arc::new(ListModelEndpoints::new(
+                Arc::clone(&self.catalogue),
+                Arc::clone(&directory),
+                Arc::clone(&self.health),
+                Arc::new(clock.clone()),
+            )),
+            list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
+            guardrails,
+            get_generation: Arc::new(GetGeneration::new(records, Arc::clone(&self.catalogue), directory)),
+        };
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
-            submit_decision,
+            routed: LiveServices::new(routed),
             destinations: DestinationUseCases::new(&destinations),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             rotate_key: Arc::new(RotateApiKey::new(
@@ -229,15 +241,6 @@ impl Setup {
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
             list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue))),
-            list_model_endpoints: Arc::new(ListModelEndpoints::new(
-                Arc::clone(&self.catalogue),
-                Arc::clone(&directory),
-                Arc::clone(&self.health),
-                Arc::new(clock.clone()),
-            )),
-            list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
-            guardrails,
-            get_generation: Arc::new(GetGeneration::new(records, self.catalogue, directory)),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),

@@ -45,8 +45,7 @@ pub fn main() -> ExitCode {
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let level = match command {
-        // This service logs its own starts and stops.
-        Command::Serve => "info,actix_server=warn,sea_orm_migration=warn",
+        Command::Serve => telemetry::server_level(&context.config.log),
         // One step of the demo fails on purpose.
         Command::Demo { .. } => "error",
         _ => "warn",

@@ -1,5 +1,6 @@
 //! `tollgate serve`
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,25 +8,26 @@ use anyhow::Context as _;
 
 use super::{Context, first_start};
 use crate::telemetry::LOG;
-use crate::wiring::{IgnoredSignals, Instance, Schema, Shutdown, Stores, prepare_descriptors};
+use crate::wiring::{Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, prepare_descriptors};
 
 /// The maximum time to flush the log before the first response.
 const START_FLUSH: Duration = Duration::from_secs(1);
 
-/// Serves until `SIGTERM` or `SIGINT`.
+/// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
-    let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of SIGHUP, SIGUSR1 and SIGUSR2")?;
+    let hangup = Hangup::listen().context("cannot install the handler of SIGHUP")?;
+    let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of unused signals")?;
     tokio::select! {
-        ended = serve(context) => ended,
+        ended = serve(context, hangup) => ended,
         never = ignored.log_each() => match never {},
     }
 }
 
-async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
+async fn serve(context: &Context, hangup: Hangup) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     prepare_descriptors(&context.config);
     let stores = Stores::open(&context.config, Schema::UpToDate).await?;
-    let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
+    let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Later would lose the key, earlier would create one for a failed start.
     first_start::run(context, &stores).await?;
     drop(stores);
@@ -45,7 +47,30 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
         let signal = shutdown.next_signal().await;
         tracing::info!(signal, "stopping");
     });
-    serving.await?;
+    tokio::select! {
+        served = serving => served?,
+        never = reload_on(hangup, reloader) => match never {},
+    }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reloads the configuration at each `SIGHUP`.
+async fn reload_on(mut hangup: Hangup, mut reloader: Reloader) -> Infallible {
+    loop {
+        hangup.next().await;
+        let signal = "SIGHUP";
+        match reloader.reload().await {
+            Ok(()) => {
+                let config = reloader.config();
+                let (providers, endpoints) = (config.providers.len(), config.endpoints.len());
+                tracing::info!(signal, providers, endpoints, "configuration reloaded");
+            }
+            Err(error) => tracing::error!(
+                signal,
+                error = format!("{error:#}"),
+                "configuration not reloaded; the previous one stays in force"
+            ),
+        }
+    }
 }

@@ -9,13 +9,14 @@ use api_actix::ConnectionSettings;
 use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
 use ipnet::IpNet;
+use tracing_subscriber::EnvFilter;
 
 use super::admission::admission;
 use super::entries::{Entries, Table};
 use super::{
-    BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
-    StorageConfig, WireNamesConfig, broadcast, endpoints, journal::journal, providers, retention, routing, throttling,
-    urls,
+    BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, RestartValues,
+    ServerConfig, StorageConfig, WireNamesConfig, broadcast, endpoints, journal::journal, providers, retention,
+    routing, throttling, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -41,11 +42,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
         storage,
         blobs: blobs(&entries.single("blobs"))?,
         sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
-        log: LogConfig {
-            format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
-            buffer_bytes: within(&entries.single("log"), "buffer_bytes", 65_536..=1024 * MIB)?.unwrap_or(4 << 20),
-            filter: environment.first(&["RUST_LOG"]),
-        },
+        log: log(&entries.single("log"), environment)?,
         unknown_usage: routing::unknown_usage(&entries.single("money"))?,
         money: routing::money(&entries.single("money"))?,
         limits,
@@ -63,6 +60,20 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
             http: environment.first(&["HTTP_PROXY", "http_proxy"]),
             none_for: environment.first(&["NO_PROXY", "no_proxy"]),
         },
+        restart_values: RestartValues::of(entries),
+    })
+}
+
+fn log(table: &Table, environment: &Environment) -> Result<LogConfig, ConfigError> {
+    let server_filter = table.text("filter").map(str::to_owned);
+    if server_filter.as_deref().is_some_and(|filter| EnvFilter::try_new(filter).is_err()) {
+        return Err(table.fault("filter", "must hold levels, such as \"info\" or \"warn,api_actix=debug\""));
+    }
+    Ok(LogConfig {
+        format: choice(table, "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+        buffer_bytes: within(table, "buffer_bytes", 65_536..=1024 * MIB)?.unwrap_or(4 << 20),
+        filter: environment.first(&["RUST_LOG"]),
+        server_filter,
     })
 }
 

@@ -66,6 +66,11 @@ impl Table {
         self.values.contains_key(key)
     }
 
+    /// Returns the value of a key.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).map(|(value, _)| value)
+    }
+
     /// Returns true if the value of the key comes from the file.
     pub fn is_in_file(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some((_, Origin::File { .. })))

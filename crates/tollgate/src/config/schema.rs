@@ -104,7 +104,7 @@ pub const SECTIONS: [Section; 18] = [
         ],
     },
     Section { name: "sandbox", repeated: false, keys: &[("enabled", Switch)] },
-    Section { name: "log", repeated: false, keys: &[("format", Text), ("buffer_bytes", Number)] },
+    Section { name: "log", repeated: false, keys: &[("format", Text), ("filter", Text), ("buffer_bytes", Number)] },
     Section {
         name: "providers",
         repeated: true,

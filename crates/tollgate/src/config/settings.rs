@@ -11,7 +11,7 @@ use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use ipnet::IpNet;
 
-use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, TelemetryConfig};
+use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, RestartValues, TelemetryConfig};
 
 /// All settings of the process.
 #[derive(Debug, Clone)]
@@ -58,10 +58,12 @@ pub struct Config {
     pub models: Vec<ModelConfig>,
     /// The proxy variables, such as `HTTPS_PROXY`.
     pub proxy: ProxyConfig,
+    /// The values that only a restart changes.
+    pub restart_values: RestartValues,
 }
 
 /// `[server]`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// The address and port; port 0 selects a free port.
     pub listen: SocketAddr,
@@ -97,7 +99,7 @@ pub enum WireNamesConfig {
 }
 
 /// `[storage]`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageConfig {
     /// `sqlite://path[?mode=ro]`
     pub url: String,
@@ -131,7 +133,7 @@ pub struct JournalConfig {
 }
 
 /// `[blobs]`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobsConfig {
     /// The folder.
     pub root: PathBuf,
@@ -140,7 +142,7 @@ pub struct BlobsConfig {
 }
 
 /// `[limits]`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitsConfig {
     /// The maximum size of a JSON body in bytes.
     pub max_json_bytes: usize,
@@ -181,8 +183,10 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// The maximum size of buffered lines while a server runs, in bytes.
     pub buffer_bytes: usize,
-    /// `RUST_LOG`, if it is set.
+    /// `RUST_LOG`, if it is set: for all commands.
     pub filter: Option<String>,
+    /// `log.filter`: for the server, unless `RUST_LOG` is set.
+    pub server_filter: Option<String>,
 }
 
 /// The format of a log line.

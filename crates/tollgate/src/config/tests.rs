@@ -266,7 +266,9 @@ fn variable_with_single_underscores_is_an_error_that_names_the_right_variable() 
         );
         assert_eq!(message, expected);
     }
-    for other in ["TOLLGATE_HOME", "TOLLGATE_KEY", "TOLLGATE_KEY_ID", "TOLLGATE_SERVER", "TOLLGATE_", "TOLLGATE_SERVER_NAME"] {
+    for other in
+        ["TOLLGATE_HOME", "TOLLGATE_KEY", "TOLLGATE_KEY_ID", "TOLLGATE_SERVER", "TOLLGATE_", "TOLLGATE_SERVER_NAME"]
+    {
         assert!(with(&[(other, "x")], "").is_ok(), "{other}");
     }
     assert_eq!(with(&[("TOLLGATE__server__workers", "3")], "").unwrap().server.workers, Some(3));
@@ -297,7 +299,8 @@ fn relative_path_in_file_is_relative_to_its_folder() {
 
 #[test]
 fn absolute_paths_and_paths_in_variables_do_not_depend_on_the_file() {
-    let absolute = "[storage]\nurl = \"sqlite:///var/t.db\"\n[blobs]\nurl = \"file:/var/b\"\n[journal]\npath = \"/var/j\"\n";
+    let absolute =
+        "[storage]\nurl = \"sqlite:///var/t.db\"\n[blobs]\nurl = \"file:/var/b\"\n[journal]\npath = \"/var/j\"\n";
     let file = Some(std::path::Path::new("/etc/tollgate.toml"));
     let config = load_text(file, absolute, &no_variables()).unwrap();
     assert_eq!((config.storage.url.as_str(), config.storage.file.to_str()), ("sqlite:///var/t.db", Some("/var/t.db")));

@@ -13,7 +13,7 @@ use domain::routing::{
 use super::SecretSource;
 
 /// One of `[[providers]]`
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderConfig {
     /// Its slug.
     pub slug: ProviderSlug,

@@ -1,6 +1,7 @@
 //! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`.
 
 mod accept_pauses;
+mod level_filter;
 mod log_buffer;
 mod text_line;
 
@@ -8,12 +9,10 @@ use std::io::{self, IsTerminal};
 use std::panic;
 
 use adapters_system::SystemClock;
-use anyhow::Context;
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
+use tracing_subscriber::{Layer, fmt, registry};
 
 use crate::config::{LogConfig, LogFormat};
 
@@ -21,24 +20,28 @@ use self::accept_pauses::CountAcceptPauses;
 use self::text_line::{TextFields, TextLine};
 
 pub use accept_pauses::accept_pauses;
+pub use level_filter::LevelFilter;
 pub use log_buffer::LOG;
+
+/// The level of a server without `RUST_LOG` and `log.filter`. The service logs its own starts and stops.
+const SERVER_LEVEL: &str = "info,actix_server=warn,sea_orm_migration=warn";
+
+/// Returns the level of a server.
+pub fn server_level(config: &LogConfig) -> &str {
+    config.server_filter.as_deref().unwrap_or(SERVER_LEVEL)
+}
 
 /// Starts logging. `default_level` is used if `RUST_LOG` is not set.
 ///
 /// # Errors
 /// `RUST_LOG` is invalid.
 pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
-    let directives = config.filter.as_deref().unwrap_or(default_level);
-    let lines = lines(config.format);
-    // A filter of modules and levels only is evaluated once per call site, not once per span.
-    let started = if let Ok(targets) = directives.parse::<Targets>() {
-        registry().with(lines).with(CountAcceptPauses).with(targets).try_init()
-    } else {
-        let filter = EnvFilter::try_new(directives).context("RUST_LOG is invalid")?;
-        registry().with(lines).with(CountAcceptPauses).with(filter).try_init()
-    };
+    let filter = LevelFilter::parse(config.filter.as_deref().unwrap_or(default_level))?;
     // Only tests start logging twice; the first start remains in force.
-    drop(started);
+    let (filter, handle) = filter.into_layer();
+    if registry().with(filter).with(lines(config.format)).with(CountAcceptPauses).try_init().is_ok() {
+        handle.install();
+    }
     // A panic's message may contain request content; its location suffices for an operator.
     panic::set_hook(Box::new(|info| {
         tracing::error!(panic.location = info.location().map(tracing::field::display), "panic (internal error)");

@@ -6,13 +6,12 @@ use std::time::Duration;
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
-use domain::routing::{EndpointDirectory, HealthBoard};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Stores;
 use super::throttling::{ThrottleLog, keep_heartbeat};
+use super::{CurrentRouting, Stores};
 
 /// The poll interval of the change feed.
 const POLL_EVERY: Duration = Duration::from_millis(50);
@@ -38,15 +37,12 @@ impl Background {
     }
 
     /// Logs throttled endpoints and detects pauses of the process.
-    pub fn watch_endpoints(
-        &self,
-        endpoints: &Arc<EndpointDirectory>,
-        health: &Arc<HealthBoard>,
-        clock: &Arc<dyn Clock>,
-    ) {
-        let log = ThrottleLog::new(Arc::clone(endpoints), Arc::clone(health));
-        self.tasks.spawn(log.run(Arc::clone(clock), self.cancelled.clone()));
-        self.tasks.spawn(keep_heartbeat(Arc::clone(health), Arc::clone(clock), self.cancelled.clone()));
+    pub fn watch_endpoints(&self, current: CurrentRouting, clock: &Arc<dyn Clock>) {
+        let routing = Arc::clone(&current.borrow());
+        // Later health boards share the detector of pauses.
+        let heartbeat = keep_heartbeat(Arc::clone(&routing.health), Arc::clone(clock), self.cancelled.clone());
+        self.tasks.spawn(heartbeat);
+        self.tasks.spawn(ThrottleLog::new(routing).run(current, Arc::clone(clock), self.cancelled.clone()));
     }
 
     /// Removes leftovers of interrupted promotions, immediately and every ten minutes.

@@ -10,7 +10,7 @@ use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireN
 
 use super::background::clean_up_after_dead_processes;
 use super::services::services;
-use super::{Background, ProcessMetrics, ServerLock, Stores};
+use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
 use crate::config::{Config, Environment, WireNamesConfig};
 
 /// The time that a stop waits for detached tasks.
@@ -26,14 +26,14 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Builds the instance and binds the port.
+    /// Builds the instance and binds the port. The reloader replaces its configuration while it serves.
     ///
     /// # Errors
     /// A provider's settings are invalid, the catalogue cannot be read, or the port cannot be bound.
-    pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<Self> {
+    pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
-        let services = services(config, environment, &stores, &background, &measures).await?;
+        let (services, reloader) = services(config, environment, &stores, &background, &measures).await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
@@ -45,7 +45,7 @@ impl Instance {
             lock = take_server_lock(&config.storage.file, &stores).await;
             background.sweep(&stores);
         }
-        Ok(Self { application, metrics, background, stores, _lock: lock })
+        Ok((Self { application, metrics, background, stores, _lock: lock }, reloader))
     }
 
     /// Returns the bound address.

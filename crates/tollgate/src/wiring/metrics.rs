@@ -1,5 +1,6 @@
 //! The metrics of the process: their recorders and their exposition.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use domain::budget::JournaledLedger;
 use domain::decision::RecordQuotaStatus;
 use domain::observability::{Metrics, NoMetrics, Outbox};
 use domain::rate::RateLimited;
-use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
+use domain::routing::{Endpoint, EndpointDirectory, ThrottleView};
 use domain::system::Clock;
 
-use super::{Background, Stores, directory};
+use super::{Background, CurrentRouting, Routing, Stores, directory};
 use crate::config::Config;
 use crate::telemetry::{LOG, accept_pauses};
 
@@ -33,10 +34,7 @@ impl ProcessMetrics {
     pub fn new(config: &Config) -> Self {
         Self(config.server.metrics_listen.map(|_| {
             let endpoints = directory(config);
-            let mut providers: Vec<&str> = endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
-            providers.sort_unstable();
-            providers.dedup();
-            let metrics = PrometheusMetrics::new(env!("CARGO_PKG_VERSION"), providers);
+            let metrics = PrometheusMetrics::new(env!("CARGO_PKG_VERSION"), providers(&endpoints));
             metrics.http().init_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
             watch_limits(&metrics, config.limits.admission);
             watch_descriptors(&metrics);
@@ -46,6 +44,13 @@ impl ProcessMetrics {
             metrics.watch(MetricSample::counter("accept_pauses", help, accept_pauses));
             Arc::new(metrics)
         }))
+    }
+
+    /// Adds the providers of a reloaded configuration.
+    pub fn add_providers(&self, endpoints: &EndpointDirectory) {
+        if let Some(metrics) = &self.0 {
+            metrics.add_providers(providers(endpoints));
+        }
     }
 
     /// Returns the recorder for Decisions requests.
@@ -120,12 +125,7 @@ impl ProcessMetrics {
     }
 
     /// Reports the throttling of each endpoint.
-    pub fn watch_throttling(
-        &self,
-        endpoints: &Arc<EndpointDirectory>,
-        health: &Arc<HealthBoard>,
-        clock: &Arc<dyn Clock>,
-    ) {
+    pub fn watch_throttling(&self, current: &CurrentRouting, clock: &Arc<dyn Clock>) {
         type Value = fn(&ThrottleView) -> Option<u64>;
         let readings: [(&str, &str, MetricKind, Value); 3] = [
             (
@@ -148,8 +148,10 @@ impl ProcessMetrics {
             ),
         ];
         for (name, help, kind, value) in readings {
-            let (endpoints, health, clock) = (Arc::clone(endpoints), Arc::clone(health), Arc::clone(clock));
+            let (current, clock) = (current.clone(), Arc::clone(clock));
             let read = move || {
+                let routing = Arc::clone(&current.borrow());
+                let Routing { endpoints, health } = &*routing;
                 let now = clock.monotonic();
                 let sample = |(index, endpoint): (usize, &Arc<Endpoint>)| {
                     value(&health.throttling(index, now)).map(|value| of_endpoint(index, endpoint, value))
@@ -355,6 +357,11 @@ async fn sample(metrics: &PrometheusMetrics, outbox: &dyn Outbox, clock: &dyn Cl
             tracing::debug!(error = &error as &dyn std::error::Error, "outbox poll failed");
         }
     }
+}
+
+/// Returns the slugs of the providers, without duplicates.
+fn providers(endpoints: &EndpointDirectory) -> BTreeSet<&str> {
+    endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect()
 }
 
 fn labelled<const N: usize>(labels: [(&'static str, &str); N], value: u64) -> LabelledValue {

@@ -1,6 +1,6 @@
 //! The configured providers and endpoints, and the sandbox.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use adapters_provider::{
 use anyhow::Context;
 use domain::decision::DecisionProvider;
 use domain::model::SANDBOX_AUTHOR;
-use domain::routing::{EndpointDirectory, ProviderSlug};
+use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
 use http::header::AUTHORIZATION;
 
 use super::endpoints;
@@ -25,6 +25,15 @@ pub struct Upstreams {
     pub provider: Arc<dyn DecisionProvider>,
     /// Every endpoint: the configured ones in their order, then the sandbox's.
     pub endpoints: Arc<EndpointDirectory>,
+    /// The settings and keys of the configured providers.
+    identities: HashMap<ProviderSlug, ProviderIdentity>,
+}
+
+/// The properties of a provider on which the health of its endpoints depends.
+#[derive(PartialEq, Eq)]
+struct ProviderIdentity {
+    settings: ProviderConfig,
+    api_key: Option<Secret>,
 }
 
 impl Upstreams {
@@ -35,10 +44,12 @@ impl Upstreams {
     pub fn build(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
+        let mut identities = HashMap::new();
         for provider in &config.providers {
-            let built = build(provider, &mut clients, environment)
+            let (built, api_key) = build(provider, &mut clients, environment)
                 .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
             providers.insert(provider.slug.clone(), built);
+            identities.insert(provider.slug.clone(), ProviderIdentity { settings: provider.clone(), api_key });
         }
         if config.sandbox_enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
@@ -46,7 +57,25 @@ impl Upstreams {
         Ok(Self {
             provider: Arc::new(ProviderRouter::new(providers)),
             endpoints: Arc::new(endpoints::directory(config)),
+            identities,
         })
+    }
+
+    /// Returns, for each endpoint of `next`, the index here of the same endpoint; `None` for one that is new, or whose
+    /// provider has other settings or another key.
+    pub fn indices_in(&self, next: &Self) -> Vec<Option<usize>> {
+        let mut taken = HashSet::new();
+        let same = |new: &Arc<Endpoint>| {
+            let name = |of: &Endpoint| (of.model.clone(), of.provider.clone(), of.upstream_model.clone());
+            let found = self.endpoints.all().iter().find(|old| {
+                name(old) == name(new)
+                    && self.identities.get(&old.provider) == next.identities.get(&new.provider)
+                    && !taken.contains(&old.index)
+            })?;
+            taken.insert(found.index);
+            Some(found.index)
+        };
+        next.endpoints.all().iter().map(same).collect()
     }
 }
 
@@ -54,9 +83,10 @@ fn build(
     provider: &ProviderConfig,
     clients: &mut Clients<'_>,
     environment: &Environment,
-) -> anyhow::Result<Arc<dyn DecisionProvider>> {
+) -> anyhow::Result<(Arc<dyn DecisionProvider>, Option<Secret>)> {
     let settings = settings(provider, environment)?;
-    Ok(http_provider(clients.of(provider)?, provider.wire, settings)?)
+    let api_key = settings.api_key.clone();
+    Ok((http_provider(clients.of(provider)?, provider.wire, settings)?, api_key))
 }
 
 /// Returns the wire's default settings with the configured overrides.
@@ -178,6 +208,24 @@ mod tests {
         let off: Environment = [("ONE_KEY", "k"), ("TOLLGATE__SANDBOX__ENABLED", "false")].into_iter().collect();
         let config = load_text(None, CONFIG, &off).unwrap();
         assert_eq!(Upstreams::build(&config, &off).unwrap().endpoints.all().len(), 3);
+    }
+
+    #[test]
+    fn same_endpoint_is_found_unless_its_provider_changed() {
+        let built = |text: &str, environment: &Environment| {
+            Upstreams::build(&load_text(None, text, environment).unwrap(), environment).unwrap()
+        };
+        let off: Environment = [("ONE_KEY", "sk-1"), ("TOLLGATE__SANDBOX__ENABLED", "false")].into_iter().collect();
+        let before = built(CONFIG, &off);
+        assert_eq!(before.indices_in(&built(CONFIG, &off)), [Some(0), Some(1), Some(2)]);
+        let rotated: Environment = [("ONE_KEY", "sk-2"), ("TOLLGATE__SANDBOX__ENABLED", "false")].into_iter().collect();
+        assert_eq!(before.indices_in(&built(CONFIG, &rotated)), [Some(0), None, None]);
+        let elsewhere = CONFIG.replacen("http://127.0.0.1:9", "http://127.0.0.1:10", 1);
+        assert_eq!(before.indices_in(&built(&elsewhere, &off)), [Some(0), None, None]);
+        let endpoint = "[[endpoints]]\nmodel = \"own/model\"\nprovider = \"two\"\nupstream_model = \"m\"\n";
+        let twice = built(&format!("{CONFIG}{endpoint}"), &off);
+        assert_eq!(before.indices_in(&twice), [Some(0), Some(1), Some(2), None], "each is taken once");
+        assert!(before.indices_in(&built("", &Environment::default())).iter().all(Option::is_none));
     }
 
     #[test]

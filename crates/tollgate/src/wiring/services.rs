@@ -9,24 +9,23 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalog
 use adapters_storage::SeaOrmLedgerReports;
 use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
 use anyhow::Context;
-use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
+use api_actix::{DestinationUseCases, LiveServices, Services};
 use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
 use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger};
 use domain::container::BlobStore;
-use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts, GetGeneration, MeterTokens};
-use domain::decision::{FilterPorts, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts};
+use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
-use domain::guardrail::{AssignKeysToGuardrail, GuardrailPolicies, KnownNames};
-use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
+use domain::guardrail::AssignKeysToGuardrail;
+use domain::model::{Catalogue, CountModels, GetModel, ListModels};
 use domain::rate::{DefaultRates, RateLimiter};
-use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
-use domain::system::{HealthProbe, TimeSource, Workers};
-use domain::usage::{FindRecord, PendingRecords};
+use domain::system::{HealthProbe, Workers};
+use domain::usage::PendingRecords;
 
+use super::configuration_warnings::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
-    Background, ProcessMetrics, Stores, Upstreams, broadcast, configured_endpoints, denied_changes, ledger,
-    minimal_rows, price_warnings, retention, router,
+    Background, ProcessMetrics, Reloader, RoutedParts, Stores, Upstreams, broadcast, denied_changes, ledger,
+    minimal_rows, retention, router,
 };
 use crate::config::{Config, Environment};
 
@@ -38,7 +37,8 @@ const CACHED_POLICIES: u64 = 32_768;
 /// documented.
 const RECHECK_AFTER: Duration = Duration::from_millis(900);
 
-/// Builds every use case and starts the background tasks.
+/// Builds every use case and starts the background tasks. The reloader replaces those that depend on providers and
+/// endpoints.
 ///
 /// # Errors
 /// A provider's settings are invalid, or the catalogue cannot be read.
@@ -48,8 +48,8 @@ pub async fn services(
     stores: &Stores,
     background: &Background,
     measures: &ProcessMetrics,
-) -> anyhow::Result<Services> {
-    let Upstreams { provider, endpoints } = Upstreams::build(config, environment)?;
+) -> anyhow::Result<(Services, Reloader)> {
+    let upstreams = Upstreams::build(config, environment)?;
     let clock = || Arc::clone(&stores.clock);
     let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
@@ -62,9 +62,7 @@ pub async fn services(
         !config.sandbox_enabled,
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
-    warn_about_prices(config, &live);
-    warn_about_missing_prices(config, &live);
-    warn_about_idle_options(config, &live, &endpoints);
+    warn_about(config, &live, &upstreams.endpoints);
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(
@@ -75,11 +73,6 @@ pub async fn services(
     );
     let policies = Arc::new(policies);
     measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
-    let policies: Arc<dyn GuardrailPolicies> = policies;
-    let health = router::health(config, &endpoints);
-    background.watch_endpoints(&endpoints, &health, &stores.clock);
-    let live: Arc<dyn Catalogue> = live;
-    let catalogue = || Arc::clone(&live);
     measures.watch_outbox(stores, background);
     let reports = Arc::new(SeaOrmLedgerReports::new(stores.database.clone()));
     let journaled = if config.storage.read_only {
@@ -104,10 +97,17 @@ pub async fn services(
     ];
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
     let workers = workers(config, measures)?;
-    let directory = || Arc::clone(&endpoints);
-    let decide = SubmitDecisionPorts {
-        provider,
-        routing: RoutingPorts { catalogue: catalogue(), endpoints: directory(), health: Arc::clone(&health), random },
+    measures.watch_database(stores.database.clone());
+    measures.watch_wal(stores.database.clone());
+    if let Some(journaled) = &journaled {
+        measures.watch_journal(journaled);
+        probes.push(Arc::new(JournalProbe(Arc::clone(journaled))));
+    }
+    let catalogue = || Arc::clone(&live) as Arc<dyn Catalogue>;
+    let parts = RoutedParts {
+        stores: stores.clone(),
+        catalogue: catalogue(),
+        random,
         guardrails: FilterPorts { policies, workers: Arc::clone(&workers) },
         usage: UsagePorts {
             ledger,
@@ -116,39 +116,26 @@ pub async fn services(
             metrics: measures.metrics(),
             broadcaster,
         },
-        time: TimeSource { clock: clock(), timer: Arc::new(TokioTimer) },
+        limits,
+        pending: journaled.map(|ledger| ledger as Arc<dyn PendingRecords>),
     };
-    measures.watch_throttling(&endpoints, &health, &clock());
-    measures.watch_database(stores.database.clone());
-    measures.watch_wal(stores.database.clone());
-    let submit_decision = Arc::new(SubmitDecision::new(decide, router::settings(config)));
-    // A weak reference: the metrics outlive the server and would keep the ledger open.
-    let weak = Arc::downgrade(&submit_decision);
-    let records = move || weak.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
-    measures.watch_records(config.limits.workspace_record_bytes_per_day, records);
-    let pending = journaled.clone().map(|ledger| ledger as Arc<dyn PendingRecords>);
-    let records = FindRecord::new(Arc::clone(&stores.usage), pending, clock(), Arc::new(TokioTimer));
-    if let Some(journaled) = &journaled {
-        measures.watch_journal(journaled);
-        probes.push(Arc::new(JournalProbe(Arc::clone(journaled))));
-    }
+    let reloader = Reloader::new((config, environment), upstreams, Arc::clone(&live), parts, measures.clone());
+    background.watch_endpoints(reloader.routing(), &stores.clock);
+    measures.watch_throttling(&reloader.routing(), &clock());
+    watch_records(config, measures, &reloader.services());
     let limiter: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(clock()));
     let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
     let cache: Arc<dyn GrantCache> = Arc::clone(&grants) as Arc<dyn GrantCache>;
-    Ok(Services {
+    let services = Services {
         rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
-        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), limits, &submit_decision),
+        routed: reloader.services(),
         destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
-        submit_decision,
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
         get_model: Arc::new(GetModel::new(catalogue())),
         count_models: Arc::new(CountModels::new(catalogue())),
         list_models: Arc::new(ListModels::new(catalogue())),
-        list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), Arc::clone(&health), clock())),
-        list_providers: Arc::new(ListProviders::new(directory(), health, clock())),
-        get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),
         probes,
         count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
         meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
@@ -157,7 +144,18 @@ pub async fn services(
         ids: Arc::clone(&stores.ids),
         clock: clock(),
         workers,
-    })
+    };
+    Ok((services, reloader))
+}
+
+/// Reports the record quota. The reference is weak: the metrics outlive the server and would keep the ledger open.
+fn watch_records(config: &Config, measures: &ProcessMetrics, services: &LiveServices) {
+    let services = services.downgrade();
+    let status = move || {
+        let current = services.current();
+        current.map(|services| services.submit_decision.record_quota_status()).unwrap_or_default()
+    };
+    measures.watch_records(config.limits.workspace_record_bytes_per_day, status);
 }
 
 /// Starts the threads that parse and filter large requests.
@@ -168,23 +166,6 @@ fn workers(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn
     let watched = workers.clone();
     measures.watch_workers(move || watched.status());
     Ok(Arc::new(workers))
-}
-
-fn guardrails(
-    stores: &Stores,
-    names: KnownNames,
-    limits: Arc<dyn LimitStatusReader>,
-    decisions: &SubmitDecision,
-) -> GuardrailUseCases {
-    let explain = ExplainGuardrailPorts {
-        guardrails: Arc::clone(&stores.guardrails),
-        workspaces: Arc::clone(&stores.workspaces),
-        api_keys: Arc::clone(&stores.keys),
-        limits,
-        clock: Arc::clone(&stores.clock),
-    };
-    let explain = ExplainGuardrail::new(explain, decisions);
-    GuardrailUseCases::new(&stores.guardrail_ports_over(names), &stores.assignments, explain)
 }
 
 fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
@@ -205,44 +186,4 @@ fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
         min_charged_bytes: config.limits.min_charged_file_bytes,
     };
     PromoteContainerFile::new(ports, limits)
-}
-
-/// Warns about endpoints without prices, which are served for free.
-fn warn_about_missing_prices(config: &Config, live: &LiveCatalogue) {
-    let snapshot = live.snapshot();
-    let minimal = minimal_rows(&config.endpoints);
-    for endpoint in config.endpoints.iter().filter(|endpoint| endpoint.prices.is_none()) {
-        let stands_in = |row: &Model| minimal.contains(row) && !row.pricing.is_known;
-        if snapshot.rows().iter().any(|row| row.id == endpoint.model && stands_in(row)) {
-            tracing::warn!(
-                endpoint.model = %endpoint.model,
-                endpoint.provider = %endpoint.provider,
-                "no price in the endpoint or the catalogue: calls are free"
-            );
-        }
-    }
-}
-
-/// Warns about prices in the wrong unit, which bill a million times too much or too little.
-fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
-    let snapshot = live.snapshot();
-    for endpoint in configured_endpoints(config) {
-        for reason in price_warnings(&endpoint, snapshot.rows().iter().map(AsRef::as_ref)) {
-            tracing::warn!(
-                endpoint.model = %endpoint.model,
-                endpoint.provider = %endpoint.provider,
-                reason,
-                "endpoint price differs from the catalogue"
-            );
-        }
-    }
-}
-
-/// Warns about options of misspelt models, which have no effect.
-fn warn_about_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
-    for model in &config.models {
-        if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {
-            tracing::warn!(model.id = %model.model, reason, "[[models]] option without effect");
-        }
-    }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
+use domain::routing::{Endpoint, HealthBoard, ThrottleView};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
+
+use super::{CurrentRouting, Routing};
 
 /// The interval of the check for the log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -30,8 +32,7 @@ pub async fn keep_heartbeat(health: Arc<HealthBoard>, clock: Arc<dyn Clock>, can
 
 /// The endpoints that were throttled at the last check.
 pub struct ThrottleLog {
-    endpoints: Arc<EndpointDirectory>,
-    health: Arc<HealthBoard>,
+    routing: Arc<Routing>,
     throttled: Vec<bool>,
 }
 
@@ -44,16 +45,19 @@ struct Change<'a> {
 
 impl ThrottleLog {
     /// Creates a log with no endpoint throttled.
-    pub fn new(endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>) -> Self {
-        Self { throttled: vec![false; endpoints.all().len()], endpoints, health }
+    pub fn new(routing: Arc<Routing>) -> Self {
+        Self { throttled: vec![false; routing.endpoints.all().len()], routing }
     }
 
-    /// Checks and logs, until it is cancelled.
-    pub async fn run(mut self, clock: Arc<dyn Clock>, cancelled: CancellationToken) {
+    /// Checks and logs the endpoints of the current configuration, until it is cancelled.
+    pub async fn run(mut self, mut current: CurrentRouting, clock: Arc<dyn Clock>, cancelled: CancellationToken) {
         loop {
             tokio::select! {
                 () = cancelled.cancelled() => return,
                 () = tokio::time::sleep(CHECK_EVERY) => {}
+            }
+            if current.has_changed().unwrap_or(false) {
+                self = Self::new(Arc::clone(&current.borrow_and_update()));
             }
             self.changes(clock.monotonic()).iter().for_each(Change::log);
         }
@@ -62,8 +66,9 @@ impl ThrottleLog {
     /// Returns the changes since the last check.
     fn changes(&mut self, now: Duration) -> Vec<Change<'_>> {
         let mut changes = Vec::new();
-        for (endpoint, was_throttled) in self.endpoints.all().iter().zip(&mut self.throttled) {
-            let throttling = self.health.throttling(endpoint.index, now);
+        let Routing { endpoints, health } = &*self.routing;
+        for (endpoint, was_throttled) in endpoints.all().iter().zip(&mut self.throttled) {
+            let throttling = health.throttling(endpoint.index, now);
             let is_throttled = throttling.throttled || throttling.throttled_workspaces > 0;
             let has_recovered = !is_throttled && throttling.rejection_probability < RECOVERED_BELOW;
             let has_changed = if *was_throttled { has_recovered } else { is_throttled };
@@ -110,7 +115,7 @@ impl Change<'_> {
 mod tests {
     use super::*;
     use domain::ids::WorkspaceId;
-    use domain::routing::{AttemptFailure, AttemptReport, HealthPolicy, Observation, Wire};
+    use domain::routing::{AttemptFailure, AttemptReport, EndpointDirectory, HealthPolicy, Observation, Wire};
     use domain::testing::SequentialIds;
 
     fn report(board: &HealthBoard, observation: Observation, now: Duration) {
@@ -124,7 +129,7 @@ mod tests {
         let endpoints = Arc::new(EndpointDirectory::new(vec![endpoint("healthy"), endpoint("failing")]));
         let policy = HealthPolicy::default();
         let board = Arc::new(HealthBoard::new(2, policy));
-        let mut log = ThrottleLog::new(endpoints, Arc::clone(&board));
+        let mut log = ThrottleLog::new(Arc::new(Routing { endpoints, health: Arc::clone(&board) }));
         let mut changes = |now: Duration| -> Vec<(String, bool)> {
             let changes = log.changes(now);
             changes.iter().map(|change| (change.endpoint.upstream_model.clone(), change.is_throttled)).collect()

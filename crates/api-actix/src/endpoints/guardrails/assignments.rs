@@ -48,7 +48,8 @@ impl<'a> AssignmentView<'a> {
 pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
-    let page = call.gateway.services.guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
+    let page =
+        call.gateway.services.routed.current().guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total }))
 }
@@ -61,7 +62,8 @@ pub(super) async fn remove(
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
     let (actor, id) = (call.actor(authority), id(call)?);
-    let remove = &call.gateway.services.guardrails.remove_keys;
+    let routed = call.gateway.services.routed.current();
+    let remove = &routed.guardrails.remove_keys;
     let unassigned_count = remove.execute(authority, &actor, &id, hashes.iter().map(Cow::as_ref)).await?;
     Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

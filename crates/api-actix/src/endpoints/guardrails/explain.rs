@@ -35,8 +35,8 @@ pub(super) async fn explain(
         inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?,
         call.gateway.draft_bounds,
     )?;
-    let explain = &call.gateway.services.guardrails.explain;
-    let explanation = explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
+    let routed = call.gateway.services.routed.current();
+    let explanation = routed.guardrails.explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
     Ok(data(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 

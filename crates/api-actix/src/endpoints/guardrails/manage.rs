@@ -26,7 +26,8 @@ pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let workspace_id: Option<WorkspaceId> = workspace_id
         .map(|text| text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID")))
         .transpose()?;
-    let page = call.gateway.services.guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
+    let page =
+        call.gateway.services.routed.current().guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total as u64 }))
 }
@@ -37,12 +38,12 @@ pub(super) async fn create(
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let draft = draft(call, payload).await?;
-    let made = call.gateway.services.guardrails.create.execute(&call.actor(authority), &draft).await?;
+    let made = call.gateway.services.routed.current().guardrails.create.execute(&call.actor(authority), &draft).await?;
     Ok(data(StatusCode::CREATED, GuardrailView::new(&made)))
 }
 
 pub(super) async fn get(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let found = call.gateway.services.guardrails.get.execute(&id(call)?).await?;
+    let found = call.gateway.services.routed.current().guardrails.get.execute(&id(call)?).await?;
     Ok(data(StatusCode::OK, GuardrailView::new(&found)))
 }
 
@@ -53,11 +54,11 @@ pub(super) async fn update(
 ) -> Result<HttpResponse, ApiError> {
     let draft = draft(call, payload).await?;
     let actor = call.actor(authority);
-    let changed = call.gateway.services.guardrails.update.execute(&actor, &id(call)?, &draft).await?;
+    let changed = call.gateway.services.routed.current().guardrails.update.execute(&actor, &id(call)?, &draft).await?;
     Ok(data(StatusCode::OK, GuardrailView::new(&changed)))
 }
 
 pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result<HttpResponse, ApiError> {
-    call.gateway.services.guardrails.delete.execute(&call.actor(authority), &id(call)?).await?;
+    call.gateway.services.routed.current().guardrails.delete.execute(&call.actor(authority), &id(call)?).await?;
     Ok(HttpResponse::Ok().json(DeletedView { deleted: true }))
 }

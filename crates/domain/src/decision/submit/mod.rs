@@ -102,7 +102,7 @@ impl SubmitDecision {
             settings: Arc::clone(&settings),
         };
         let runner = Arc::new(CallRunner { sub_requests });
-        let record_quota = RecordQuota::new(volumes, Arc::clone(&clock), limit);
+        let record_quota = Arc::new(RecordQuota::new(volumes, Arc::clone(&clock), limit));
         Self {
             filter: Arc::new(filter),
             planner: Arc::new(planner),
@@ -110,6 +110,13 @@ impl SubmitDecision {
             coordinator: CallCoordinator { runner, in_flight: SingleFlight::default(), bounds, settings },
             settlement: Settlement { ledger, metrics, broadcaster, clock, record_quota, max_retry_after },
         }
+    }
+
+    /// Shares the record quota of the use case that this one replaces, so that records written by either count.
+    #[must_use]
+    pub fn with_record_quota_of(mut self, replaced: &Self) -> Self {
+        self.settlement.record_quota = Arc::clone(&replaced.settlement.record_quota);
+        self
     }
 
     /// Returns the status of the record quota, for metrics.

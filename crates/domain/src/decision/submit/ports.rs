@@ -37,6 +37,7 @@ pub struct RoutingPorts {
 }
 
 /// The ports that guardrails are applied by.
+#[derive(Clone)]
 pub struct FilterPorts {
     /// The guardrails of keys.
     pub policies: Arc<dyn GuardrailPolicies>,
@@ -45,6 +46,7 @@ pub struct FilterPorts {
 }
 
 /// The ports that usage is charged and reported by.
+#[derive(Clone)]
 pub struct UsagePorts {
     /// Holds money and charges usage.
     pub ledger: Arc<dyn Ledger>,

@@ -30,7 +30,7 @@ pub(super) struct Settlement {
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) record_quota: RecordQuota,
+    pub(super) record_quota: Arc<RecordQuota>,
     /// The longest `Retry-After` for a client.
     pub(super) max_retry_after: Duration,
 }

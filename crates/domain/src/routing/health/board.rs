@@ -1,6 +1,6 @@
 //! The health of all endpoints of a process.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::endpoint_health::EndpointHealth;
@@ -15,8 +15,8 @@ use crate::system::Randomness;
 #[derive(Debug)]
 pub struct HealthBoard {
     policy: HealthPolicy,
-    endpoints: Vec<Mutex<EndpointHealth>>,
-    pauses: PauseDetector,
+    endpoints: Vec<Arc<Mutex<EndpointHealth>>>,
+    pauses: Arc<PauseDetector>,
 }
 
 impl HealthBoard {
@@ -27,7 +27,21 @@ impl HealthBoard {
 
     /// Creates a board that drops failures of attempts during which the process was paused.
     pub fn with_pauses(count: usize, policy: HealthPolicy, pauses: PauseDetector) -> Self {
-        Self { policy, endpoints: (0..count).map(|_| Mutex::default()).collect(), pauses }
+        Self { policy, endpoints: (0..count).map(|_| Arc::default()).collect(), pauses: Arc::new(pauses) }
+    }
+
+    /// Creates the board of a changed configuration. `previous` has the index in this board of each endpoint that is
+    /// the same as before, or `None` for a new endpoint. Both boards share the health of the same endpoints, so that
+    /// attempts that began before the change still count, and the detector of pauses. With another policy all endpoints
+    /// begin without state, because the counts depend on it.
+    #[must_use]
+    pub fn succeeded_by(&self, previous: &[Option<usize>], policy: HealthPolicy) -> Self {
+        let keeps = self.policy == policy;
+        let health = |index: &Option<usize>| {
+            let same = index.filter(|_| keeps).and_then(|index| self.endpoints.get(index));
+            same.map(Arc::clone).unwrap_or_default()
+        };
+        Self { policy, endpoints: previous.iter().map(health).collect(), pauses: Arc::clone(&self.pauses) }
     }
 
     /// Returns the policy.

@@ -1,0 +1,174 @@
+//! The settings that a running server can replace, and those that need a restart.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::entries::{Entries, Value};
+use super::{Config, schema};
+
+/// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
+/// `[[models]]` are applied too.
+const RELOADABLE: [(&str, &[&str]); 5] = [
+    ("sandbox", &["enabled"]),
+    ("log", &["filter"]),
+    ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
+    ("routing", &["max_concurrent_subrequests"]),
+    (
+        "throttling",
+        &[
+            "window_ms",
+            "accept_multiplier",
+            "min_requests",
+            "timeout_weight",
+            "max_backoff_ms",
+            "auth_backoff_ms",
+            "probe_interval_ms",
+            "max_workspaces",
+        ],
+    ),
+];
+
+/// Returns true if a reload applies the key.
+pub fn is_reloadable(section: &str, key: &str) -> bool {
+    RELOADABLE.iter().any(|(name, keys)| *name == section && keys.contains(&key))
+        || schema::section(section).is_some_and(|section| section.repeated)
+}
+
+/// The values of the keys that need a restart, by `section.key`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RestartValues(BTreeMap<String, Value>);
+
+impl fmt::Debug for RestartValues {
+    /// Hides the values, which may contain secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RestartValues(…)")
+    }
+}
+
+impl RestartValues {
+    /// Collects the values.
+    pub fn of(entries: &Entries) -> Self {
+        let sections = schema::SECTIONS.iter().filter(|section| !section.repeated);
+        let values = sections.flat_map(|section| {
+            let table = entries.single(section.name);
+            let keys = section.keys.iter().filter(|(key, _)| !is_reloadable(section.name, key));
+            keys.filter_map(move |(key, _)| Some((format!("{}.{key}", section.name), table.value(key)?.clone())))
+        });
+        Self(values.collect())
+    }
+
+    /// Returns the keys whose values differ, in order.
+    fn changed(&self, other: &Self) -> Vec<String> {
+        let keys: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        keys.into_iter().filter(|key| self.0.get(*key) != other.0.get(*key)).cloned().collect()
+    }
+}
+
+impl Config {
+    /// Returns this configuration with the settings of `loaded` that a reload applies.
+    #[must_use]
+    pub fn reloaded(&self, loaded: Self) -> Self {
+        let mut config = self.clone();
+        config.providers = loaded.providers;
+        config.endpoints = loaded.endpoints;
+        config.models = loaded.models;
+        config.sandbox_enabled = loaded.sandbox_enabled;
+        config.log.server_filter = loaded.log.server_filter;
+        config.money = loaded.money;
+        config.routing.max_concurrent_subrequests = loaded.routing.max_concurrent_subrequests;
+        config.throttling.policy = loaded.throttling.policy;
+        config
+    }
+
+    /// Returns the keys that differ in `loaded` and need a restart. A key that is set to its default is no difference.
+    pub fn restart_keys(&self, loaded: &Self) -> Vec<String> {
+        let mut keys = self.restart_values.changed(&loaded.restart_values);
+        keys.retain(|key| !self.has_same_section(loaded, key.split_once('.').map_or("", |(section, _)| section)));
+        keys
+    }
+
+    fn has_same_section(&self, other: &Self, section: &str) -> bool {
+        match section {
+            "server" => self.server == other.server,
+            "storage" => self.storage == other.storage,
+            "journal" => self.journal == other.journal,
+            "keys" => self.max_stale_keys == other.max_stale_keys,
+            "blobs" => self.blobs == other.blobs,
+            "limits" => self.limits == other.limits,
+            "log" => (self.log.format, self.log.buffer_bytes) == (other.log.format, other.log.buffer_bytes),
+            "money" => self.unknown_usage == other.unknown_usage,
+            "retention" => self.retention == other.retention,
+            "broadcast" => self.broadcast == other.broadcast,
+            "egress" => self.allow_private_addresses == other.allow_private_addresses,
+            "telemetry" => self.telemetry == other.telemetry,
+            "routing" => self.routing.seed == other.routing.seed,
+            "throttling" => self.throttling.pause_tolerance == other.throttling.pause_tolerance,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, load_text};
+
+    fn read(text: &str) -> Config {
+        load_text(None, text, &Environment::default()).unwrap()
+    }
+
+    #[test]
+    fn reload_applies_providers_and_rules_and_keeps_the_rest() {
+        let running = read("[server]\nlisten = \"127.0.0.1:1\"\n[throttling]\npause_tolerance_ms = 600\n");
+        let loaded = read(
+            "[server]\nlisten = \"127.0.0.1:2\"\n[sandbox]\nenabled = false\n[log]\nfilter = \"debug\"\n\
+             [money]\nunreported_usage = \"free\"\nunpriced_models = \"free\"\n[limits]\nrequest_timeout_ms = 7\n\
+             [throttling]\npause_tolerance_ms = 700\nmin_requests = 3\n\
+             [routing]\nseed = 1\nmax_concurrent_subrequests = 2\n\
+             [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n\
+             [[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n[[models]]\nmodel = \"a/b\"\n",
+        );
+        let next = running.reloaded(loaded.clone());
+        assert_eq!((next.providers.len(), next.endpoints.len(), next.models.len()), (1, 1, 1));
+        assert_eq!((next.sandbox_enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
+        assert_eq!((next.money, next.routing.max_concurrent_subrequests), (loaded.money, 2));
+        assert_eq!(next.throttling.policy.min_requests, 3);
+        assert_eq!((&next.server, &next.limits, next.routing.seed), (&running.server, &running.limits, None));
+        assert_eq!(next.throttling.pause_tolerance, running.throttling.pause_tolerance);
+        let expected = [
+            "limits.request_timeout_ms",
+            "money.unreported_usage",
+            "routing.seed",
+            "server.listen",
+            "throttling.pause_tolerance_ms",
+        ];
+        assert_eq!(running.restart_keys(&loaded), expected);
+        assert_eq!(next.restart_keys(&loaded), expected, "they differ until the restart");
+        assert_eq!(next.restart_keys(&running), Vec::<String>::new());
+        assert!(!format!("{next:?}").contains("127.0.0.1:2"));
+    }
+
+    #[test]
+    fn key_that_is_set_to_its_default_needs_no_restart() {
+        let (unset, set) = (read(""), read("[server]\nlisten = \"127.0.0.1:8080\"\nbase_path = \"/api/v1/\"\n"));
+        assert_eq!(unset.restart_keys(&set), Vec::<String>::new());
+        let other = read("[server]\nbase_path = \"/x\"\n");
+        assert_eq!(unset.restart_keys(&other), ["server.base_path"]);
+    }
+
+    /// Checks that a change of each key is either applied or reported.
+    #[test]
+    fn every_key_is_reloadable_or_needs_a_restart() {
+        for (section, keys) in RELOADABLE {
+            let known = schema::section(section).unwrap();
+            for key in keys {
+                assert!(known.keys.iter().any(|(name, _)| name == key), "{section}.{key}");
+            }
+        }
+        for section in schema::SECTIONS.iter().filter(|section| !section.repeated) {
+            let restarts = section.keys.iter().any(|(key, _)| !is_reloadable(section.name, key));
+            let config = read("");
+            assert_eq!(config.has_same_section(&config, section.name), restarts, "{}", section.name);
+        }
+    }
+}
