@@ -194,7 +194,23 @@ async fn add_to_rows(transaction: &impl ConnectionTrait, changes: Vec<([Value; 4
         let (spent, allotted) = (sum(before.spent, change.spent)?, sum(before.allotted, change.allotted)?);
         rows.push([scope, subject, interval, start, spent.into(), allotted.into()]);
     }
-    for piece in pieces(&rows) {
+    write_rows(transaction, &rows).await
+}
+
+/// Writes the amounts of counters that were read in the same transaction with the write lock.
+pub(super) async fn set_counters(
+    transaction: &impl ConnectionTrait,
+    counters: &BTreeMap<CounterId, CounterRow>,
+) -> Result<(), StoreError> {
+    let rows = counters.iter().map(|(counter, row)| {
+        let [scope, subject, interval, start] = columns_of(counter);
+        [scope, subject, interval, start, row.spent.into(), row.allotted.into()]
+    });
+    write_rows(transaction, &rows.collect::<Vec<_>>()).await
+}
+
+async fn write_rows(transaction: &impl ConnectionTrait, rows: &[[Value; 6]]) -> Result<(), StoreError> {
+    for piece in pieces(rows) {
         let text = format!(
             "INSERT INTO spend_counters (scope, subject, \"interval\", period_start, spent_pico, allotted_pico) \
              VALUES {} ON CONFLICT (scope, subject, \"interval\", period_start) \
@@ -312,13 +328,21 @@ pub(super) async fn set_amounts(
         });
         run(transaction, &text, rows.collect()).await?;
     }
-    let gone: Vec<CounterId> = gone.into_iter().map(|(counter, _)| *counter).collect();
     for piece in pieces_of(&gone, NAMES) {
-        let text = format!("DELETE FROM {} WHERE process_id = ? AND ({})", amounts.table(), any_of(piece.len()));
-        let names = piece.iter().flat_map(columns_of);
-        run(transaction, &text, std::iter::once(Value::from(process.to_string())).chain(names).collect()).await?;
+        let names = piece.iter().flat_map(|(counter, _)| {
+            let [scope, subject, interval, start] = columns_of(counter);
+            [process.to_string().into(), scope, subject, interval, start]
+        });
+        run(transaction, &removal(amounts, piece.len()), names.collect()).await?;
     }
     Ok(())
+}
+
+/// Returns a statement that removes a number of amounts. Each condition names the whole key: with the process outside
+/// of the conditions, SQLite reads every amount of the process.
+fn removal(amounts: Amounts, counters: usize) -> String {
+    let row = "(process_id = ? AND scope = ? AND subject = ? AND \"interval\" = ? AND period_start = ?)";
+    format!("DELETE FROM {} WHERE {}", amounts.table(), vec![row; counters].join(" OR "))
 }
 
 /// Adds a stored sum and an amount.
@@ -339,4 +363,26 @@ pub(super) fn positive(amount: Usd) -> Result<i64, StoreError> {
 
 pub(super) fn out_of_range() -> StoreError {
     StoreError::Corrupt("a sum leaves the range of money".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use migrations::{Migrator, MigratorTrait};
+    use sea_orm::Database;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn removal_looks_up_each_amount_by_its_whole_key() {
+        let database = Database::connect("sqlite::memory:").await.unwrap();
+        Migrator::up(&database, None).await.unwrap();
+        for amounts in [Amounts::Allowances, Amounts::Adjustments] {
+            let text = format!("EXPLAIN QUERY PLAN {}", removal(amounts, NAMES));
+            let plan = read(&database, &text, vec!["x".into(); NAMES * 5]).await.unwrap();
+            let steps: Vec<String> = plan.iter().map(|row| column(row, 3).unwrap()).collect();
+            let searches: Vec<&String> = steps.iter().filter(|step| step.starts_with("SEARCH")).collect();
+            assert_eq!(searches.len(), NAMES, "{steps:?}");
+            assert!(searches.iter().all(|step| step.contains("process_id=? AND scope=? AND subject=?")), "{steps:?}");
+        }
+    }
 }

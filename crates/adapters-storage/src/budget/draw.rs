@@ -12,8 +12,8 @@ use domain::money::Usd;
 use sea_orm::{ConnectionTrait, TransactionTrait, Value};
 
 use super::counters::{
-    Amounts, Change, CounterRow, NAMES, add_to_counters, any_of, columns_of, positive, read_amounts, read_counters,
-    read_holders, set_amounts, sum,
+    Amounts, CounterRow, NAMES, any_of, columns_of, positive, read_amounts, read_counters, read_holders, set_amounts,
+    set_counters, sum,
 };
 use super::limits::AccountLimits;
 use super::processes::{self, CallNumber};
@@ -175,14 +175,15 @@ impl Balances {
         decision: &DrawDecision,
     ) -> Result<(), StoreError> {
         let mut allowances = BTreeMap::new();
-        let mut changes = BTreeMap::new();
+        let mut counters = BTreeMap::new();
         for (counter, amount) in &decision.grants {
             let own = self.own.get(counter).copied().unwrap_or_default();
             allowances.insert(*counter, sum(own, amount.pico().into())?);
-            changes.insert(*counter, Change { spent: 0, allotted: amount.pico().into() });
+            let row = self.rows.get(counter).copied().unwrap_or_default();
+            counters.insert(*counter, CounterRow { allotted: sum(row.allotted, amount.pico().into())?, ..row });
         }
         set_amounts(transaction, Amounts::Allowances, request.process, &allowances).await?;
-        add_to_counters(transaction, changes).await
+        set_counters(transaction, &counters).await
     }
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::{BudgetStoreError, LiveProcess, ProcessState, ProcessStatus};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
-use sea_orm::sea_query::{Expr, OnConflict};
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, SimpleExpr};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
     QueryOrder,
@@ -39,8 +39,13 @@ pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
 
 /// Counts the live processes.
 pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
-    let live = Entity::find().filter(Column::State.eq(ProcessState::Live.as_str()));
-    live.count(connection).await.map_err(store_error)
+    Entity::find().filter(is_live()).count(connection).await.map_err(store_error)
+}
+
+/// Returns the condition of the index of live processes. The state is a literal: SQLite would prepare a statement with
+/// a parameter there again for each call, to see whether the index applies.
+fn is_live() -> SimpleExpr {
+    Expr::col(Column::State).eq(Expr::cust(format!("'{}'", ProcessState::Live.as_str())))
 }
 
 /// Adds an unknown process.
@@ -110,7 +115,7 @@ pub(super) async fn live(
     connection: &impl ConnectionTrait,
     now: DateTime<Utc>,
 ) -> Result<Vec<LiveProcess>, StoreError> {
-    let live = Entity::find().filter(Column::State.eq(ProcessState::Live.as_str())).order_by_asc(Column::Id);
+    let live = Entity::find().filter(is_live()).order_by_asc(Column::Id);
     let rows = live.all(connection).await.map_err(store_error)?;
     let live = rows.into_iter().map(|row| {
         let seen_at = moment(row.seen_at, "budget_processes.seen_at", &row.id)?;

@@ -14,7 +14,7 @@ use crate::money::Usd;
 
 /// The time between two searches for idle counters and past periods. A search visits every counter under the lock of
 /// the workspace, so requests of the workspace wait for it.
-const SEARCH_EVERY: Duration = Duration::from_secs(1);
+const SEARCH_EVERY: Duration = Duration::from_secs(5);
 
 /// The settings of allowances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +24,10 @@ pub struct AllowanceSettings {
 }
 
 impl Default for AllowanceSettings {
-    /// Returns an idle time of ten seconds.
+    /// Returns an idle time of one minute: a key that is used less often draws for each request. A process that needs
+    /// the amount earlier recalls it.
     fn default() -> Self {
-        Self { idle_return: Duration::from_secs(10) }
+        Self { idle_return: Duration::from_mins(1) }
     }
 }
 

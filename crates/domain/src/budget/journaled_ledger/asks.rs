@@ -118,6 +118,10 @@ impl AskQueue {
         lock(&self.0).push_back(ask);
     }
 
+    pub(super) fn has_waiting(&self) -> bool {
+        lock(&self.0).iter().any(|ask| ask.is_waiting())
+    }
+
     /// Returns the waiting requests. They stay in the queue, because the request that serves them may leave.
     pub(super) fn waiting(&self) -> Vec<Arc<Ask>> {
         let mut all = lock(&self.0);

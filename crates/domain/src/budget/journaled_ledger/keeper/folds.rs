@@ -1,5 +1,7 @@
 //! The fold: charges from the journal to the store.
 
+use std::time::Duration;
+
 use super::super::calls::lock;
 use super::{Keeper, journal_failed, store_failed};
 use crate::budget::entries::Entry;
@@ -8,6 +10,10 @@ use crate::error::StoreError;
 
 /// The most entries of one transaction. At most half of them are charges.
 pub(in crate::budget::journaled_ledger) const MAX_ENTRIES: usize = 1024;
+/// The fewest entries of one transaction, unless there are no more.
+const MIN_ENTRIES: usize = 64;
+/// The duration of a transaction above which the next one is smaller. A draw waits for it.
+const LONG_FOLD: Duration = Duration::from_millis(20);
 /// The most bytes of journal entries of one transaction.
 const MAX_BYTES: usize = 1 << 20;
 /// The attempts to fold an entry that the store rejects as corrupt. A table that is briefly missing looks the same.
@@ -20,6 +26,27 @@ pub(super) struct FoldBatch {
     sequences: Vec<u64>,
 }
 
+/// The most entries of the next transaction, so that it is short where entries belong to many accounts.
+#[derive(Debug)]
+pub(super) struct BatchSize(usize);
+
+impl Default for BatchSize {
+    fn default() -> Self {
+        Self(MAX_ENTRIES)
+    }
+}
+
+impl BatchSize {
+    /// Halves after a long transaction, doubles after a short one.
+    fn follow(&mut self, took: Duration) {
+        if took > LONG_FOLD {
+            self.0 = (self.0 / 2).max(MIN_ENTRIES);
+        } else if took < LONG_FOLD / 2 {
+            self.0 = (self.0 * 2).min(MAX_ENTRIES);
+        }
+    }
+}
+
 impl Keeper {
     /// Folds the oldest entries. Returns false if there are none. A batch without an answer is repeated unchanged.
     pub(super) async fn fold_next(&mut self) -> Result<bool, StoreError> {
@@ -27,8 +54,12 @@ impl Keeper {
             self.progress.pending_fold = self.next_batch()?;
         }
         let Some(batch) = &self.progress.pending_fold else { return Ok(false) };
+        let began = self.clock.monotonic();
         match self.store.fold(&batch.request).await {
-            Ok(()) => self.finish_fold(),
+            Ok(()) => {
+                self.progress.batch_size.follow(self.clock.monotonic().saturating_sub(began));
+                self.finish_fold();
+            }
             Err(BudgetStoreError::Store(StoreError::Corrupt(reason))) => self.narrow_fold(reason)?,
             Err(error) => return Err(store_failed(error)),
         }
@@ -36,7 +67,7 @@ impl Keeper {
     }
 
     fn next_batch(&self) -> Result<Option<FoldBatch>, StoreError> {
-        let waiting = self.journal.unfolded(MAX_ENTRIES, MAX_BYTES).map_err(journal_failed)?;
+        let waiting = self.journal.unfolded(self.progress.batch_size.0, MAX_BYTES).map_err(journal_failed)?;
         let Some(last) = waiting.last() else { return Ok(None) };
         let mut batch = FoldBatch {
             request: FoldRequest {
@@ -105,5 +136,25 @@ impl Keeper {
         }
         batch.sequences.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_size_follows_duration_of_transactions() {
+        let mut size = BatchSize::default();
+        size.follow(Duration::from_millis(15));
+        assert_eq!(size.0, MAX_ENTRIES);
+        size.follow(Duration::from_millis(21));
+        assert_eq!(size.0, MAX_ENTRIES / 2);
+        (0..20).for_each(|_| size.follow(Duration::from_secs(1)));
+        assert_eq!(size.0, MIN_ENTRIES);
+        size.follow(Duration::from_millis(9));
+        assert_eq!(size.0, MIN_ENTRIES * 2);
+        (0..20).for_each(|_| size.follow(Duration::ZERO));
+        assert_eq!(size.0, MAX_ENTRIES);
     }
 }

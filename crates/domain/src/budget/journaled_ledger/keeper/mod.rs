@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::answers::RecallAnswers;
-use self::folds::FoldBatch;
+use self::folds::{BatchSize, FoldBatch};
 use super::state::SharedState;
 use crate::budget::allowances::CounterId;
 use crate::budget::{BudgetStore, BudgetStoreError, DrawRequest, ReturnRequest, UsageJournal, UsageJournalError};
@@ -55,6 +55,7 @@ struct Progress {
     folded: u64,
     pending: Option<PendingCall>,
     pending_fold: Option<FoldBatch>,
+    batch_size: BatchSize,
     /// Failed attempts to fold an entry that the store rejects as corrupt.
     corrupt_folds: u32,
     next_signals: Duration,
@@ -106,11 +107,11 @@ impl Keeper {
         Ok(has_more)
     }
 
-    /// Folds all entries, or until the time is over. Returns true if it is over.
+    /// Folds all entries, or until the time is over or a request waits for a draw. Returns true if entries may be left.
     async fn fold_for(&mut self, time: Duration) -> Result<bool, StoreError> {
         let until = self.clock.monotonic().saturating_add(time);
         while self.fold_next().await? {
-            if self.clock.monotonic() > until {
+            if self.clock.monotonic() > until || self.state.asks.has_waiting() {
                 return Ok(true);
             }
         }
