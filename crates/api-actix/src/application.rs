@@ -9,58 +9,25 @@ use actix_service::IntoServiceFactory;
 use actix_web::dev::Server;
 use actix_web::web::{self, Payload};
 use actix_web::{App, HttpRequest};
-use domain::decision::DraftBounds;
-use ipnet::IpNet;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::{Gateway, Services};
+use crate::app::{ROUTES, openapi_document};
+use crate::gateway::Gateway;
 use crate::http::admission::InFlightCounts;
-use crate::http::admission_bound::AdmissionSettings;
 use crate::http::body::BodyTimeout;
-use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption};
+use crate::http::connection::{Connections, Listener, Preemption};
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
 use crate::http::head_rejection::HeadRejection;
-use crate::http::wire_names::WireNames;
+use crate::http::routes::RouteTable;
+use crate::services::Services;
+use crate::settings::HttpSettings;
 use crate::stopper::Stopper;
 
 /// The longest wait for the tasks of connections that a stop has closed.
 const CONNECTION_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The settings of the HTTP server.
-#[derive(Debug, Clone)]
-pub struct HttpSettings {
-    /// The address to listen on; port 0 takes any free port.
-    pub listen: SocketAddr,
-    /// The prefix of every API path, such as `/api/v1`; may be empty.
-    pub base_path: String,
-    /// The literal names in responses.
-    pub wire_names: WireNames,
-    /// The maximum size of a JSON body, in bytes.
-    pub max_json_bytes: usize,
-    /// The bounds on the content of a Decisions request.
-    pub draft_bounds: DraftBounds,
-    /// The bounds on in-flight operations and on the memory of their bodies.
-    pub admission: AdmissionSettings,
-    /// The deadlines and bounds of each connection.
-    pub connection: ConnectionSettings,
-    /// The longest time in which a client may send a request body.
-    pub body_timeout: Duration,
-    /// The longest duration of a Decisions request, from the end of its body to its response.
-    pub request_timeout: Duration,
-    /// The maximum number of connections for each worker. At the limit, idle connections are closed for new ones.
-    pub max_connections: usize,
-    /// The networks whose `X-Forwarded-For` determines the logged client address.
-    pub trusted_proxies: Vec<IpNet>,
-    /// The number of worker threads; `None` means one per core.
-    pub workers: Option<usize>,
-    /// The time during which responses carry `Connection: close` before a stop closes the listener.
-    pub drain_period: Duration,
-    /// The longest wait of a stop for in-flight requests after that.
-    pub shutdown_timeout: Duration,
-}
 
 /// A server that is bound to its port.
 pub struct Application {
@@ -85,7 +52,9 @@ impl Application {
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
-        let gateway = Arc::new(Gateway::new(services, settings, detach, connections.clone()));
+        let openapi = openapi_document(&settings.base_path, settings.wire_names).to_string().into();
+        let routes = (RouteTable(ROUTES), openapi);
+        let gateway = Arc::new(Gateway::new(services, settings, routes, detach, connections.clone()));
         let listener = Listener {
             listen,
             workers,
@@ -96,7 +65,7 @@ impl Application {
         let served = Arc::clone(&gateway);
         let bound = listener.bind(move || {
             let gateway = Arc::clone(&served);
-            // The whole routing is one table (`http/routes.rs`), so the framework's own has a single entry.
+            // The whole routing is one table (`app.rs`), so the framework's own has a single entry.
             App::new()
                 .app_data(body_timeout)
                 .default_service(web::to(move |request: HttpRequest, payload: Payload| {

@@ -1,8 +1,10 @@
 //! The HTTP API: routing, authentication, request parsing and error responses. Business rules live in `domain`.
 //!
-//! `http/edge.rs` assigns the request id, finds the route, authenticates the caller and calls one file of `endpoints/`.
-//! That file parses the request, runs the use case and writes the response.
+//! `app.rs` lists all endpoints. `http/edge.rs` assigns the request id, finds the route, authenticates the caller and
+//! calls the handler of the route: one file of `endpoints/`, which parses the request, runs the use case and writes the
+//! response.
 
+mod app;
 mod application;
 mod endpoints;
 #[cfg(fuzzing)]
@@ -12,13 +14,16 @@ mod http;
 mod live_services;
 mod metrics_server;
 mod openapi;
+mod rendered_catalogue;
+mod services;
+mod settings;
 mod stopper;
 pub mod wires;
 
-pub use application::{Application, HttpSettings};
-pub use endpoints::destinations::{DestinationUseCases, DestinationView};
-pub use endpoints::guardrails::{GuardrailUseCases, GuardrailVersionView, GuardrailView};
-pub use gateway::Services;
+pub use app::openapi_document;
+pub use application::Application;
+pub use endpoints::destinations::DestinationView;
+pub use endpoints::guardrails::{GuardrailVersionView, GuardrailView};
 pub use http::admission::InFlightCounts;
 pub use http::admission_bound::{AdmissionBound, AdmissionSettings};
 pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
@@ -26,5 +31,6 @@ pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;
 pub use live_services::{LiveServices, RoutedServices, WeakLiveServices};
 pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
-pub use openapi::openapi_document;
+pub use services::{DestinationUseCases, GuardrailUseCases, Services};
+pub use settings::HttpSettings;
 pub use stopper::Stopper;

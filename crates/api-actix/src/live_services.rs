@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use domain::decision::{GetGeneration, SubmitDecision};
 use domain::routing::{ListModelEndpoints, ListProviders};
 
-use crate::endpoints::guardrails::GuardrailUseCases;
+use crate::services::GuardrailUseCases;
 
 /// The use cases that depend on the configured providers and endpoints.
 pub struct RoutedServices {

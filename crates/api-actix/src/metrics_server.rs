@@ -9,7 +9,7 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::http::header::{ALLOW, CONTENT_TYPE};
 use actix_web::{App, HttpRequest, HttpResponse, web};
 
-use crate::endpoints::health;
+use crate::endpoints::live;
 use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption, RejectHead};
 
 /// The source of the metrics text.
@@ -92,7 +92,7 @@ fn answer(request: &HttpRequest, exposition: &dyn Exposition) -> HttpResponse {
         "GET" | "HEAD" if request.path() == "/metrics" => {
             HttpResponse::Ok().insert_header((CONTENT_TYPE, exposition.content_type())).body(exposition.text())
         }
-        "GET" | "HEAD" => health::live(),
+        "GET" | "HEAD" => live::alive(),
         _ => HttpResponse::MethodNotAllowed().insert_header((ALLOW, "GET, HEAD")).body("Method not allowed\n"),
     }
 }

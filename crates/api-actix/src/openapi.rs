@@ -1,17 +1,14 @@
 //! The OpenAPI 3.1 document, generated from the route table and the schema types.
 
-mod decisions;
+pub(crate) mod decisions;
 mod destination_schemas;
-mod destinations;
-mod examples;
+pub(crate) mod examples;
 mod guardrail_schemas;
-mod guardrails;
 mod key_schemas;
-mod operations;
+pub(crate) mod operations;
 mod record_schemas;
-mod records;
 mod schemas;
-mod tags;
+pub(crate) mod tags;
 mod wire_schemas;
 
 use serde_json::{Value, json};
@@ -21,7 +18,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr, ServerBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::http::routes::{Method, ROUTES};
+use crate::http::routes::{Method, Route};
 use crate::http::wire_names::{FileShape, WireNames};
 
 /// The security scheme of every operation that needs a key.
@@ -35,8 +32,8 @@ const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `be
 /// The version of the API, not of the program.
 const VERSION: &str = "1.0.0";
 
-/// Returns the OpenAPI document of the API below `base_path` with the configured literal names.
-pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
+/// Returns the OpenAPI document of the routes, with the API below `base_path` and the configured literal names.
+pub(crate) fn document(routes: &[Route], base_path: &str, wire_names: WireNames) -> Value {
     let base_path = base_path.trim_end_matches('/');
     let info = InfoBuilder::new()
         .title("Tollgate")
@@ -49,7 +46,7 @@ pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
         .info(info)
         .servers(Some([server]))
         .tags(Some(tags::all()))
-        .paths(paths(base_path))
+        .paths(paths(routes, base_path))
         .components(Some(components()))
         .build();
     // Serialisation cannot fail here. The snapshot test would detect the null fallback.
@@ -58,10 +55,10 @@ pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
     document
 }
 
-fn paths(base_path: &str) -> Paths {
+fn paths(routes: &[Route], base_path: &str) -> Paths {
     use utoipa::openapi::HttpMethod;
     let mut paths = Paths::new();
-    for route in ROUTES {
+    for route in routes {
         let base = if route.under_base { base_path } else { "" };
         let method = match route.method {
             Method::Get => HttpMethod::Get,
@@ -173,6 +170,7 @@ fn name_literals(document: &mut Value, names: WireNames) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::{ROUTES, openapi_document};
     use std::collections::BTreeSet;
 
     #[test]
@@ -286,7 +284,7 @@ mod tests {
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
                 assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{path}");
-                let open = crate::http::routes::OPEN_PATHS.contains(&path.as_str());
+                let open = ROUTES.iter().any(|route| route.is_open() && route.pattern == path);
                 let security = operation["security"].as_array().unwrap();
                 assert_eq!(security.first(), if open { None } else { Some(json!({"bearer": []})) }.as_ref(), "{path}");
                 let responses = operation["responses"].as_object().unwrap();

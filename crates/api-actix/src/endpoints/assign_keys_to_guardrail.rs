@@ -5,15 +5,46 @@ use std::fmt;
 
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
-use domain::api_key::Principal;
+use domain::api_key::ManagementKey;
 use domain::guardrail::AssignKeysError;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
+use crate::openapi::operations::{example_body, operation, path, responses_with};
+use crate::openapi::{examples, tags};
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Post,
+    "/guardrails/{id}/assignments/keys",
+    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    tags::GUARDRAILS,
+    describe,
+)
+.with_body()
+.audited();
+
+fn describe() -> OperationBuilder {
+    operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
+        .description(Some(
+            "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
+             are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
+             counted.",
+        ))
+        .parameter(path("id", "The guardrail's id"))
+        .request_body(Some(example_body("AssignKeysRequest", examples::assignment())))
+        .responses(responses_with(
+            "The number of assigned keys",
+            "AssignKeysResponse",
+            examples::assigned(),
+            &[400, 404, 415],
+        ))
+}
 
 impl From<AssignKeysError> for ApiError {
     fn from(error: AssignKeysError) -> Self {
@@ -32,8 +63,7 @@ struct AssignedView {
     assigned_count: u64,
 }
 
-pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Result<HttpResponse, ApiError> {
-    let authority = caller.management()?;
+async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Result<HttpResponse, ApiError> {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
     // A segment that is not valid UTF-8 names no guardrail.

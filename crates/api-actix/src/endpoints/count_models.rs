@@ -3,11 +3,20 @@
 use actix_web::HttpResponse;
 use domain::error::ErrorKind;
 use domain::model::InvalidModalityFilter;
+use serde_json::json;
+use utoipa::openapi::path::{OperationBuilder, Parameter};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 use crate::http::query;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::openapi::operations::{self, if_none_match, operation, responses_with};
+use crate::openapi::{examples, tags};
+
+pub(crate) const ROUTE: Route =
+    Route::new(Method::Get, "/models/count", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe);
 
 /// The only parameter; others are ignored.
 const PARAMETER: &str = "output_modalities";
@@ -18,8 +27,23 @@ impl From<InvalidModalityFilter> for ApiError {
     }
 }
 
-pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let filter = query::value(call.request.query_string(), PARAMETER)?;
     let count = call.gateway.services.count_models.execute(filter.as_deref())?;
     Ok(TaggedBody::new(format!("{{\"data\":{{\"count\":{count}}}}}")).respond(call.request))
+}
+
+fn describe() -> OperationBuilder {
+    operation("countModels", "Get the total count of available models")
+        .parameter(output_modalities("text"))
+        .parameter(if_none_match())
+        .responses(responses_with("The count", "CountResponse", examples::count(), &[304, 400]))
+}
+
+/// Describes the modality filter of lists and counts.
+pub(super) fn output_modalities(default: &str) -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String).default(Some(json!(default)));
+    let description = "Comma-separated list of text, image, embeddings, audio, video, rerank, decisions, speech, \
+                       transcription; `all` includes all models.";
+    operations::query(PARAMETER, description, schema)
 }

@@ -12,11 +12,41 @@ use domain::ids::DecisionId;
 use domain::usage::{AttemptRecord, GetGenerationError, UsageOutcome};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::query;
 use crate::http::raw_json::{opaque, usd};
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::openapi::operations::{COMMON_STATUSES, operation, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/generation",
+    Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
+    tags::USAGE,
+    describe,
+);
+
+fn describe() -> OperationBuilder {
+    let id = ParameterBuilder::new()
+        .name("id")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::True)
+        .description(Some("The id of the answer, or the header `X-Generation-Id` of an error response."))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
+    operation("getGeneration", "Get the record of a Decisions request")
+        .description(Some(
+            "An inference key reads the records of its workspace, a management key those of all workspaces. Members \
+             outside this schema are always null.",
+        ))
+        .parameter(id)
+        .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON_STATUSES))
+}
 
 /// A record belongs to one workspace and must not be cached on the way.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
@@ -30,7 +60,7 @@ impl From<GetGenerationError> for ApiError {
     }
 }
 
-pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
     let id = query::value(call.request.query_string(), "id")?;
     let id: DecisionId = id.unwrap_or_default().parse().map_err(|_| {
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")

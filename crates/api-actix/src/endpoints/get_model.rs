@@ -2,10 +2,22 @@
 
 use actix_web::HttpResponse;
 use domain::model::GetModelError;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
+use crate::openapi::operations::{example_path, if_none_match, operation, responses_with};
+use crate::openapi::{examples, tags};
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/model/{author}/{slug}",
+    Handler::Keyed(KeyedHandler::Memory(handle)),
+    tags::MODELS,
+    describe,
+);
 
 impl From<GetModelError> for ApiError {
     fn from(error: GetModelError) -> Self {
@@ -13,11 +25,20 @@ impl From<GetModelError> for ApiError {
     }
 }
 
-pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let [author, slug, _] = call.parameters.map(segment::decode);
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let (snapshot, resolved) = call.gateway.services.get_model.execute(&author, &slug)?;
     let row = call.gateway.rendered.row(&snapshot, resolved.index).ok_or_else(ApiError::not_found)?;
     Ok(row.respond(call.request))
+}
+
+fn describe() -> OperationBuilder {
+    operation("getModel", "Get a model by its slug")
+        .description(Some("Ids, dated slugs, former slugs and aliases resolve, case-insensitively."))
+        .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
+        .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
+        .parameter(if_none_match())
+        .responses(responses_with("The model", "ModelResponse", examples::model(), &[304, 404]))
 }

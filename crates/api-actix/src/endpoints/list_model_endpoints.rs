@@ -11,14 +11,38 @@ use domain::routing::{
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, whole_seconds};
 use crate::http::etag::TaggedBody;
 use crate::http::raw_json::raw;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
+use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, path, responses};
+use crate::openapi::tags;
 
-pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/models/{author}/{slug}/endpoints",
+    Handler::Keyed(KeyedHandler::Memory(handle)),
+    tags::MODELS,
+    describe,
+);
+
+fn describe() -> OperationBuilder {
+    operation("listModelEndpoints", "List the endpoints of a model")
+        .description(Some(
+            "The configured endpoints of the model, in configuration order, and their current health. Names resolve \
+             as in `GET /model/{author}/{slug}`.",
+        ))
+        .parameter(path("author", "The author or organisation of the model"))
+        .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
+        .parameter(if_none_match())
+        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON_STATUSES))
+}
+
+fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let [author, slug, _] = call.parameters.map(segment::decode);
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;

@@ -4,12 +4,26 @@ use actix_web::HttpResponse;
 use domain::error::ErrorKind;
 use domain::routing::ProviderStatus;
 use serde::Serialize;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, responses};
+use crate::openapi::tags;
 
-pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+pub(crate) const ROUTE: Route =
+    Route::new(Method::Get, "/providers", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe);
+
+fn describe() -> OperationBuilder {
+    operation("listProviders", "List the providers")
+        .description(Some("The providers with at least one configured endpoint, including the sandbox."))
+        .parameter(if_none_match())
+        .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON_STATUSES))
+}
+
+fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let providers = call.gateway.services.routed.current().list_providers.execute();
     let data = providers.iter().map(View::new).collect();
     let body = serde_json::to_string(&List { data })

@@ -9,12 +9,49 @@ use domain::api_key::Principal;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
 use crate::http::wire_names::{FileShape, WireNames};
+use crate::openapi::operations::{example_path, header, operation, responses_with};
+use crate::openapi::{examples, tags};
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Post,
+    "/containers/{container_id}/files/{file_id}/promote",
+    Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
+    tags::FILES,
+    describe,
+);
+
+fn describe() -> OperationBuilder {
+    operation("promoteContainerFile", "Promote a container file into workspace documents")
+        .description(Some(
+            "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
+             Counts against the workspace's storage quota. The shape of the answer follows the headers \
+             `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
+        ))
+        .parameter(example_path(
+            "container_id",
+            "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
+            "sess_demo",
+        ))
+        .parameter(example_path(
+            "file_id",
+            "`cfile_` and the unpadded base64url encoding of the file's path",
+            examples::FILE_ID,
+        ))
+        .parameter(header(
+            "Idempotency-Key",
+            "A retry with the same key within 24 hours returns the first document.",
+            255,
+        ))
+        .responses(responses_with("The new document", "File", examples::file(), &[400, 404]))
+}
 
 impl From<PromoteError> for ApiError {
     fn from(error: PromoteError) -> Self {
@@ -48,7 +85,7 @@ impl From<PromoteError> for ApiError {
     }
 }
 
-pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
     let key = caller.inference()?.clone();
     let headers = call.request.headers();
     let [container_id, file_id, _] = call.parameters;

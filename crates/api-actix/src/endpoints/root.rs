@@ -2,15 +2,32 @@
 
 use actix_web::HttpResponse;
 use serde_json::json;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
+use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
+use crate::openapi::operations::{operation, responses};
+use crate::openapi::tags;
 
-pub(crate) fn describe(call: &Call<'_>) -> HttpResponse {
-    HttpResponse::Ok().json(json!({
+pub(crate) const ROUTE: Route =
+    Route::new(Method::Get, "/", Handler::Open(OpenHandler::Memory(handle)), tags::SERVICE, describe).outside_base();
+
+fn describe() -> OperationBuilder {
+    operation("root", "The name of the service and the paths of its documentation").responses(responses(
+        "The name and the paths",
+        "RootResponse",
+        &[],
+        &[405, 500],
+    ))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]
+fn handle(call: &Call<'_>) -> Outcome {
+    Ok(HttpResponse::Ok().json(json!({
         "name": "Tollgate",
         "description": "Gateway to AI decision models; it serves no chat models",
         "base_path": call.gateway.base_path,
         "documentation": "/docs",
         "openapi": "/openapi.json",
-    }))
+    })))
 }

@@ -3,14 +3,39 @@
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::{DateTime, SecondsFormat, Utc};
-use domain::api_key::{ApiKey, ApiKeySecret, ChangeApiKeyError, KeyReference, Principal};
+use domain::api_key::{ApiKey, ApiKeySecret, ChangeApiKeyError, KeyReference, ManagementKey};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::raw_json::usd;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
+use crate::openapi::operations::{COMMON_STATUSES, operation, path, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Post,
+    "/keys/{hash}/rotate",
+    Handler::Keyed(KeyedHandler::Management(|call, key, _| Box::pin(handle(call, key)))),
+    tags::KEYS,
+    describe,
+)
+.audited();
+
+fn describe() -> OperationBuilder {
+    operation("rotateKey", "Replace the secret of a key")
+        .description(Some(
+            "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
+             within a second by all others. Id, name, limits, usage and guardrail stay; `hash` changes. Every call \
+             creates a new secret. Of concurrent calls for the same secret at most one succeeds. Needs a management \
+             key.",
+        ))
+        .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
+        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON_STATUSES))
+}
 
 /// Only this response contains the secret, so it must not be cached.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
@@ -73,8 +98,7 @@ fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
-    let authority = caller.management()?;
+async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Result<HttpResponse, ApiError> {
     // A path segment that is neither a hash nor an id names no key.
     let name = segment::decode(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;

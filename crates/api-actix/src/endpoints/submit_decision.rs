@@ -29,9 +29,42 @@ use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
 use crate::http::rate;
+use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::openapi::{decisions, tags};
 use crate::wires::DecisionResponse;
 use crate::wires::ErrorLocation;
 use crate::wires::dispatch::{self, Entry, ResponseFormat};
+
+/// Creates the route of a path, by the formats that it accepts.
+macro_rules! route {
+    ($entry:expr, $pattern:literal, under_base: $under_base:literal) => {{
+        let route = Route::new(
+            Method::Post,
+            $pattern,
+            Handler::Keyed(KeyedHandler::AnyKey(|call, caller, payload| {
+                Box::pin(handle(call, caller, $entry, payload))
+            })),
+            tags::DECISIONS,
+            || decisions::describe($entry, $under_base),
+        )
+        .with_body();
+        let route = if $under_base { route } else { route.outside_base() };
+        match $entry {
+            Entry::Contract => route,
+            entry => route.for_vendor_clients(ErrorFormat::for_entry(entry, entry.shape(), $under_base)),
+        }
+    }};
+}
+
+/// The contract's path.
+pub(crate) const CONTRACT: Route = route!(Entry::Contract, "/api/alpha/decisions", under_base: true);
+/// The path of the client packages.
+pub(crate) const CONTRACT_OUTSIDE_BASE: Route = route!(Entry::Contract, "/api/alpha/decisions", under_base: false);
+pub(crate) const SYSTEM_ONE: Route = route!(Entry::SystemOne, "/v1/systemone", under_base: false);
+pub(crate) const SYSTEM_ONE_UNDER_BASE: Route = route!(Entry::SystemOne, "/systemone", under_base: true);
+pub(crate) const ANY_SHAPE: Route = route!(Entry::AnyShape, "/v1/decisions", under_base: false);
+pub(crate) const ANY_SHAPE_UNDER_BASE: Route = route!(Entry::AnyShape, "/decisions", under_base: true);
+pub(crate) const GEMINI: Route = route!(Entry::Gemini, "/v1beta/decisions", under_base: false);
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
@@ -41,12 +74,7 @@ const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 
-pub(crate) async fn handle(
-    call: &Call<'_>,
-    caller: &Principal,
-    entry: Entry,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payload) -> Result<HttpResponse, ApiError> {
     let key = caller.inference()?.clone();
     let (body, parts) = if entry.takes_parts() {
         call.read_json_with_parts(payload).await?

@@ -6,14 +6,13 @@ use domain::audit::DeniedChange;
 
 use super::edge::Call;
 use super::error::ApiError;
-use super::routes::{Operation, Target};
 
 /// Records a denied management change. Server errors are not recorded.
 pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
     let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
     let status = error.view().status;
     let Some(method) = change_method(call.request.method()) else { return };
-    if status.is_client_error() && call.route.target.is_managed() {
+    if status.is_client_error() && call.route.audited {
         let route = format!("{method} {}", call.route.pattern);
         denied_changes.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
     }
@@ -28,25 +27,5 @@ fn change_method(method: &Method) -> Option<&'static str> {
         Method::PATCH => Some("PATCH"),
         Method::DELETE => Some("DELETE"),
         _ => Some("other"),
-    }
-}
-
-impl Target {
-    /// Returns true for management operations, as opposed to model and file operations.
-    fn is_managed(self) -> bool {
-        !matches!(
-            self,
-            Self::Open(_)
-                | Self::Operation(
-                    Operation::PromoteContainerFile
-                        | Operation::SubmitDecision(_)
-                        | Operation::GetModel
-                        | Operation::CountModels
-                        | Operation::ListModels(_)
-                        | Operation::ListModelEndpoints
-                        | Operation::ListProviders
-                        | Operation::GetGeneration
-                )
-        )
     }
 }

@@ -35,11 +35,7 @@ use super::format::ErrorFormat;
 use super::path_hint::path_hint;
 use super::rate;
 use super::recorder::InFlightRequest;
-use super::routes::{self, OpenRoute, Operation, Parameters, Route, RouteMatch, Target};
-use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
-    list_model_endpoints, list_models, list_providers, promote_container_file, root, rotate_api_key, submit_decision,
-};
+use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Parameters, Route, RouteMatch};
 use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -136,7 +132,7 @@ impl Call<'_> {
 /// Answers one request. Every failure becomes an error response.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: Payload) -> HttpResponse {
     let request_id = request_id(&gateway, &request);
-    let matched = routes::find(&gateway.base_path, request.method(), request.path());
+    let matched = gateway.routes.find(&gateway.base_path, request.method(), request.path());
     let pattern = matched.map(|matched| matched.route.pattern);
     let services = &gateway.services;
     let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
@@ -147,7 +143,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         client: client_address(&request, &gateway.trusted_proxies),
     };
     // Requests served from memory take microseconds, so they get a span only on failure.
-    let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
+    let from_memory = matched.is_some_and(|matched| matched.route.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { labels.span() };
     let access = AccessFields::default();
     let outcome = {
@@ -161,11 +157,11 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     }
     let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
-    let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::for_route(matched.route));
+    let format = matched.map_or(ErrorFormat::Contract, |matched| matched.route.error_format);
     let mut response =
         outcome.unwrap_or_else(|error| write_error(&error, format, &gateway, &request, &request_id, labels.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-        if matched.is_some_and(|matched| matched.route.is_vendor_route()) {
+        if matched.is_some_and(|matched| matched.route.for_vendor_clients) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
         }
         response.headers_mut().insert(REQUEST_ID, value);
@@ -205,24 +201,29 @@ async fn answer(
     matched: Option<RouteMatch<'_>>,
     span: &Span,
     access: &AccessFields,
-) -> Result<HttpResponse, ApiError> {
-    let RouteMatch { route, parameters } = matched
-        .ok_or_else(|| ApiError::unknown_path(path_hint(&gateway.base_path, request.method(), request.path())))?;
+) -> Outcome {
+    let RouteMatch { route, parameters } = matched.ok_or_else(|| {
+        ApiError::unknown_path(path_hint(gateway.routes, &gateway.base_path, request.method(), request.path()))
+    })?;
     let (permit, authenticated_in) = (OnceCell::new(), Duration::ZERO);
     let call =
         Call { gateway, request, request_id, route, parameters, owner: None, permit, authenticated_in, span, access };
     let check_method = || {
-        if route.method.accepts(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
+        let accepts = route.method.accepts(request.method());
+        if accepts { Ok(()) } else { Err(ApiError::method_not_allowed(gateway.routes.allow(route))) }
     };
-    match route.target {
-        Target::Open(open) => {
+    match route.handler {
+        Handler::Open(handler) => {
             check_method()?;
-            open_route(open, &call).await
+            match handler {
+                OpenHandler::Memory(handle) => handle(&call),
+                OpenHandler::Async(handle) => handle(&call).await,
+            }
         }
-        Target::Operation(operation) => {
+        Handler::Keyed(handler) => {
             // Runs before any part of the request is read.
             gateway.admission.check_total()?;
-            let accepted = if route.is_vendor_route() { Credentials::AnyHeader } else { Credentials::Bearer };
+            let accepted = if route.for_vendor_clients { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
             let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {
@@ -234,12 +235,16 @@ async fn answer(
             let outcome = async {
                 rate::count_request(gateway, &caller)?;
                 check_method()?;
-                if operation.reads_body() {
+                if route.reads_body {
                     gateway.admission.check(call.owner()?)?;
                 } else {
                     call.enter(None)?;
                 }
-                run_operation(operation, &call, &caller, payload).await
+                match handler {
+                    KeyedHandler::Memory(handle) => handle(&call),
+                    KeyedHandler::AnyKey(handle) => handle(&call, &caller, payload).await,
+                    KeyedHandler::Management(handle) => handle(&call, caller.management()?, payload).await,
+                }
             };
             let outcome = outcome.await.inspect_err(|error| denied_changes::record(&call, &caller, error));
             outcome.map_err(|error| error.user_id(workspace_owner(&caller)))
@@ -249,37 +254,4 @@ async fn answer(
 
 fn workspace_owner(caller: &Principal) -> Option<String> {
     caller.inference().ok().and_then(|key| key.owner_id().map(str::to_owned))
-}
-
-async fn open_route(route: OpenRoute, call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    match route {
-        OpenRoute::Root => Ok(root::describe(call)),
-        OpenRoute::Live => Ok(health::live()),
-        OpenRoute::Ready => health::ready(call).await,
-        OpenRoute::OpenApi => Ok(docs::document(call)),
-        OpenRoute::Docs => Ok(docs::page()),
-        OpenRoute::DocsScript => docs::script(call),
-    }
-}
-
-async fn run_operation(
-    operation: Operation,
-    call: &Call<'_>,
-    caller: &Principal,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
-    match operation {
-        Operation::PromoteContainerFile => promote_container_file::handle(call, caller).await,
-        Operation::SubmitDecision(entry) => submit_decision::handle(call, caller, entry, payload).await,
-        Operation::AssignKeysToGuardrail => assign_keys_to_guardrail::handle(call, caller, payload).await,
-        Operation::RotateApiKey => rotate_api_key::handle(call, caller).await,
-        Operation::GetModel => get_model::handle(call),
-        Operation::CountModels => count_models::handle(call),
-        Operation::ListModels(default) => list_models::handle(call, default),
-        Operation::ListModelEndpoints => list_model_endpoints::handle(call),
-        Operation::ListProviders => list_providers::handle(call),
-        Operation::GetGeneration => get_generation::handle(call, caller).await,
-        Operation::Guardrails(operation) => guardrails::handle(operation, call, caller, payload).await,
-        Operation::Destinations(operation) => destinations::handle(operation, call, caller, payload).await,
-    }
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 
-use super::routes::{Operation, Route, Target};
 use crate::wires::dispatch::{Entry, Shape};
 
 /// The format of an error response.
@@ -25,19 +24,9 @@ pub(crate) enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// Returns the error format of a route while the body is unknown.
-    pub(crate) fn for_route(route: &Route) -> Self {
-        match route.target {
-            Target::Operation(Operation::SubmitDecision(entry)) => {
-                Self::for_entry(entry, entry.shape(), route.under_base)
-            }
-            _ => Self::Contract,
-        }
-    }
-
     /// Returns the error format of a Decisions request. If the path serves several wires and the body is unknown, the
     /// most common wire decides.
-    pub(crate) fn for_entry(entry: Entry, shape: Option<Shape>, under_base: bool) -> Self {
+    pub(crate) const fn for_entry(entry: Entry, shape: Option<Shape>, under_base: bool) -> Self {
         match (entry, shape) {
             (Entry::Contract, _) => Self::Contract,
             (_, Some(Shape::SystemOne)) if under_base => Self::SystemOneUnderBase,

@@ -2,7 +2,7 @@
 
 use actix_web::http::Method;
 
-use super::routes::{self, Route};
+use super::routes::{Route, RouteTable};
 
 /// Path suffixes of chat and other model APIs.
 const OTHER_APIS: [&str; 12] = [
@@ -26,7 +26,7 @@ const PREFIXES: [&str; 4] = ["/api/v1", "/v1beta", "/v1", "/api"];
 const MAX_PREFIXES: usize = 3;
 
 /// Returns a hint at the right path, if one is found.
-pub(super) fn path_hint(base_path: &str, method: &Method, path: &str) -> Option<String> {
+pub(super) fn path_hint(routes: RouteTable, base_path: &str, method: &Method, path: &str) -> Option<String> {
     let path = path.trim_end_matches('/');
     if OTHER_APIS.iter().any(|end| path.ends_with(end)) {
         return Some(format!(
@@ -34,18 +34,18 @@ pub(super) fn path_hint(base_path: &str, method: &Method, path: &str) -> Option<
              or POST /v1/decisions in the form of an OpenAI client"
         ));
     }
-    let route = find_corrected_route(base_path, method, path)?;
+    let route = find_corrected_route(routes, base_path, method, path)?;
     let base_path = if route.under_base { base_path } else { "" };
     Some(format!("check the base URL: this operation is at {base_path}{}", route.pattern))
 }
 
 /// Finds the route of the path with other prefixes.
-fn find_corrected_route(base_path: &str, method: &Method, path: &str) -> Option<&'static Route> {
+fn find_corrected_route(routes: RouteTable, base_path: &str, method: &Method, path: &str) -> Option<&'static Route> {
     let mut rest = path;
     for _ in 0..=MAX_PREFIXES {
         for prefix in ["", base_path, "/v1", "/v1beta", "/api"] {
             let corrected = format!("{prefix}{rest}");
-            let found = routes::find(base_path, method, &corrected);
+            let found = routes.find(base_path, method, &corrected);
             if let Some(found) = found.filter(|found| found.route.method.accepts(method)) {
                 return Some(found.route);
             }
@@ -61,6 +61,9 @@ fn find_corrected_route(base_path: &str, method: &Method, path: &str) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::ROUTES;
+
+    const TABLE: RouteTable = RouteTable(ROUTES);
 
     #[test]
     fn nearly_right_base_url_is_corrected() {
@@ -71,7 +74,7 @@ mod tests {
             ("/api/v1/v1/decisions", "/v1/decisions"),
             ("/v1/decisions/", "/v1/decisions"),
         ] {
-            let hint = path_hint("/api/v1", &Method::POST, path).unwrap();
+            let hint = path_hint(TABLE, "/api/v1", &Method::POST, path).unwrap();
             assert_eq!(hint, format!("check the base URL: this operation is at {expected}"), "{path}");
         }
     }
@@ -81,7 +84,7 @@ mod tests {
         for (path, expected) in
             [("/v1/model/acme/judge", "/api/v1/model/{author}/{slug}"), ("/models/count", "/api/v1/models/count")]
         {
-            let hint = path_hint("/api/v1", &Method::GET, path).unwrap();
+            let hint = path_hint(TABLE, "/api/v1", &Method::GET, path).unwrap();
             assert!(hint.ends_with(expected), "{hint}");
         }
     }
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn paths_of_other_apis_name_what_tollgate_serves() {
         for path in ["/v1/chat/completions", "/api/v1/chat/completions", "/v1/embeddings", "/v1/messages/"] {
-            let hint = path_hint("/api/v1", &Method::POST, path).unwrap();
+            let hint = path_hint(TABLE, "/api/v1", &Method::POST, path).unwrap();
             assert!(hint.starts_with("Tollgate serves decision models"), "{hint}");
         }
     }
@@ -97,13 +100,13 @@ mod tests {
     #[test]
     fn unrelated_paths_have_no_hint() {
         for path in ["", "/admin.php", "/v1/v1/v1/v1/v1/v1/decisions", "/v1"] {
-            assert_eq!(path_hint("/api/v1", &Method::POST, path), None, "{path}");
+            assert_eq!(path_hint(TABLE, "/api/v1", &Method::POST, path), None, "{path}");
         }
     }
 
     #[test]
     fn hint_terminates_with_empty_base_path() {
-        assert_eq!(path_hint("", &Method::POST, "/nothing/at/all"), None);
-        assert!(path_hint("", &Method::POST, "/v1/v1/decisions").is_some());
+        assert_eq!(path_hint(TABLE, "", &Method::POST, "/nothing/at/all"), None);
+        assert!(path_hint(TABLE, "", &Method::POST, "/v1/v1/decisions").is_some());
     }
 }

@@ -1,82 +1,50 @@
-//! The route table. The edge, the OpenAPI document and the tests read it.
+//! The routes: their type, and the table that finds the route of a request. `app.rs` lists all routes.
 
 use Method::{Delete, Get, Patch, Post};
 
-use domain::model::DefaultModality;
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
+use domain::api_key::{ManagementKey, Principal};
+use futures_util::future::LocalBoxFuture;
+use utoipa::openapi::path::OperationBuilder;
 
-use crate::endpoints::destinations::DestinationOperation as OnDestinations;
-use crate::endpoints::guardrails::GuardrailOperation as OnGuardrails;
-use crate::wires::dispatch::Entry;
+use super::edge::Call;
+use super::error::ApiError;
+use super::format::ErrorFormat;
 
-/// The target of a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// Served without authentication.
-    Open(OpenRoute),
-    /// Served to authenticated callers.
-    Operation(Operation),
+/// The outcome of a handler.
+pub(crate) type Outcome = Result<HttpResponse, ApiError>;
+/// The pending outcome of a handler.
+pub(crate) type Pending<'c> = LocalBoxFuture<'c, Outcome>;
+
+/// The function that answers a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    /// Needs no key.
+    Open(OpenHandler),
+    /// Needs a key.
+    Keyed(KeyedHandler),
 }
 
-impl Target {
-    /// Returns true if the target awaits nothing except authentication.
-    pub(crate) fn is_answered_from_memory(self) -> bool {
-        match self {
-            Self::Operation(
-                Operation::GetModel
-                | Operation::CountModels
-                | Operation::ListModels(_)
-                | Operation::ListModelEndpoints
-                | Operation::ListProviders,
-            ) => true,
-            Self::Open(open) => open != OpenRoute::Ready,
-            Self::Operation(_) => false,
-        }
-    }
+/// A handler that needs no key.
+#[derive(Clone, Copy)]
+pub(crate) enum OpenHandler {
+    /// Awaits nothing.
+    Memory(fn(&Call<'_>) -> Outcome),
+    /// May wait.
+    Async(for<'c> fn(&'c Call<'c>) -> Pending<'c>),
 }
 
-/// The open routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OpenRoute {
-    Root,
-    Live,
-    Ready,
-    OpenApi,
-    Docs,
-    DocsScript,
+/// A handler that needs a key, by the authority that it needs.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyedHandler {
+    /// Any key; awaits nothing except authentication.
+    Memory(fn(&Call<'_>) -> Outcome),
+    /// A key whose kind the handler checks.
+    AnyKey(for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>),
+    /// A management key.
+    Management(for<'c> fn(&'c Call<'c>, &'c ManagementKey, Payload) -> Pending<'c>),
 }
-
-/// The operations of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    PromoteContainerFile,
-    SubmitDecision(Entry),
-    AssignKeysToGuardrail,
-    RotateApiKey,
-    GetModel,
-    CountModels,
-    ListModels(DefaultModality),
-    ListModelEndpoints,
-    ListProviders,
-    GetGeneration,
-    Guardrails(OnGuardrails),
-    Destinations(OnDestinations),
-}
-
-impl Operation {
-    /// Returns true if the operation has a request body, which is read before the permit is taken.
-    pub(crate) fn reads_body(self) -> bool {
-        match self {
-            Self::SubmitDecision(_) | Self::AssignKeysToGuardrail => true,
-            Self::Guardrails(operation) => operation.reads_body(),
-            Self::Destinations(operation) => operation.reads_body(),
-            _ => false,
-        }
-    }
-}
-
-/// The paths served without a key. All other paths in [`ROUTES`] need one.
-pub(crate) const OPEN_PATHS: [&str; 6] =
-    ["/", "/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/rapidoc-9.3.8.min.js"];
 
 /// The method of a route. `HEAD` matches `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,96 +80,89 @@ impl Method {
     }
 }
 
-/// One row of the route table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One operation of the API. Each endpoint file exports its own.
+#[derive(Clone, Copy)]
 pub(crate) struct Route {
-    pub(crate) target: Target,
     pub(crate) method: Method,
     /// True if the base path precedes the pattern.
     pub(crate) under_base: bool,
     /// Path segments joined by slashes; a segment in braces matches any non-empty value.
     pub(crate) pattern: &'static str,
+    pub(crate) handler: Handler,
+    /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
+    pub(crate) reads_body: bool,
+    /// True if denied changes are recorded in the audit log.
+    pub(crate) audited: bool,
+    /// True for routes of vendor clients, which use their own headers for keys and request ids.
+    pub(crate) for_vendor_clients: bool,
+    /// The error format while the body is unknown.
+    pub(crate) error_format: ErrorFormat,
+    /// The tag in the OpenAPI document, one of `openapi::tags`.
+    pub(crate) tag: &'static str,
+    /// Describes parameters, body and responses for the OpenAPI document.
+    pub(crate) describe: fn() -> OperationBuilder,
 }
 
 impl Route {
-    /// Returns all routes of the same path, including this one.
-    fn siblings(&self) -> impl Iterator<Item = &'static Route> {
-        let (under_base, pattern) = (self.under_base, self.pattern);
-        ROUTES.iter().filter(move |other| other.under_base == under_base && other.pattern == pattern)
-    }
-
-    /// Returns the value of `Allow`: all methods of the path.
-    pub(crate) fn allow(&self) -> String {
-        let taken = |method: &&Method| self.siblings().any(|route| route.method == **method);
-        Method::ALL.iter().filter(taken).map(|method| method.allow()).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Returns true for routes of vendor clients, which use their own headers for keys and request ids.
-    pub(crate) fn is_vendor_route(&self) -> bool {
-        match self.target {
-            Target::Operation(Operation::SubmitDecision(entry)) => entry != Entry::Contract,
-            Target::Operation(Operation::ListModels(_)) => true,
-            _ => false,
+    /// Creates a route below the base path, without a body and with the contract's errors.
+    pub(crate) const fn new(
+        method: Method,
+        pattern: &'static str,
+        handler: Handler,
+        tag: &'static str,
+        describe: fn() -> OperationBuilder,
+    ) -> Self {
+        Self {
+            method,
+            under_base: true,
+            pattern,
+            handler,
+            reads_body: false,
+            audited: false,
+            for_vendor_clients: false,
+            error_format: ErrorFormat::Contract,
+            tag,
+            describe,
         }
     }
-}
 
-const fn operation(operation: Operation, method: Method, under_base: bool, pattern: &'static str) -> Route {
-    Route { target: Target::Operation(operation), method, under_base, pattern }
-}
+    /// Moves the route out of the base path.
+    pub(crate) const fn outside_base(self) -> Self {
+        Self { under_base: false, ..self }
+    }
 
-const fn open(route: OpenRoute, pattern: &'static str) -> Route {
-    Route { target: Target::Open(route), method: Get, under_base: false, pattern }
-}
+    /// Lets the handler read the body.
+    pub(crate) const fn with_body(self) -> Self {
+        Self { reads_body: true, ..self }
+    }
 
-/// The route table. Decisions have the contract's path, the path of the client packages, and the vendor paths. A vendor
-/// path precedes an equal path below the base path.
-pub(crate) const ROUTES: &[Route] = &[
-    operation(Operation::SubmitDecision(Entry::Contract), Post, true, "/api/alpha/decisions"),
-    operation(Operation::SubmitDecision(Entry::Contract), Post, false, "/api/alpha/decisions"),
-    operation(Operation::SubmitDecision(Entry::SystemOne), Post, false, "/v1/systemone"),
-    operation(Operation::SubmitDecision(Entry::SystemOne), Post, true, "/systemone"),
-    operation(Operation::SubmitDecision(Entry::AnyShape), Post, false, "/v1/decisions"),
-    operation(Operation::SubmitDecision(Entry::AnyShape), Post, true, "/decisions"),
-    operation(Operation::SubmitDecision(Entry::Gemini), Post, false, "/v1beta/decisions"),
-    operation(Operation::CountModels, Get, true, "/models/count"),
-    operation(Operation::GetModel, Get, true, "/model/{author}/{slug}"),
-    operation(Operation::ListModels(DefaultModality::Decisions), Get, false, "/v1/models"),
-    operation(Operation::ListModels(DefaultModality::Text), Get, true, "/models"),
-    operation(Operation::ListModelEndpoints, Get, true, "/models/{author}/{slug}/endpoints"),
-    operation(Operation::ListProviders, Get, true, "/providers"),
-    operation(Operation::GetGeneration, Get, true, "/generation"),
-    operation(Operation::RotateApiKey, Post, true, "/keys/{hash}/rotate"),
-    operation(Operation::PromoteContainerFile, Post, true, "/containers/{container_id}/files/{file_id}/promote"),
-    operation(Operation::Guardrails(OnGuardrails::List), Get, true, "/guardrails"),
-    operation(Operation::Guardrails(OnGuardrails::Create), Post, true, "/guardrails"),
-    operation(Operation::Guardrails(OnGuardrails::Get), Get, true, "/guardrails/{id}"),
-    operation(Operation::Guardrails(OnGuardrails::Update), Patch, true, "/guardrails/{id}"),
-    operation(Operation::Guardrails(OnGuardrails::Delete), Delete, true, "/guardrails/{id}"),
-    operation(Operation::Guardrails(OnGuardrails::ListAssignedKeys), Get, true, "/guardrails/{id}/assignments/keys"),
-    operation(Operation::AssignKeysToGuardrail, Post, true, "/guardrails/{id}/assignments/keys"),
-    operation(Operation::Guardrails(OnGuardrails::RemoveKeys), Post, true, "/guardrails/{id}/assignments/keys/remove"),
-    operation(Operation::Guardrails(OnGuardrails::Explain), Post, true, "/guardrails/{id}/explain"),
-    operation(Operation::Guardrails(OnGuardrails::ListVersions), Get, true, "/guardrails/{id}/versions"),
-    operation(Operation::Guardrails(OnGuardrails::GetVersion), Get, true, "/guardrails/{id}/versions/{version}"),
-    operation(
-        Operation::Guardrails(OnGuardrails::RestoreVersion),
-        Post,
-        true,
-        "/guardrails/{id}/versions/{version}/restore",
-    ),
-    operation(Operation::Destinations(OnDestinations::List), Get, true, "/observability/destinations"),
-    operation(Operation::Destinations(OnDestinations::Create), Post, true, "/observability/destinations"),
-    operation(Operation::Destinations(OnDestinations::Get), Get, true, "/observability/destinations/{id}"),
-    operation(Operation::Destinations(OnDestinations::Update), Patch, true, "/observability/destinations/{id}"),
-    operation(Operation::Destinations(OnDestinations::Delete), Delete, true, "/observability/destinations/{id}"),
-    open(OpenRoute::Root, OPEN_PATHS[0]),
-    open(OpenRoute::Live, OPEN_PATHS[1]),
-    open(OpenRoute::Ready, OPEN_PATHS[2]),
-    open(OpenRoute::OpenApi, OPEN_PATHS[3]),
-    open(OpenRoute::Docs, OPEN_PATHS[4]),
-    open(OpenRoute::DocsScript, OPEN_PATHS[5]),
-];
+    /// Records denied changes in the audit log.
+    pub(crate) const fn audited(self) -> Self {
+        Self { audited: true, ..self }
+    }
+
+    /// Serves vendor clients.
+    pub(crate) const fn for_vendor_clients(self, error_format: ErrorFormat) -> Self {
+        Self { for_vendor_clients: true, error_format, ..self }
+    }
+
+    /// Returns true if the route needs no key.
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(self.handler, Handler::Open(_))
+    }
+
+    /// Returns true if the handler awaits nothing except authentication.
+    pub(crate) const fn is_answered_from_memory(&self) -> bool {
+        match self.handler {
+            Handler::Open(open) => matches!(open, OpenHandler::Memory(_)),
+            Handler::Keyed(keyed) => matches!(keyed, KeyedHandler::Memory(_)),
+        }
+    }
+
+    fn is_same_path(&self, other: &Self) -> bool {
+        self.under_base == other.under_base && self.pattern == other.pattern
+    }
+}
 
 /// The maximum number of braces in a pattern.
 pub(crate) const MAX_PARAMETERS: usize = 3;
@@ -210,28 +171,49 @@ pub(crate) const MAX_PARAMETERS: usize = 3;
 pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
 
 /// A matched route and its path parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct RouteMatch<'p> {
     /// The route of the requested method; if the path does not support the method, the first route of the path.
     pub(crate) route: &'static Route,
     pub(crate) parameters: Parameters<'p>,
 }
 
-/// Finds the route of a method and a raw path. An encoded slash is part of its segment; literal segments must match
-/// exactly.
-pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: &'p str) -> Option<RouteMatch<'p>> {
-    let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
-    let (first, parameters) = ROUTES.iter().find_map(|route| {
-        let path = if route.under_base { below_base? } else { path };
-        parameters(route.pattern, path).map(|parameters| (route, parameters))
-    })?;
-    // The first match in the table is also the first of its siblings.
-    let route = if first.method.accepts(method) {
-        first
-    } else {
-        first.siblings().find(|route| route.method.accepts(method)).unwrap_or(first)
-    };
-    Some(RouteMatch { route, parameters })
+/// All routes. The first one with a matching path decides.
+#[derive(Clone, Copy)]
+pub(crate) struct RouteTable(pub(crate) &'static [Route]);
+
+impl RouteTable {
+    /// Finds the route of a method and a raw path. An encoded slash is part of its segment; literal segments must match
+    /// exactly.
+    pub(crate) fn find<'p>(
+        self,
+        base_path: &str,
+        method: &actix_web::http::Method,
+        path: &'p str,
+    ) -> Option<RouteMatch<'p>> {
+        let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
+        let (first, parameters) = self.0.iter().find_map(|route| {
+            let path = if route.under_base { below_base? } else { path };
+            parameters(route.pattern, path).map(|parameters| (route, parameters))
+        })?;
+        // The first match in the table is also the first of its path.
+        let route = if first.method.accepts(method) {
+            first
+        } else {
+            self.of_same_path(first).find(|route| route.method.accepts(method)).unwrap_or(first)
+        };
+        Some(RouteMatch { route, parameters })
+    }
+
+    /// Returns the value of `Allow`: all methods of the path.
+    pub(crate) fn allow(self, route: &Route) -> String {
+        let taken = |method: &&Method| self.of_same_path(route).any(|route| route.method == **method);
+        Method::ALL.iter().filter(taken).map(|method| method.allow()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn of_same_path(self, route: &Route) -> impl Iterator<Item = &'static Route> {
+        self.0.iter().filter(move |other| other.is_same_path(route))
+    }
 }
 
 fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {
@@ -254,12 +236,14 @@ fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::ROUTES;
     use actix_web::http::Method as Http;
 
     const BASE: &str = "/api/v1";
+    const TABLE: RouteTable = RouteTable(ROUTES);
 
-    fn target(path: &str) -> Option<(Target, Parameters<'_>)> {
-        find(BASE, &Http::GET, path).map(|matched| (matched.route.target, matched.parameters))
+    fn pattern(path: &str) -> Option<(&'static str, Parameters<'_>)> {
+        TABLE.find(BASE, &Http::GET, path).map(|matched| (matched.route.pattern, matched.parameters))
     }
 
     fn http(method: Method) -> Http {
@@ -276,38 +260,49 @@ mod tests {
         for route in ROUTES {
             let base = if route.under_base { BASE } else { "" };
             let path = format!("{base}{}", route.pattern.replace(['{', '}'], ""));
-            assert_eq!(find(BASE, &http(route.method), &path).unwrap().route, route, "{path}");
+            let found = TABLE.find(BASE, &http(route.method), &path).unwrap().route;
+            assert!(found.is_same_path(route) && found.method == route.method, "{path}");
         }
     }
 
     #[test]
     fn path_has_each_method_once_and_allow_lists_all() {
         for route in ROUTES {
-            let same = route.siblings().filter(|other| other.method == route.method);
-            assert_eq!(same.count(), 1, "{route:?}");
-            assert!(route.allow().contains(route.method.allow()), "{route:?}");
+            let same = TABLE.of_same_path(route).filter(|other| other.method == route.method);
+            assert_eq!(same.count(), 1, "{}", route.pattern);
+            assert!(TABLE.allow(route).contains(route.method.allow()), "{}", route.pattern);
         }
     }
 
     #[test]
     fn unsupported_method_matches_first_route_of_path() {
-        let matched = find(BASE, &Http::OPTIONS, "/api/v1/models/count").unwrap();
-        assert_eq!((matched.route.method, matched.route.allow().as_str()), (Get, "GET, HEAD"));
-        assert_eq!(find(BASE, &Http::HEAD, "/api/v1/models/count").unwrap().route, matched.route);
+        let matched = TABLE.find(BASE, &Http::OPTIONS, "/api/v1/models/count").unwrap();
+        assert_eq!((matched.route.method, TABLE.allow(matched.route).as_str()), (Get, "GET, HEAD"));
+        let head = TABLE.find(BASE, &Http::HEAD, "/api/v1/models/count").unwrap();
+        assert!(head.route.is_same_path(matched.route));
     }
 
     #[test]
-    fn only_the_listed_paths_are_open() {
+    fn only_listed_paths_are_open() {
+        let listed = ["/", "/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/rapidoc-9.3.8.min.js"];
         for route in ROUTES {
-            assert_eq!(matches!(route.target, Target::Open(_)), OPEN_PATHS.contains(&route.pattern), "{route:?}");
+            assert_eq!(route.is_open(), !route.under_base && listed.contains(&route.pattern), "{}", route.pattern);
+        }
+    }
+
+    #[test]
+    fn every_management_route_is_audited() {
+        for route in ROUTES {
+            let is_management = matches!(route.handler, Handler::Keyed(KeyedHandler::Management(_)));
+            assert_eq!(route.audited, is_management, "{}", route.pattern);
         }
     }
 
     #[test]
     fn parameters_are_raw_whole_segments() {
-        let (_, parameters) = target("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
+        let (_, parameters) = pattern("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
         assert_eq!(parameters, ["a%2Fb", "%2e%2e", ""]);
-        let (_, parameters) = target("/api/v1/model/acme/judge:free").unwrap();
+        let (_, parameters) = pattern("/api/v1/model/acme/judge:free").unwrap();
         assert_eq!(parameters, ["acme", "judge:free", ""]);
     }
 
@@ -330,13 +325,13 @@ mod tests {
             "/api/v1/health/live",
             "/health/live/",
         ] {
-            assert_eq!(target(path), None, "{path}");
+            assert!(pattern(path).is_none(), "{path}");
         }
     }
 
     #[test]
     fn routes_match_with_empty_base_path() {
-        assert!(find("", &Http::GET, "/models/count").is_some());
-        assert!(find("", &Http::POST, "/api/alpha/decisions").is_some());
+        assert!(TABLE.find("", &Http::GET, "/models/count").is_some());
+        assert!(TABLE.find("", &Http::POST, "/api/alpha/decisions").is_some());
     }
 }

@@ -18,7 +18,7 @@ use crate::wires::dispatch::Entry;
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
-pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
+pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
     let (id, summary, description) = describe_entry(entry, under_base);
     let content = with_example(any_of(&answers(entry)), entry, examples::decision_response);
     let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();

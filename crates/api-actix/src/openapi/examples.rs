@@ -8,14 +8,14 @@ use utoipa::openapi::example::{Example, ExampleBuilder};
 const NAME: &str = "sandbox";
 
 /// Returns the `examples` of a body with one value.
-pub(super) fn of(value: Value) -> [(&'static str, Example); 1] {
+pub(crate) fn of(value: Value) -> [(&'static str, Example); 1] {
     [(NAME, ExampleBuilder::new().summary("With the sandbox").value(Some(value)).build())]
 }
 
 /// `out/report.csv`, as a file id.
-pub(super) const FILE_ID: &str = "cfile_b3V0L3JlcG9ydC5jc3Y";
+pub(crate) const FILE_ID: &str = "cfile_b3V0L3JlcG9ydC5jc3Y";
 
-pub(super) fn decision_request() -> Value {
+pub(crate) fn decision_request() -> Value {
     json!({
         "model": "sandbox/decider:free",
         "state": "The blender smokes. I want my money back, and I am furious.",
@@ -31,7 +31,7 @@ pub(super) fn decision_request() -> Value {
     })
 }
 
-pub(super) fn decision_response() -> Value {
+pub(crate) fn decision_response() -> Value {
     json!({
         "answers": {
             "refund": {"type": "noul", "noul": 0.88},
@@ -57,7 +57,7 @@ pub(super) fn decision_response() -> Value {
 }
 
 /// A stored file in the native shape.
-pub(super) fn file() -> Value {
+pub(crate) fn file() -> Value {
     json!({
         "_shape": "native",
         "id": "tgfile_01a207953d14777199990a3fae349e57",
@@ -70,15 +70,15 @@ pub(super) fn file() -> Value {
     })
 }
 
-pub(super) fn assignment() -> Value {
+pub(crate) fn assignment() -> Value {
     json!({"key_hashes": ["f30ba15c3e3465cbeb8798a26d28f2adb7f7c069bc4d40a0e2e625533e6aee56"]})
 }
 
-pub(super) fn assigned() -> Value {
+pub(crate) fn assigned() -> Value {
     json!({"assigned_count": 1})
 }
 
-pub(super) fn model() -> Value {
+pub(crate) fn model() -> Value {
     json!({
         "data": {
             "id": "sandbox/decider",
@@ -108,6 +108,6 @@ pub(super) fn model() -> Value {
     })
 }
 
-pub(super) fn count() -> Value {
+pub(crate) fn count() -> Value {
     json!({"data": {"count": 23}})
 }

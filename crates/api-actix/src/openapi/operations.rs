@@ -1,4 +1,4 @@
-//! The OpenAPI operations: parameters, request body and statuses.
+//! The parts of OpenAPI operations: parameters, request bodies and responses. Each endpoint describes its own.
 
 use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
@@ -9,39 +9,22 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::{BEARER, KEY_HEADERS, decisions, destinations, examples, guardrails, records, tags};
-use crate::http::routes::{OpenRoute, Operation, Route, Target};
+use super::{BEARER, KEY_HEADERS, examples};
+use crate::http::routes::Route;
 
-pub(super) const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// The statuses of every operation.
-pub(super) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
+pub(crate) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
 
+/// Describes a route: what its endpoint says, with what is common to all.
 pub(super) fn describe(route: &Route) -> Description {
-    let mut description = match route.target {
-        Target::Open(open) => open_route(open),
-        Target::Operation(operation) => operation_of(operation, route),
-    };
-    description.tags = Some(vec![tags::of(route.target).to_owned()]);
-    description
-}
-
-fn operation_of(operation: Operation, route: &Route) -> Description {
-    let builder = match operation {
-        Operation::PromoteContainerFile => promote(),
-        Operation::SubmitDecision(entry) => decisions::describe(entry, route.under_base),
-        Operation::AssignKeysToGuardrail => assign_keys(),
-        Operation::RotateApiKey => rotate_key(),
-        Operation::GetModel => get_model(),
-        Operation::CountModels => count_models(),
-        Operation::ListModels(default) => records::list_models(default),
-        Operation::ListModelEndpoints => records::list_model_endpoints(),
-        Operation::ListProviders => records::list_providers(),
-        Operation::GetGeneration => records::get_generation(),
-        Operation::Guardrails(operation) => guardrails::describe(operation),
-        Operation::Destinations(operation) => destinations::describe(operation),
-    };
-    let vendors = KEY_HEADERS.iter().filter(|_| route.is_vendor_route());
+    let builder = (route.describe)().tags(Some([route.tag]));
+    if route.is_open() {
+        // An empty list declares that no key is needed.
+        return builder.securities(Some([])).build();
+    }
+    let vendors = KEY_HEADERS.iter().filter(|_| route.for_vendor_clients);
     let schemes = std::iter::once(BEARER).chain(vendors.copied());
     builder
         .securities(Some(schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []))))
@@ -58,147 +41,22 @@ fn operation_of(operation: Operation, route: &Route) -> Description {
         .build()
 }
 
-fn promote() -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some("promoteContainerFile"))
-        .summary(Some("Promote a container file into workspace documents"))
-        .description(Some(
-            "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
-             Counts against the workspace's storage quota. The shape of the answer follows the headers \
-             `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
-        ))
-        .parameter(example_path(
-            "container_id",
-            "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
-            "sess_demo",
-        ))
-        .parameter(example_path(
-            "file_id",
-            "`cfile_` and the unpadded base64url encoding of the file's path",
-            examples::FILE_ID,
-        ))
-        .parameter(header(
-            "Idempotency-Key",
-            "A retry with the same key within 24 hours returns the first document.",
-            255,
-        ))
-        .responses(responses_with("The new document", "File", examples::file(), &[400, 404]))
+/// Begins the description of an operation.
+pub(crate) fn operation(id: &str, summary: &str) -> OperationBuilder {
+    OperationBuilder::new().operation_id(Some(id)).summary(Some(summary))
 }
 
-fn assign_keys() -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some("assignKeysToGuardrail"))
-        .summary(Some("Bulk assign keys to a guardrail"))
-        .description(Some(
-            "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
-             are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
-             counted.",
-        ))
-        .parameter(path("id", "The guardrail's id"))
-        .request_body(Some(example_body("AssignKeysRequest", examples::assignment())))
-        .responses(responses_with(
-            "The number of assigned keys",
-            "AssignKeysResponse",
-            examples::assigned(),
-            &[400, 404, 415],
-        ))
+/// Begins the description of an operation for management keys.
+pub(crate) fn management_operation(id: &str, summary: &str, description: &str) -> OperationBuilder {
+    operation(id, summary).description(Some(format!("{description} Needs a management key.")))
 }
 
-fn rotate_key() -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some("rotateKey"))
-        .summary(Some("Replace the secret of a key"))
-        .description(Some(
-            "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
-             within a second by all others. Id, name, limits, usage and guardrail stay; `hash` changes. Every call \
-             creates a new secret. Of concurrent calls for the same secret at most one succeeds. Needs a management \
-             key.",
-        ))
-        .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
-        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON_STATUSES))
-}
-
-fn get_model() -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some("getModel"))
-        .summary(Some("Get a model by its slug"))
-        .description(Some("Ids, dated slugs, former slugs and aliases resolve, case-insensitively."))
-        .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
-        .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
-        .parameter(if_none_match())
-        .responses(responses_with("The model", "ModelResponse", examples::model(), &[304, 404]))
-}
-
-fn count_models() -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some("countModels"))
-        .summary(Some("Get the total count of available models"))
-        .parameter(records::output_modalities("text"))
-        .parameter(if_none_match())
-        .responses(responses_with("The count", "CountResponse", examples::count(), &[304, 400]))
-}
-
-fn open_route(route: OpenRoute) -> Description {
-    let (id, summary, responses) = match route {
-        OpenRoute::Root => (
-            "root",
-            "The name of the service and the paths of its documentation",
-            responses("The name and the paths", "RootResponse", &[], &[405, 500]),
-        ),
-        OpenRoute::Live => (
-            "live",
-            "Liveness: the process responds",
-            responses("The process is alive", "HealthResponse", &[], &[405, 500]),
-        ),
-        OpenRoute::Ready => (
-            "ready",
-            "Readiness: all required stores respond",
-            responses("The process is ready", "HealthResponse", &[], &[405, 500, 503]),
-        ),
-        OpenRoute::OpenApi => {
-            let schema = ObjectBuilder::new().schema_type(Type::Object);
-            let content = ContentBuilder::new().schema(Some(schema)).build();
-            let found = ResponseBuilder::new().description("The document").content(JSON, content).build();
-            (
-                "openapi",
-                "The OpenAPI document",
-                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
-            )
-        }
-        OpenRoute::Docs => {
-            let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
-            let found = ResponseBuilder::new().description("The page").content("text/html", content).build();
-            (
-                "docs",
-                "The API documentation as a page",
-                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
-            )
-        }
-        OpenRoute::DocsScript => {
-            let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
-            let found = ResponseBuilder::new().description("The script").content("text/javascript", content).build();
-            (
-                "docsScript",
-                "The script of the page",
-                add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500]),
-            )
-        }
-    };
-    // An empty list declares that no key is needed.
-    OperationBuilder::new()
-        .operation_id(Some(id))
-        .summary(Some(summary))
-        .securities(Some([]))
-        .responses(responses)
-        .build()
-}
-
-pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+pub(crate) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     success_and_errors("200", description, schema, own, common)
 }
 
 /// Returns the responses of one of the five operations, with an example of the success; see [`responses`].
-fn responses_with(description: &str, schema: &str, example: Value, own: &[u16]) -> ResponsesBuilder {
+pub(crate) fn responses_with(description: &str, schema: &str, example: Value, own: &[u16]) -> ResponsesBuilder {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(schema)))
         .examples_from_iter(examples::of(example))
@@ -208,7 +66,7 @@ fn responses_with(description: &str, schema: &str, example: Value, own: &[u16]) 
 }
 
 /// Returns the responses of an operation that creates a record; see [`responses`].
-pub(super) fn created_responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+pub(crate) fn created_responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     success_and_errors("201", description, schema, own, common)
 }
 
@@ -216,6 +74,13 @@ fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16]
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
     add_error_responses(add_error_responses(ResponsesBuilder::new().response(status, found), own), common)
+}
+
+/// Returns the responses of an open operation that answers with text of a media type.
+pub(crate) fn text_responses(description: &str, media_type: &str, schema: Type) -> ResponsesBuilder {
+    let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(schema))).build();
+    let found = ResponseBuilder::new().description(description).content(media_type, content).build();
+    add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500])
 }
 
 fn add_error_responses(builder: ResponsesBuilder, statuses: &[u16]) -> ResponsesBuilder {
@@ -231,7 +96,7 @@ fn error_response(status: u16) -> Response {
     builder.content(JSON, content).build()
 }
 
-pub(super) fn status_description(status: u16) -> &'static str {
+pub(crate) fn status_description(status: u16) -> &'static str {
     match status {
         304 => "The client's copy is current",
         400 => "Invalid parameters or malformed input",
@@ -253,12 +118,12 @@ pub(super) fn status_description(status: u16) -> &'static str {
     }
 }
 
-pub(super) fn body(schema: &str) -> RequestBody {
+pub(crate) fn body(schema: &str) -> RequestBody {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
 
-fn example_body(schema: &str, example: Value) -> RequestBody {
+pub(crate) fn example_body(schema: &str, example: Value) -> RequestBody {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(schema)))
         .examples_from_iter(examples::of(example))
@@ -266,11 +131,11 @@ fn example_body(schema: &str, example: Value) -> RequestBody {
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
 
-pub(super) fn path(name: &str, description: &str) -> Parameter {
+pub(crate) fn path(name: &str, description: &str) -> Parameter {
     path_parameter(name, description).build()
 }
 
-fn example_path(name: &str, description: &str, example: &str) -> Parameter {
+pub(crate) fn example_path(name: &str, description: &str, example: &str) -> Parameter {
     path_parameter(name, description).example(Some(Value::from(example))).build()
 }
 
@@ -284,7 +149,7 @@ fn path_parameter(name: &str, description: &str) -> ParameterBuilder {
         .schema(Some(schema))
 }
 
-pub(super) fn header(name: &str, description: &str, max_length: usize) -> Parameter {
+pub(crate) fn header(name: &str, description: &str, max_length: usize) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::String).max_length(Some(max_length));
     ParameterBuilder::new()
         .name(name)
@@ -295,6 +160,16 @@ pub(super) fn header(name: &str, description: &str, max_length: usize) -> Parame
         .build()
 }
 
-pub(super) fn if_none_match() -> Parameter {
+pub(crate) fn if_none_match() -> Parameter {
     header("If-None-Match", "Entity tags of cached responses.", 4_096)
+}
+
+pub(crate) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
 }

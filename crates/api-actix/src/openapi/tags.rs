@@ -2,16 +2,14 @@
 
 use utoipa::openapi::tag::{Tag, TagBuilder};
 
-use crate::http::routes::{Operation, Target};
-
-const DECISIONS: &str = "Decisions";
-const FILES: &str = "Files";
-const GUARDRAILS: &str = "Guardrails";
-const KEYS: &str = "API keys";
-const MODELS: &str = "Models and providers";
-const USAGE: &str = "Usage";
-const DESTINATIONS: &str = "Trace destinations";
-const SERVICE: &str = "Service";
+pub(crate) const DECISIONS: &str = "Decisions";
+pub(crate) const FILES: &str = "Files";
+pub(crate) const GUARDRAILS: &str = "Guardrails";
+pub(crate) const KEYS: &str = "API keys";
+pub(crate) const MODELS: &str = "Models and providers";
+pub(crate) const USAGE: &str = "Usage";
+pub(crate) const DESTINATIONS: &str = "Trace destinations";
+pub(crate) const SERVICE: &str = "Service";
 
 /// Returns all tags, in the order in which viewers show them.
 pub(super) fn all() -> Vec<Tag> {
@@ -27,24 +25,4 @@ pub(super) fn all() -> Vec<Tag> {
     ]
     .map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build())
     .into()
-}
-
-/// Returns the tag of a route.
-pub(super) fn of(target: Target) -> &'static str {
-    match target {
-        Target::Open(_) => SERVICE,
-        Target::Operation(operation) => match operation {
-            Operation::SubmitDecision(_) => DECISIONS,
-            Operation::PromoteContainerFile => FILES,
-            Operation::AssignKeysToGuardrail | Operation::Guardrails(_) => GUARDRAILS,
-            Operation::RotateApiKey => KEYS,
-            Operation::GetModel
-            | Operation::CountModels
-            | Operation::ListModels(_)
-            | Operation::ListModelEndpoints
-            | Operation::ListProviders => MODELS,
-            Operation::GetGeneration => USAGE,
-            Operation::Destinations(_) => DESTINATIONS,
-        },
-    }
 }

@@ -36,7 +36,7 @@ pub enum Shape {
 
 impl Entry {
     /// Returns the wire of this entry; `None` if the body decides.
-    pub fn shape(self) -> Option<Shape> {
+    pub const fn shape(self) -> Option<Shape> {
         match self {
             Self::Contract | Self::SystemOne => Some(Shape::SystemOne),
             Self::Gemini => Some(Shape::Gemini),

@@ -1,32 +1,56 @@
-//! The order of the domain's areas: each area depends on earlier ones only.
+//! The order of the areas inside a crate: each area depends on earlier ones only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::graph::root;
 
-/// The areas in their order. Areas of one line must not depend on each other, except for the first line: the foundation
-/// is one area.
-const ORDER: &[&[&str]] = &[
-    &["edit", "error", "ids", "json", "money", "secret", "system"],
-    &["audit", "change_feed"],
-    &["model", "question"],
-    &["pricing"],
-    &["usage"],
-    &["budget"],
-    &["rate"],
-    &["api_key", "container"],
-    &["file", "routing", "workspace"],
-    &["guardrail"],
-    &["decision"],
-    &["observability"],
-    &["retention"],
-];
+/// The order of the areas of a crate.
+pub struct Order {
+    /// The folder of the sources.
+    folder: &'static str,
+    /// The areas in their order. Areas of one line must not depend on each other, except for the first line, which is
+    /// one area.
+    lines: &'static [&'static [&'static str]],
+    /// Permitted backward dependencies. An unneeded entry fails the test, so the list only shrinks.
+    exceptions: &'static [(&'static str, &'static str)],
+}
 
-/// Permitted backward dependencies. An unneeded entry fails the test, so the list only shrinks.
-const EXCEPTIONS: &[(&str, &str)] = &[];
+/// The order of the domain.
+pub const DOMAIN: Order = Order {
+    folder: "crates/domain/src",
+    lines: &[
+        &["edit", "error", "ids", "json", "money", "secret", "system"],
+        &["audit", "change_feed"],
+        &["model", "question"],
+        &["pricing"],
+        &["usage"],
+        &["budget"],
+        &["rate"],
+        &["api_key", "container"],
+        &["file", "routing", "workspace"],
+        &["guardrail"],
+        &["decision"],
+        &["observability"],
+        &["retention"],
+    ],
+    exceptions: &[],
+};
 
-/// A source file of the domain: its path below `src`, and its text.
+/// The order of the HTTP crate: what serves any endpoint, the description, the endpoints, their list, the servers.
+pub const API: Order = Order {
+    folder: "crates/api-actix/src",
+    lines: &[
+        &["gateway", "http", "live_services", "rendered_catalogue", "services", "settings", "wires"],
+        &["openapi", "stopper"],
+        &["endpoints"],
+        &["app"],
+        &["application", "fuzzing", "metrics_server"],
+    ],
+    exceptions: &[],
+};
+
+/// A source file: its path below `src`, and its text.
 pub struct Source {
     pub path: String,
     pub text: String,
@@ -58,9 +82,9 @@ impl Source {
     }
 }
 
-/// Returns every file of the domain.
-pub fn sources() -> Vec<Source> {
-    let folder = root().join("crates/domain/src");
+/// Returns every source file of the crate.
+pub fn sources(order: &Order) -> Vec<Source> {
+    let folder = root().join(order.folder);
     let mut files = Vec::new();
     collect(&folder, &folder, &mut files);
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -80,31 +104,33 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<Source>) {
 }
 
 /// Returns the backward dependencies that are no exceptions, and the unneeded exceptions.
-pub fn backward_arrows(sources: &[Source]) -> Vec<String> {
+pub fn backward_arrows(order: &Order, sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
     let mut needed = BTreeSet::new();
     for source in sources.iter().filter(|source| !source.is_test() && source.path != "lib.rs") {
         let area = source.area();
-        let Some(level) = level_of(area) else {
+        let Some(level) = order.level_of(area) else {
             found.push(format!("{area} has no place in the order: add it to crates/xtask/tests/layers/areas.rs"));
             continue;
         };
         for used in source.uses() {
-            if used == area || level_of(used).is_some_and(|below| below < level || below == 0 && level == 0) {
+            if used == area || order.level_of(used).is_some_and(|below| below < level || below == 0 && level == 0) {
                 continue;
             }
-            match EXCEPTIONS.iter().find(|(path, to)| *path == source.path && *to == used) {
+            match order.exceptions.iter().find(|(path, to)| *path == source.path && *to == used) {
                 Some(exception) => drop(needed.insert(*exception)),
                 None => found.push(format!("{} -> {used}", source.path)),
             }
         }
     }
-    found.extend(EXCEPTIONS.iter().filter(|exception| !needed.contains(*exception)).map(|(path, to)| {
+    found.extend(order.exceptions.iter().filter(|exception| !needed.contains(*exception)).map(|(path, to)| {
         format!("the exception {path} -> {to} is not needed: remove it from crates/xtask/tests/layers/areas.rs")
     }));
     found
 }
 
-fn level_of(area: &str) -> Option<usize> {
-    ORDER.iter().position(|line| line.contains(&area))
+impl Order {
+    fn level_of(&self, area: &str) -> Option<usize> {
+        self.lines.iter().position(|line| line.contains(&area))
+    }
 }

@@ -7,7 +7,7 @@ mod bans;
 mod graph;
 mod rules;
 
-use areas::{Source, backward_arrows, sources};
+use areas::{API, DOMAIN, Order, Source, backward_arrows, sources};
 use graph::{Dependency, Graph, Kind};
 use rules::violations;
 
@@ -74,18 +74,30 @@ fn violations_report_crate_without_layer() {
 }
 
 #[test]
-fn areas_of_the_domain_depend_on_earlier_ones_only() {
-    let found = backward_arrows(&sources());
-    assert!(found.is_empty(), "the order of the domain's areas is broken:\n  {}", found.join("\n  "));
+fn areas_depend_on_earlier_ones_only() {
+    for order in [&DOMAIN, &API] {
+        let found = backward_arrows(order, &sources(order));
+        assert!(found.is_empty(), "the order of the areas is broken:\n  {}", found.join("\n  "));
+    }
+}
+
+fn with_planted(order: &Order, path: &str, text: &str) -> Vec<String> {
+    let mut all = sources(order);
+    all.push(Source::new(path, text));
+    backward_arrows(order, &all)
+}
+
+#[test]
+fn arrow_from_http_kernel_to_endpoint_is_caught_when_planted() {
+    let planted = with_planted(&API, "http/planted.rs", "use crate::endpoints::get_model;");
+    assert_eq!(planted, ["http/planted.rs -> endpoints"]);
+    let planted = with_planted(&API, "endpoints/planted.rs", "use crate::app::ROUTES;");
+    assert_eq!(planted, ["endpoints/planted.rs -> app"]);
 }
 
 #[test]
 fn backward_arrow_is_caught_when_planted() {
-    let with = |path: &str, text: &str| {
-        let mut all = sources();
-        all.push(Source::new(path, text));
-        backward_arrows(&all)
-    };
+    let with = |path: &str, text: &str| with_planted(&DOMAIN, path, text);
     assert_eq!(with("usage/planted.rs", "use crate::decision::Decision;"), ["usage/planted.rs -> decision"]);
     assert_eq!(with("money/planted.rs", "fn f(a: crate::usage::UsageRecord) {}"), ["money/planted.rs -> usage"]);
     assert_eq!(with("new.rs", "").len(), 1, "an area without a place");

@@ -1,50 +1,48 @@
 //! `…/observability/destinations`: the trace destinations of a workspace. Management keys only.
 
+pub(crate) mod create;
+pub(crate) mod delete;
 mod errors;
 mod fields;
-mod manage;
+pub(crate) mod get;
+pub(crate) mod list;
 mod record;
-mod use_cases;
+pub(crate) mod update;
 
 pub use record::DestinationView;
-pub use use_cases::DestinationUseCases;
 
-use actix_web::HttpResponse;
+use std::borrow::Cow;
+
 use actix_web::web::Payload;
-use domain::api_key::Principal;
+use domain::ids::WorkspaceId;
+use domain::observability::{Destination, DestinationFields};
+use serde::Serialize;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::segment;
 
-/// The operations on destinations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DestinationOperation {
-    List,
-    Create,
-    Get,
-    Update,
-    Delete,
+#[derive(Serialize)]
+struct Data<T> {
+    data: T,
 }
 
-impl DestinationOperation {
-    /// Returns true if the operation reads a body.
-    pub(crate) fn reads_body(self) -> bool {
-        matches!(self, Self::Create | Self::Update)
-    }
+/// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
+async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationView {
+    let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(destination)).await;
+    DestinationView::new(destination, &hashes.unwrap_or_default())
 }
 
-pub(crate) async fn handle(
-    operation: DestinationOperation,
-    call: &Call<'_>,
-    caller: &Principal,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
-    let authority = caller.management()?;
-    match operation {
-        DestinationOperation::List => manage::list(call).await,
-        DestinationOperation::Create => manage::create(call, authority, payload).await,
-        DestinationOperation::Get => manage::get(call).await,
-        DestinationOperation::Update => manage::update(call, authority, payload).await,
-        DestinationOperation::Delete => manage::delete(call, authority).await,
-    }
+/// Returns the destination id in the path. A segment that is not valid UTF-8 names no destination.
+fn id<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, ApiError> {
+    segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)
+}
+
+fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
+    text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID"))
+}
+
+async fn read_fields(call: &Call<'_>, payload: Payload) -> Result<(DestinationFields, Option<String>), ApiError> {
+    let body = call.read_json(payload).await?;
+    fields::read(body.text()?)
 }

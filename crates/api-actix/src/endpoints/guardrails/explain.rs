@@ -1,6 +1,5 @@
-//! Explains how a request would be handled, without sending it.
+//! `POST …/guardrails/{id}/explain`: explains how a request would be handled, without sending it.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
@@ -12,6 +11,7 @@ use domain::json::JsonText;
 use domain::model::ModelId;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::path::OperationBuilder;
 
 use super::record::time;
 use super::{data, id};
@@ -19,13 +19,32 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
 use crate::http::raw_json::{opaque, usd};
+use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
+use crate::openapi::tags;
 use crate::wires::dispatch::{self, Entry};
 
-pub(super) async fn explain(
-    call: &Call<'_>,
-    authority: &ManagementKey,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Post,
+    "/guardrails/{id}/explain",
+    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    tags::GUARDRAILS,
+    describe,
+)
+.with_body()
+.audited();
+
+fn describe() -> OperationBuilder {
+    let description = "Returns whether a key with this guardrail could send this body to the model, the deciding \
+                       rule, and the redacted content. Nothing is sent, held or charged; the current health of \
+                       endpoints is ignored.";
+    management_operation("explainGuardrail", "Explain the handling of a request", description)
+        .request_body(Some(body("ExplainRequest")))
+        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415], &COMMON_STATUSES))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let [key_hash, inner] = read_members(body.text()?, &["key_hash", "body"])?;
     let key_hash: Option<String> = key_hash

@@ -1,21 +1,25 @@
 //! `…/guardrails`: the rules for keys and workspaces. Management keys only.
 
-mod assignments;
+pub(crate) mod create;
+pub(crate) mod delete;
 mod errors;
-mod explain;
-mod manage;
+pub(crate) mod explain;
+pub(crate) mod get;
+pub(crate) mod get_version;
+pub(crate) mod list;
+pub(crate) mod list_assigned_keys;
+pub(crate) mod list_versions;
 mod page;
 mod record;
-mod use_cases;
-mod versions;
+pub(crate) mod remove_keys;
+pub(crate) mod restore_version;
+pub(crate) mod update;
 
 pub use record::{GuardrailVersionView, GuardrailView};
-pub use use_cases::GuardrailUseCases;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Payload;
-use domain::api_key::Principal;
 use domain::guardrail::GuardrailDraft;
 use serde::Serialize;
 
@@ -23,51 +27,6 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_object;
 use crate::http::segment;
-
-/// The operations on guardrails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GuardrailOperation {
-    List,
-    Create,
-    Get,
-    Update,
-    Delete,
-    ListVersions,
-    GetVersion,
-    RestoreVersion,
-    Explain,
-    ListAssignedKeys,
-    RemoveKeys,
-}
-
-impl GuardrailOperation {
-    /// Returns true if the operation reads a body.
-    pub(crate) fn reads_body(self) -> bool {
-        matches!(self, Self::Create | Self::Update | Self::Explain | Self::RemoveKeys)
-    }
-}
-
-pub(crate) async fn handle(
-    operation: GuardrailOperation,
-    call: &Call<'_>,
-    caller: &Principal,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
-    let authority = caller.management()?;
-    match operation {
-        GuardrailOperation::List => manage::list(call).await,
-        GuardrailOperation::Create => manage::create(call, authority, payload).await,
-        GuardrailOperation::Get => manage::get(call).await,
-        GuardrailOperation::Update => manage::update(call, authority, payload).await,
-        GuardrailOperation::Delete => manage::delete(call, authority).await,
-        GuardrailOperation::ListVersions => versions::list(call).await,
-        GuardrailOperation::GetVersion => versions::get(call).await,
-        GuardrailOperation::RestoreVersion => versions::restore(call, authority).await,
-        GuardrailOperation::Explain => explain::explain(call, authority, payload).await,
-        GuardrailOperation::ListAssignedKeys => assignments::list(call).await,
-        GuardrailOperation::RemoveKeys => assignments::remove(call, authority, payload).await,
-    }
-}
 
 /// `{"data":…}`
 #[derive(Serialize)]
@@ -96,4 +55,11 @@ async fn draft(call: &Call<'_>, payload: Payload) -> Result<GuardrailDraft, ApiE
     let body = call.read_json(payload).await?;
     let record = read_object(body.text()?)?;
     Ok(GuardrailDraft::read(&record)?)
+}
+
+/// Parses the version number in the path; only digits are accepted.
+fn version_number(call: &Call<'_>) -> Result<u32, ApiError> {
+    let digits = call.parameters[1];
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number).ok_or_else(ApiError::not_found)
 }

@@ -1,7 +1,12 @@
 //! The page parameters of lists.
 
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
 use crate::http::error::ApiError;
 use crate::http::query;
+use crate::openapi::operations;
 
 /// The default number of elements on a page.
 const DEFAULT_LIMIT: usize = 50;
@@ -26,6 +31,21 @@ impl PageRange {
             Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")))
         }
     }
+}
+
+/// Describes the parameter of a page's first element.
+pub(super) fn offset() -> Parameter {
+    operations::query(
+        "offset",
+        "The number of elements to skip.",
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)),
+    )
+}
+
+/// Describes the parameter of a page's length.
+pub(super) fn limit() -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
+    operations::query("limit", "The maximum number of elements on a page.", schema.default(Some(json!(DEFAULT_LIMIT))))
 }
 
 #[cfg(test)]

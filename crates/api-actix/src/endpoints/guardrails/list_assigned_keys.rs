@@ -1,19 +1,26 @@
-//! Handlers that list and remove the key assignments of a guardrail.
-
-use std::borrow::Cow;
+//! `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
 
 use actix_web::HttpResponse;
-use actix_web::web::Payload;
-use domain::api_key::ManagementKey;
 use domain::guardrail::KeyAssignment;
 use serde::Serialize;
+use utoipa::openapi::path::OperationBuilder;
 
-use super::page::PageRange;
+use super::page::{PageRange, limit, offset};
 use super::record::time;
 use super::{Page, id};
-use crate::endpoints::assign_keys_to_guardrail::key_hashes;
 use crate::http::edge::Call;
-use crate::http::error::ApiError;
+use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/guardrails/{id}/assignments/keys",
+    Handler::Keyed(KeyedHandler::Management(|call, _, _| Box::pin(handle(call)))),
+    tags::GUARDRAILS,
+    describe,
+)
+.audited();
 
 #[derive(Serialize)]
 struct AssignmentView<'a> {
@@ -24,11 +31,6 @@ struct AssignmentView<'a> {
     key_label: &'a str,
     assigned_by: Option<&'a str>,
     created_at: String,
-}
-
-#[derive(Serialize)]
-struct UnassignedView {
-    unassigned_count: u64,
 }
 
 impl<'a> AssignmentView<'a> {
@@ -45,25 +47,19 @@ impl<'a> AssignmentView<'a> {
     }
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+fn describe() -> OperationBuilder {
+    management_operation("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
+        .parameter(offset())
+        .parameter(limit())
+        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404], &COMMON_STATUSES))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle(call: &Call<'_>) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
     let page =
         call.gateway.services.routed.current().guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(HttpResponse::Ok().json(Page { data, total_count: page.total }))
-}
-
-pub(super) async fn remove(
-    call: &Call<'_>,
-    authority: &ManagementKey,
-    payload: Payload,
-) -> Result<HttpResponse, ApiError> {
-    let body = call.read_json(payload).await?;
-    let hashes = key_hashes(body.text()?)?;
-    let (actor, id) = (call.actor(authority), id(call)?);
-    let routed = call.gateway.services.routed.current();
-    let remove = &routed.guardrails.remove_keys;
-    let unassigned_count = remove.execute(authority, &actor, &id, hashes.iter().map(Cow::as_ref)).await?;
-    Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

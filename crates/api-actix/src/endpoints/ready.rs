@@ -1,4 +1,4 @@
-//! `GET /health/live` and `GET /health/ready`.
+//! `GET /health/ready`: readiness.
 
 use std::time::Duration;
 
@@ -6,21 +6,38 @@ use actix_web::HttpResponse;
 use domain::error::{ErrorKind, StoreError};
 use futures_util::future::join_all;
 use serde_json::json;
+use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
+use crate::openapi::operations::{operation, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/health/ready",
+    Handler::Open(OpenHandler::Async(|call| Box::pin(handle(call)))),
+    tags::SERVICE,
+    describe,
+)
+.outside_base();
 
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Reports that the process is alive.
-pub(crate) fn live() -> HttpResponse {
-    HttpResponse::Ok().json(json!({"status": "ok"}))
+fn describe() -> OperationBuilder {
+    operation("ready", "Readiness: all required stores respond").responses(responses(
+        "The process is ready",
+        "HealthResponse",
+        &[],
+        &[405, 500, 503],
+    ))
 }
 
 /// Reports whether all required stores respond and the server is not stopping. A server that can serve requests during
 /// a store outage is degraded but ready: removing all such servers would turn a partial outage into a full one.
-pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>) -> Outcome {
     if call.gateway.connections.is_draining() {
         return Err(ApiError::from_kind(ErrorKind::Unavailable)
             .message("The server is draining and will stop; send new requests to another server")
@@ -34,7 +51,7 @@ pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     });
     let away: Vec<_> = join_all(probes).await.into_iter().flatten().collect();
     if away.is_empty() {
-        return Ok(live());
+        return Ok(HttpResponse::Ok().json(json!({"status": "ok"})));
     }
     let names: Vec<&str> = away.iter().map(|(probe, _)| probe.name()).collect();
     for (probe, error) in &away {

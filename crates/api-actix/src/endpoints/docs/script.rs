@@ -1,46 +1,43 @@
-//! `GET /openapi.json` and `GET /docs`: the API description for programs and people.
+//! The script of the page `GET /docs`.
 
 use std::io::Read;
 use std::sync::OnceLock;
 
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue,
-    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
-};
+use actix_web::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 use bytes::Bytes;
 use domain::error::ErrorKind;
 use flate2::read::GzDecoder;
+use utoipa::openapi::path::OperationBuilder;
+use utoipa::openapi::schema::Type;
 
+use super::respond;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
+use crate::openapi::operations::{operation, text_responses};
+use crate::openapi::tags;
 
-/// The page, which names the script and the document by relative URLs.
-const PAGE: &str = include_str!("docs/page.html");
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/docs/rapidoc-9.3.8.min.js",
+    Handler::Open(OpenHandler::Memory(handle)),
+    tags::SERVICE,
+    describe,
+)
+.outside_base();
+
 /// The viewer, compressed. `assets/README.md` names its source and licence.
-const SCRIPT: &[u8] = include_bytes!("../../assets/rapidoc-9.3.8/rapidoc-min.js.gz");
-/// The page runs the viewer's script and sends requests to this server only. The viewer sets inline styles.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
-                      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const SCRIPT: &[u8] = include_bytes!("../../../assets/rapidoc-9.3.8/rapidoc-min.js.gz");
 /// The script's URL contains its version.
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
-pub(crate) fn document(call: &Call<'_>) -> HttpResponse {
-    respond(call.gateway.openapi.clone(), "application/json")
-}
-
-pub(crate) fn page() -> HttpResponse {
-    let mut response = respond(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8");
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
+fn describe() -> OperationBuilder {
+    let description = "The script of the page";
+    operation("docsScript", description).responses(text_responses("The script", "text/javascript", Type::String))
 }
 
 /// Returns the viewer's script, decompressed for clients that do not accept gzip.
-pub(crate) fn script(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+fn handle(call: &Call<'_>) -> Outcome {
     let is_gzip = accepts_gzip(call.request.headers());
     let body = if is_gzip { Bytes::from_static(SCRIPT) } else { decompressed_script()? };
     let mut response = respond(body, "text/javascript; charset=utf-8");
@@ -51,13 +48,6 @@ pub(crate) fn script(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(CACHE_FOREVER));
     Ok(response)
-}
-
-fn respond(body: Bytes, content_type: &'static str) -> HttpResponse {
-    let mut response = HttpResponse::with_body(StatusCode::OK, body).map_into_boxed_body();
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// Returns true if `Accept-Encoding` names gzip with a weight above zero.
@@ -88,14 +78,6 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha256};
     use std::fmt::Write as _;
-
-    #[test]
-    fn page_names_no_other_host() {
-        assert!(!PAGE.contains("//"), "{PAGE}");
-        assert!(PAGE.contains(r#"load-fonts="false""#), "the script names a host of web fonts");
-        assert!(!POLICY.contains("unsafe-eval") && !POLICY.contains("http"), "{POLICY}");
-        assert!(POLICY.contains("script-src 'self';") && POLICY.contains("connect-src 'self';"), "{POLICY}");
-    }
 
     #[test]
     fn script_is_unchanged_copy_of_package() {

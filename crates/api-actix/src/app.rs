@@ -1,0 +1,60 @@
+//! The list of all endpoints. A new one is a line here and a file in `endpoints/`.
+
+use serde_json::Value;
+
+use crate::endpoints::{
+    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails,
+    list_model_endpoints, list_models, list_providers, live, promote_container_file, ready, root, rotate_api_key,
+    submit_decision,
+};
+use crate::http::routes::Route;
+use crate::http::wire_names::WireNames;
+use crate::openapi;
+
+/// All routes. A vendor path precedes an equal path below the base path.
+pub(crate) const ROUTES: &[Route] = &[
+    submit_decision::CONTRACT,
+    submit_decision::CONTRACT_OUTSIDE_BASE,
+    submit_decision::SYSTEM_ONE,
+    submit_decision::SYSTEM_ONE_UNDER_BASE,
+    submit_decision::ANY_SHAPE,
+    submit_decision::ANY_SHAPE_UNDER_BASE,
+    submit_decision::GEMINI,
+    count_models::ROUTE,
+    get_model::ROUTE,
+    list_models::DECISION_MODELS,
+    list_models::MODELS,
+    list_model_endpoints::ROUTE,
+    list_providers::ROUTE,
+    get_generation::ROUTE,
+    rotate_api_key::ROUTE,
+    promote_container_file::ROUTE,
+    guardrails::list::ROUTE,
+    guardrails::create::ROUTE,
+    guardrails::get::ROUTE,
+    guardrails::update::ROUTE,
+    guardrails::delete::ROUTE,
+    guardrails::list_assigned_keys::ROUTE,
+    assign_keys_to_guardrail::ROUTE,
+    guardrails::remove_keys::ROUTE,
+    guardrails::explain::ROUTE,
+    guardrails::list_versions::ROUTE,
+    guardrails::get_version::ROUTE,
+    guardrails::restore_version::ROUTE,
+    destinations::list::ROUTE,
+    destinations::create::ROUTE,
+    destinations::get::ROUTE,
+    destinations::update::ROUTE,
+    destinations::delete::ROUTE,
+    root::ROUTE,
+    live::ROUTE,
+    ready::ROUTE,
+    docs::document::ROUTE,
+    docs::page::ROUTE,
+    docs::script::ROUTE,
+];
+
+/// Returns the OpenAPI document of the API below `base_path` with the configured literal names.
+pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
+    openapi::document(ROUTES, base_path, wire_names)
+}

@@ -1,0 +1,33 @@
+//! `GET …/observability/destinations/{id}`: reads a destination.
+
+use actix_web::HttpResponse;
+use utoipa::openapi::path::OperationBuilder;
+
+use super::record::DestinationView;
+use super::{Data, id};
+use crate::http::edge::Call;
+use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/observability/destinations/{id}",
+    Handler::Keyed(KeyedHandler::Management(|call, _, _| Box::pin(handle(call)))),
+    tags::DESTINATIONS,
+    describe,
+)
+.audited();
+
+fn describe() -> OperationBuilder {
+    let description = "Header values, the secret and the URL query are masked.";
+    management_operation("getDestination", "Get a trace destination", description)
+        .responses(responses("The destination", "DestinationResponse", &[404], &COMMON_STATUSES))
+        .parameter(path("id", "The destination's id"))
+}
+
+async fn handle(call: &Call<'_>) -> Outcome {
+    let found = call.gateway.services.destinations.get.execute(&id(call)?).await?;
+    let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(&found)).await?;
+    Ok(HttpResponse::Ok().json(Data { data: DestinationView::new(&found, &hashes) }))
+}

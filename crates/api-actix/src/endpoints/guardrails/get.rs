@@ -1,0 +1,31 @@
+//! `GET …/guardrails/{id}`: reads a guardrail.
+
+use actix_web::http::StatusCode;
+use utoipa::openapi::path::OperationBuilder;
+
+use super::record::GuardrailView;
+use super::{data, id};
+use crate::http::edge::Call;
+use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Get,
+    "/guardrails/{id}",
+    Handler::Keyed(KeyedHandler::Management(|call, _, _| Box::pin(handle(call)))),
+    tags::GUARDRAILS,
+    describe,
+)
+.audited();
+
+fn describe() -> OperationBuilder {
+    management_operation("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
+        .responses(responses("The guardrail", "GuardrailResponse", &[404], &COMMON_STATUSES))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle(call: &Call<'_>) -> Outcome {
+    let found = call.gateway.services.routed.current().guardrails.get.execute(&id(call)?).await?;
+    Ok(data(StatusCode::OK, GuardrailView::new(&found)))
+}

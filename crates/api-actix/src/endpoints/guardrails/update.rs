@@ -1,0 +1,39 @@
+//! `PATCH …/guardrails/{id}`: changes a guardrail.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Payload;
+use domain::api_key::ManagementKey;
+use utoipa::openapi::path::OperationBuilder;
+
+use super::record::GuardrailView;
+use super::{data, draft, id};
+use crate::http::edge::Call;
+use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
+use crate::openapi::tags;
+
+pub(crate) const ROUTE: Route = Route::new(
+    Method::Patch,
+    "/guardrails/{id}",
+    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    tags::GUARDRAILS,
+    describe,
+)
+.with_body()
+.audited();
+
+fn describe() -> OperationBuilder {
+    let description = "Changes the given members: null removes a rule, a list is replaced as a whole. A change \
+                       creates a new version, which is effective on every replica within a second.";
+    management_operation("updateGuardrail", "Update a guardrail", description)
+        .request_body(Some(body("GuardrailChange")))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415], &COMMON_STATUSES))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let draft = draft(call, payload).await?;
+    let actor = call.actor(authority);
+    let changed = call.gateway.services.routed.current().guardrails.update.execute(&actor, &id(call)?, &draft).await?;
+    Ok(data(StatusCode::OK, GuardrailView::new(&changed)))
+}

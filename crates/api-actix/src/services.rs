@@ -1,0 +1,118 @@
+//! The use cases and ports that the endpoints call.
+
+use std::sync::Arc;
+
+use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
+use domain::audit::DeniedChangeRecorder;
+use domain::decision::{ExplainGuardrail, MeterTokens};
+use domain::file::PromoteContainerFile;
+use domain::guardrail::{
+    AssignKeysToGuardrail, CreateGuardrail, DeleteGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailAssignments,
+    GuardrailPorts, ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail,
+    RestoreGuardrailVersion, UpdateGuardrail,
+};
+use domain::model::{CountModels, GetModel, ListModels};
+use domain::observability::{
+    CreateDestination, DeleteDestination, DestinationPorts, FindDestinationKeys, GetDestination, ListDestinations,
+    UpdateDestination,
+};
+use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
+
+use crate::http::recorder::Recorder;
+use crate::live_services::LiveServices;
+
+/// The use cases and the ports that HTTP itself needs.
+pub struct Services {
+    /// Authenticates callers.
+    pub authenticate: Arc<Authenticate>,
+    /// Operation 1.
+    pub promote: Arc<PromoteContainerFile>,
+    /// Operation 2, and the other use cases that follow the configured providers and endpoints.
+    pub routed: LiveServices,
+    /// Operation 3.
+    pub assign_keys: Arc<AssignKeysToGuardrail>,
+    /// Replaces the secrets of API keys.
+    pub rotate_key: Arc<RotateApiKey>,
+    /// Operation 4.
+    pub get_model: Arc<GetModel>,
+    /// Operation 5.
+    pub count_models: Arc<CountModels>,
+    /// Lists the models of the catalogue, in pages.
+    pub list_models: Arc<ListModels>,
+    /// The use cases of trace destinations.
+    pub destinations: DestinationUseCases,
+    /// The health checks that decide readiness.
+    pub probes: Vec<Arc<dyn HealthProbe>>,
+    /// Enforces the request rate limits (per minute).
+    pub count_request: Arc<CountRequest>,
+    /// Enforces the token rate limits (per minute).
+    pub meter_tokens: Arc<MeterTokens>,
+    /// Records HTTP metrics.
+    pub recorder: Arc<dyn Recorder>,
+    /// Records denied management changes; `None` if no audit log is configured.
+    pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
+    /// Generates request ids.
+    pub ids: Arc<dyn IdGenerator>,
+    /// Measures latencies and computes rate limit resets.
+    pub clock: Arc<dyn Clock>,
+    /// Parses large bodies off the event loop.
+    pub workers: Arc<dyn Workers>,
+}
+
+/// The use cases of destinations.
+pub struct DestinationUseCases {
+    pub(crate) create: CreateDestination,
+    pub(crate) list: ListDestinations,
+    pub(crate) get: GetDestination,
+    pub(crate) update: UpdateDestination,
+    pub(crate) delete: DeleteDestination,
+    pub(crate) keys: FindDestinationKeys,
+}
+
+impl DestinationUseCases {
+    /// Creates the use cases over their ports.
+    pub fn new(ports: &DestinationPorts) -> Self {
+        Self {
+            create: CreateDestination::new(ports.clone()),
+            list: ListDestinations::new(Arc::clone(&ports.destinations)),
+            get: GetDestination::new(Arc::clone(&ports.destinations)),
+            update: UpdateDestination::new(ports.clone()),
+            delete: DeleteDestination::new(ports.clone()),
+            keys: FindDestinationKeys::new(Arc::clone(&ports.keys)),
+        }
+    }
+}
+
+/// The use cases of guardrails except key assignment, which is an operation of the contract.
+pub struct GuardrailUseCases {
+    pub(crate) create: CreateGuardrail,
+    pub(crate) list: ListGuardrails,
+    pub(crate) get: GetGuardrail,
+    pub(crate) update: UpdateGuardrail,
+    pub(crate) delete: DeleteGuardrail,
+    pub(crate) list_versions: ListGuardrailVersions,
+    pub(crate) get_version: GetGuardrailVersion,
+    pub(crate) restore_version: RestoreGuardrailVersion,
+    pub(crate) explain: ExplainGuardrail,
+    pub(crate) list_assigned_keys: ListAssignedKeys,
+    pub(crate) remove_keys: RemoveKeysFromGuardrail,
+}
+
+impl GuardrailUseCases {
+    /// Creates the use cases over their ports.
+    pub fn new(ports: &GuardrailPorts, assignments: &Arc<dyn GuardrailAssignments>, explain: ExplainGuardrail) -> Self {
+        Self {
+            create: CreateGuardrail::new(ports.clone()),
+            list: ListGuardrails::new(ports.clone()),
+            get: GetGuardrail::new(ports.clone()),
+            update: UpdateGuardrail::new(ports.clone()),
+            delete: DeleteGuardrail::new(ports.clone()),
+            list_versions: ListGuardrailVersions::new(ports.clone()),
+            get_version: GetGuardrailVersion::new(ports.clone()),
+            restore_version: RestoreGuardrailVersion::new(ports.clone()),
+            explain,
+            list_assigned_keys: ListAssignedKeys::new(Arc::clone(assignments)),
+            remove_keys: RemoveKeysFromGuardrail::new(Arc::clone(assignments)),
+        }
+    }
+}
