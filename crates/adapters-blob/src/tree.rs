@@ -84,7 +84,7 @@ pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, Sto
                 Err(error) => return Err(unavailable(error)),
             }
             open_folder_in(&at, name)?
-                .ok_or_else(|| StoreError::unavailable("something that is no folder is in a folder's place"))?
+                .ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?
         };
     }
     Ok(at)

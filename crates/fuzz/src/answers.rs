@@ -162,7 +162,7 @@ fn typed_questions(provider_input: &ProviderInput) -> &[Question] {
 fn in_order(questions: &Questions, answers: &Answers) -> Result<()> {
     let Some(asked) = &questions.typed else { return Ok(()) };
     let typed = answers.typed().context("typed questions have answers without type")?;
-    let members = answers.json().members().context("the answers are no object")?;
+    let members = answers.json().members().context("the answers are not an object")?;
     let asked = || asked.iter().map(|question| &question.name);
     ensure!(typed.iter().map(|answer| &answer.name).eq(asked()), "the answers are in another order");
     ensure!(members.iter().map(|(name, _)| name).eq(asked()), "the answers' JSON is in another order");
@@ -180,7 +180,7 @@ fn names(response_format: &ResponseFormat, body: &Json) -> Result<Vec<String>> {
             .map(|answer| name(answer).and_then(|name| name.as_string()).context("no name"))
             .collect();
     }
-    Ok(answers.members().context("the answers are no object")?.into_iter().map(|(name, _)| name).collect())
+    Ok(answers.members().context("the answers are not an object")?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Returns the member of that name.

@@ -48,7 +48,7 @@ pub(crate) fn required_probability<'a>(answer: &Object<'a>, name: &str) -> Resul
 
 /// Returns the text of the provider's own confidence, if given.
 pub(crate) fn confidence<'a>(answer: &Object<'a>) -> Result<Option<&'a str>, MalformedAnswer> {
-    let read = |value| probability(value).ok_or(MalformedAnswer::Answer("its confidence is no number from 0 to 1"));
+    let read = |value| probability(value).ok_or(MalformedAnswer::Answer("its confidence is not a number from 0 to 1"));
     answer.get("confidence")?.map(read).transpose()
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn distribution<'a>(
     for (place, value) in entries {
         let slot = place.and_then(|place| probabilities.get_mut(place)).ok_or(INCOMPLETE)?;
         let value = value.and_then(probability);
-        let value = value.ok_or(MalformedAnswer::Answer("its distribution holds what is no probability"))?;
+        let value = value.ok_or(MalformedAnswer::Answer("its distribution has a value that is not a probability"))?;
         if slot.replace(value).is_some() {
             return Err(MalformedAnswer::Answer("its distribution names an outcome twice"));
         }

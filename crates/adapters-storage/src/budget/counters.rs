@@ -362,7 +362,7 @@ pub(super) fn positive(amount: Usd) -> Result<i64, StoreError> {
 }
 
 pub(super) fn out_of_range() -> StoreError {
-    StoreError::Corrupt("a sum leaves the range of money".to_owned())
+    StoreError::Corrupt("a sum exceeds the range of amounts".to_owned())
 }
 
 #[cfg(test)]

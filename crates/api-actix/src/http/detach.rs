@@ -26,7 +26,7 @@ const PAUSE_GRACE: Duration = Duration::from_millis(500);
 
 /// The error message of work that exceeds its deadline.
 const DEADLINE_MESSAGE: &str = "The gateway's database did not answer in time. A call to a provider that was made \
-                                for this request is charged all the same; see Retry-After before you repeat it";
+                                for this request is still charged; see Retry-After before you repeat it";
 
 /// Work that may outlive its client connection.
 pub(crate) type Work<T> = BoxFuture<'static, Result<T, ApiError>>;

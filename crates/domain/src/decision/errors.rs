@@ -144,7 +144,7 @@ pub enum SubmitDecisionError {
     #[error("every attempt at a provider failed")]
     Attempts(Box<FailedAttempts>),
     /// The usage that the provider reported is too large for a charge.
-    #[error("the charge leaves the range of money")]
+    #[error("the charge exceeds the range of amounts")]
     ChargeOutOfRange,
     /// An internal error of this service.
     #[error("internal error: {0}")]

@@ -158,7 +158,7 @@ impl WorkspaceRepository for MemoryStore {
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
         let mut state = self.state();
         let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
-        let out_of_range = || StoreError::Corrupt("the credit leaves the range of money".to_owned());
+        let out_of_range = || StoreError::Corrupt("the credit exceeds the range of amounts".to_owned());
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
         let account = Account::Workspace(id);
         // A first credit begins now: earlier spend does not count against it.

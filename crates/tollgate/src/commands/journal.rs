@@ -29,7 +29,7 @@ async fn list(context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 fn row(process: &ProcessView) -> [String; 3] {
-    let journal = if process.has_journal { "here" } else { "elsewhere or gone" };
+    let journal = if process.has_journal { "on this machine" } else { "not on this machine" };
     [process.id.clone(), process.seen_at.clone(), journal.to_owned()]
 }
 

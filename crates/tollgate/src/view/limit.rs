@@ -55,7 +55,7 @@ impl LimitView {
         let what = match (self.scope, self.is_credit, self.reset_interval) {
             (scope, true, _) => format!("{scope} credit"),
             (scope, false, Some(interval)) => format!("{scope}, {interval}"),
-            (scope, false, None) => format!("{scope}, for ever"),
+            (scope, false, None) => format!("{scope}, lifetime"),
         };
         let what = match &self.guardrail_id {
             Some(id) => format!("{what} ({id})"),

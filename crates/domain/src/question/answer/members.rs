@@ -70,7 +70,7 @@ pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
     pub(super) fn read(answer: JsonPart<'a>) -> Result<Self, &'static str> {
-        let members = answer.members().ok_or("an answer is no object")?;
+        let members = answer.members().ok_or("an answer is not an object")?;
         if first_duplicate(&members).is_some() {
             return Err("an answer has a member twice");
         }
@@ -100,7 +100,7 @@ impl<'a> Members<'a> {
 
     pub(super) fn confidence(&self) -> Result<Option<f64>, &'static str> {
         self.present("confidence")
-            .map(|value| number(value).filter(is_probability).ok_or("an answer's confidence is no number from 0 to 1"))
+            .map(|value| number(value).filter(is_probability).ok_or("an answer's confidence is not a number from 0 to 1"))
             .transpose()
     }
 
@@ -111,7 +111,7 @@ impl<'a> Members<'a> {
         rules: AnswerRules,
     ) -> Result<Option<Vec<f64>>, &'static str> {
         let Some(given) = self.present("probabilities") else { return Ok(None) };
-        let members = given.members().ok_or("an answer's probabilities are no object")?;
+        let members = given.members().ok_or("an answer's probabilities are not an object")?;
         if members.len() != outcomes.count() {
             return Err("an answer's distribution is not over what was asked");
         }
@@ -126,7 +126,7 @@ impl<'a> Members<'a> {
                 found.ok_or("an answer's distribution is not over what was asked")?
             };
             probabilities[place] =
-                number(*value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;
+                number(*value).filter(is_probability).ok_or("an answer's distribution has a value that is not a probability")?;
         }
         if probabilities.iter().any(|probability| probability.is_nan()) {
             return Err("an answer's distribution names an outcome twice");
@@ -156,7 +156,7 @@ impl<'a> Members<'a> {
         }
         let legend = self.present("legend").map(JsonPart::kind);
         if !matches!(legend, None | Some(JsonKind::Object)) {
-            return Err("an answer's legend is no object");
+            return Err("an answer's legend is not an object");
         }
         Ok(score)
     }

@@ -88,7 +88,7 @@ impl Answers {
     /// # Errors
     /// Returns a fixed message without any text of the provider.
     pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
-        let members = answers.as_part().members().ok_or("the answers are no object")?;
+        let members = answers.as_part().members().ok_or("the answers are not an object")?;
         let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
         if members.len() != asked.len() {
             return Err(NAMES_MISMATCH);
@@ -186,7 +186,7 @@ fn check_answer(
     let native = read.confidence()?;
     let value = match &question.kind {
         QuestionKind::Noul { .. } => AnswerValue::Noul {
-            probability: read.number("noul").filter(is_probability).ok_or("a noul answer is no probability")?,
+            probability: read.number("noul").filter(is_probability).ok_or("a noul answer is not a probability")?,
         },
         QuestionKind::Choice { options } => {
             let chosen = read.string("choice").ok_or("a choice answer names no option")?;

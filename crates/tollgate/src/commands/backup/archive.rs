@@ -191,7 +191,7 @@ fn send_entries(file: File, sender: &mpsc::Sender<io::Result<Item>>) -> io::Resu
         is_empty = false;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if entry.header().entry_type() != tar::EntryType::Regular {
-            return Err(io::Error::other(format!("{name} is no file")));
+            return Err(io::Error::other(format!("{name} is not a file")));
         }
         let size_bytes = entry.size();
         sender.blocking_send(Ok(Item::Entry { name, size_bytes })).map_err(closed)?;
