@@ -83,8 +83,7 @@ pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, Sto
                 Ok(()) | Err(Errno::EXIST) => rustix::fs::fsync(&at).map_err(unavailable)?,
                 Err(error) => return Err(unavailable(error)),
             }
-            open_folder_in(&at, name)?
-                .ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?
+            open_folder_in(&at, name)?.ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?
         };
     }
     Ok(at)

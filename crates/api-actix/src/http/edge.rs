@@ -157,11 +157,11 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     }
     let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
-    let format = matched.map_or(ErrorFormat::Contract, |matched| matched.route.error_format);
+    let format = matched.map_or(ErrorFormat::Contract, |matched| matched.route.error_format());
     let mut response =
         outcome.unwrap_or_else(|error| write_error(&error, format, &gateway, &request, &request_id, labels.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-        if matched.is_some_and(|matched| matched.route.for_vendor_clients) {
+        if matched.is_some_and(|matched| matched.route.is_for_vendor_clients()) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
         }
         response.headers_mut().insert(REQUEST_ID, value);
@@ -223,7 +223,7 @@ async fn answer(
         Handler::Keyed(handler) => {
             // Runs before any part of the request is read.
             gateway.admission.check_total()?;
-            let accepted = if route.for_vendor_clients { Credentials::AnyHeader } else { Credentials::Bearer };
+            let accepted = if route.is_for_vendor_clients() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
             let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {

@@ -80,6 +80,15 @@ impl Method {
     }
 }
 
+/// The clients of a route.
+#[derive(Clone, Copy)]
+pub(crate) enum Clients {
+    OfContract,
+    /// Clients of vendors use their own headers for keys and request ids, and have their own error format while the
+    /// body is unknown.
+    OfVendors(ErrorFormat),
+}
+
 /// One operation of the API. Each endpoint file exports its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Route {
@@ -93,10 +102,7 @@ pub(crate) struct Route {
     pub(crate) reads_body: bool,
     /// True if denied changes are recorded in the audit log.
     pub(crate) audited: bool,
-    /// True for routes of vendor clients, which use their own headers for keys and request ids.
-    pub(crate) for_vendor_clients: bool,
-    /// The error format while the body is unknown.
-    pub(crate) error_format: ErrorFormat,
+    pub(crate) clients: Clients,
     /// The tag in the OpenAPI document, one of `openapi::tags`.
     pub(crate) tag: &'static str,
     /// Describes parameters, body and responses for the OpenAPI document.
@@ -119,8 +125,7 @@ impl Route {
             handler,
             reads_body: false,
             audited: false,
-            for_vendor_clients: false,
-            error_format: ErrorFormat::Contract,
+            clients: Clients::OfContract,
             tag,
             describe,
         }
@@ -143,7 +148,20 @@ impl Route {
 
     /// Serves vendor clients.
     pub(crate) const fn for_vendor_clients(self, error_format: ErrorFormat) -> Self {
-        Self { for_vendor_clients: true, error_format, ..self }
+        Self { clients: Clients::OfVendors(error_format), ..self }
+    }
+
+    /// Returns true for routes of vendor clients.
+    pub(crate) const fn is_for_vendor_clients(&self) -> bool {
+        matches!(self.clients, Clients::OfVendors(_))
+    }
+
+    /// Returns the error format while the body is unknown.
+    pub(crate) const fn error_format(&self) -> ErrorFormat {
+        match self.clients {
+            Clients::OfContract => ErrorFormat::Contract,
+            Clients::OfVendors(format) => format,
+        }
     }
 
     /// Returns true if the route needs no key.

@@ -24,7 +24,7 @@ pub(super) fn describe(route: &Route) -> Description {
         // An empty list declares that no key is needed.
         return builder.securities(Some([])).build();
     }
-    let vendors = KEY_HEADERS.iter().filter(|_| route.for_vendor_clients);
+    let vendors = KEY_HEADERS.iter().filter(|_| route.is_for_vendor_clients());
     let schemes = std::iter::once(BEARER).chain(vendors.copied());
     builder
         .securities(Some(schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []))))

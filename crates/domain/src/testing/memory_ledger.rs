@@ -81,7 +81,8 @@ pub(super) fn negative(amount: Usd) -> Usd {
 }
 
 pub(super) fn plus(sum: &mut Usd, amount: Usd) -> Result<(), StoreError> {
-    *sum = sum.checked_add(amount).ok_or_else(|| StoreError::Corrupt("a sum exceeds the range of amounts".to_owned()))?;
+    *sum =
+        sum.checked_add(amount).ok_or_else(|| StoreError::Corrupt("a sum exceeds the range of amounts".to_owned()))?;
     Ok(())
 }
 

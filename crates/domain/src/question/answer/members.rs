@@ -100,7 +100,9 @@ impl<'a> Members<'a> {
 
     pub(super) fn confidence(&self) -> Result<Option<f64>, &'static str> {
         self.present("confidence")
-            .map(|value| number(value).filter(is_probability).ok_or("an answer's confidence is not a number from 0 to 1"))
+            .map(|value| {
+                number(value).filter(is_probability).ok_or("an answer's confidence is not a number from 0 to 1")
+            })
             .transpose()
     }
 
@@ -125,8 +127,9 @@ impl<'a> Members<'a> {
                 let found = outcomes.index_of(index.get_or_insert_with(|| outcomes.index_by_name()), name);
                 found.ok_or("an answer's distribution is not over what was asked")?
             };
-            probabilities[place] =
-                number(*value).filter(is_probability).ok_or("an answer's distribution has a value that is not a probability")?;
+            probabilities[place] = number(*value)
+                .filter(is_probability)
+                .ok_or("an answer's distribution has a value that is not a probability")?;
         }
         if probabilities.iter().any(|probability| probability.is_nan()) {
             return Err("an answer's distribution names an outcome twice");
