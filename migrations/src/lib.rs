@@ -13,6 +13,7 @@ mod m20261123_000010_changes;
 mod m20261123_000011_key_ids;
 mod m20261123_000012_outcome_names;
 mod m20261123_000013_incompatible_migrations;
+mod m20261123_000014_rejections;
 
 mod migrator;
 

@@ -37,4 +37,4 @@ pub use database::{Database, MigrationState};
 pub use pools::PoolStatus;
 pub use repositories::*;
 pub use settings::{StorageSettings, Synchronous};
-pub use usage::SeaOrmUsageRepository;
+pub use usage::{SeaOrmRejectionStore, SeaOrmUsageRepository};

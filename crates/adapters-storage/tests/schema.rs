@@ -53,6 +53,7 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000011_key_ids",
         "m20261123_000012_outcome_names",
         "m20261123_000013_incompatible_migrations",
+        "m20261123_000014_rejections",
     ];
     assert_eq!(names, all);
 }

@@ -17,6 +17,7 @@ use domain::observability::{
     UpdateDestination,
 };
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
+use domain::usage::RejectionRecorder;
 
 use crate::http::recorder::Recorder;
 use crate::live_services::LiveServices;
@@ -51,6 +52,8 @@ pub struct Services {
     pub recorder: Arc<dyn Recorder>,
     /// Records denied management changes; `None` if no audit log is configured.
     pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
+    /// Counts rejected requests; `None` if the database is read-only.
+    pub rejections: Option<Arc<dyn RejectionRecorder>>,
     /// Generates request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Measures latencies and computes rate limit resets.

@@ -49,6 +49,8 @@ mod questions;
 mod quick_start;
 mod rates;
 mod references;
+
+mod rejections;
 mod reload;
 mod removed_stores;
 mod replicas;

@@ -14,6 +14,7 @@ pub(crate) mod idempotency_claims;
 pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod record_bytes;
+pub(crate) mod rejections;
 pub(crate) mod spend_counters;
 pub(crate) mod store_identity;
 pub(crate) mod usage_records;

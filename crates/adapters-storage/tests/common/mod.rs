@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 mod ledgers;
+mod rejections;
 
 pub use ledgers::*;
+pub use rejections::*;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,6 +123,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
         outbox: Arc::new(SeaOrmOutbox::new(database(1))),
+        rejections: Arc::new(RejectionStores::over(handles)),
         grants_lag: None,
         clock,
         keep: Box::new(keep),

@@ -7,6 +7,7 @@ use actix_web::http::header::{HeaderMap, USER_AGENT};
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
+use domain::usage::RejectionReason;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::path::OperationBuilder;
@@ -67,18 +68,22 @@ impl From<PromoteError> for ApiError {
                 plain.metadata("file_bytes", file_bytes).metadata("max_file_bytes", max_bytes)
             }
             PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes, charged_bytes } => plain
+                .reason(RejectionReason::StorageQuotaExceeded)
                 .message("The workspace's storage quota does not allow this file")
                 .metadata("quota_bytes", quota_bytes)
                 .metadata("used_bytes", used_bytes)
                 .metadata("file_bytes", file_bytes)
                 .metadata("charged_bytes", charged_bytes),
             PromoteError::TooManyDocuments { max_documents, documents } => plain
+                .reason(RejectionReason::StorageQuotaExceeded)
                 .message(error.to_string())
                 .metadata("max_documents", max_documents)
                 .metadata("documents", documents),
-            PromoteError::SourceChanged | PromoteError::StillInProgress => {
-                let reason = error.to_string();
-                plain.metadata("reason", reason)
+            PromoteError::SourceChanged => {
+                plain.reason(RejectionReason::SourceChanged).metadata("reason", error.to_string())
+            }
+            PromoteError::StillInProgress => {
+                plain.reason(RejectionReason::PromotionInProgress).metadata("reason", error.to_string())
             }
             PromoteError::Store(store) => Self::store(store),
         }

@@ -4,9 +4,10 @@ use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use domain::ids::{ApiKeyId, RequestId};
+use domain::ids::{ApiKeyId, RequestId, WorkspaceId};
 use domain::model::ModelId;
 use domain::money::Usd;
+use domain::usage::RejectionReason;
 use tracing::Span;
 
 /// The request fields for spans and the access log.
@@ -23,10 +24,12 @@ pub(crate) struct RequestLabels<'a> {
 pub(crate) struct AccessFields {
     /// The key of the caller. Its label is a part of the secret, so it is not logged.
     pub(crate) api_key: Cell<Option<ApiKeyId>>,
+    /// The workspace of an inference key; not logged.
+    pub(crate) workspace: Cell<Option<WorkspaceId>>,
     /// The model, the provider and the charge.
     pub(crate) charge: OnceCell<ChargeFields>,
     /// The reason of a rejection.
-    pub(crate) reason: Cell<Option<&'static str>>,
+    pub(crate) reason: Cell<Option<RejectionReason>>,
 }
 
 /// The model, the provider and the charge of a Decisions request.
@@ -72,7 +75,7 @@ impl RequestLabels<'_> {
         let charge = fields.charge.get();
         tracing::info!(
             http.status = status,
-            reason = fields.reason.get(),
+            reason = fields.reason.get().map(RejectionReason::as_str),
             api_key.id = api_key,
             model.id = charge.and_then(|charge| charge.model.as_ref()).map(tracing::field::display),
             provider.name = charge.map(|charge| charge.provider.as_str()),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use domain::error::ErrorKind;
 use domain::ids::ApiKeyId;
 use domain::ids::WorkspaceId;
+use domain::usage::RejectionReason;
 
 use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, share_exceeded, subtract};
 use super::body_memory::BodyLease;
@@ -106,7 +107,7 @@ impl Admission {
         let (scope, limit) = match bound {
             AdmissionBound::InFlightOfKey => ("key", self.settings.max_in_flight_per_key),
             AdmissionBound::InFlightOfWorkspace => ("workspace", self.settings.max_in_flight_per_workspace),
-            _ => return ApiError::from_kind(ErrorKind::Unavailable).reason("overloaded"),
+            _ => return ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::Overloaded),
         };
         share_exceeded(scope, "requests_in_flight", limit).message(format!(
             "Rate limit exceeded: this {scope} has {limit} requests in flight, which is its share; wait for one to end"

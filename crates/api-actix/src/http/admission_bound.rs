@@ -8,6 +8,7 @@ use std::time::Duration;
 use domain::api_key::{InferenceKey, Principal};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, WorkspaceId};
+use domain::usage::RejectionReason;
 
 use super::error::ApiError;
 
@@ -103,7 +104,7 @@ pub(crate) enum Account {
 /// Returns 429 for a caller that has used up its share.
 pub(crate) fn share_exceeded(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
     ApiError::from_kind(ErrorKind::RateLimited)
-        .reason("share_exceeded")
+        .reason(RejectionReason::ShareExceeded)
         .retry_after(RETRY_AFTER)
         .metadata("scope", scope)
         .metadata("unit", unit)

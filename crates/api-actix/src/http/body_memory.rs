@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::error::ErrorKind;
+use domain::usage::RejectionReason;
 
 use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_AFTER, share_exceeded, subtract};
 use super::error::ApiError;
@@ -43,7 +44,7 @@ impl BodyMemory {
         self.recorder.record_rejection(bound);
         if bound == AdmissionBound::BodyMemory {
             return ApiError::from_kind(ErrorKind::Unavailable)
-                .reason("overloaded")
+                .reason(RejectionReason::Overloaded)
                 .message("The gateway's memory for request bodies is used up; try again when other requests have ended")
                 .retry_after(RETRY_AFTER);
         }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::error::ErrorKind;
+use domain::usage::RejectionReason;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -97,7 +98,7 @@ impl<T: Send + 'static> DetachableWork<'_, T> {
         let cause =
             "limits.request_timeout_ms passed while waiting for the store; the request continues in the background";
         Err(ApiError::from_kind(ErrorKind::Unavailable)
-            .reason("store_timeout")
+            .reason(RejectionReason::StoreTimeout)
             .message(DEADLINE_MESSAGE)
             .caused_by(cause))
     }

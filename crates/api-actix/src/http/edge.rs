@@ -10,11 +10,12 @@ use std::time::Duration;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use domain::api_key::{ManagementKey, Principal};
+use domain::api_key::{AuthenticateError, InferenceKey, ManagementKey, Principal};
 use domain::audit::Actor;
 use domain::decision::AssetPart;
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
+use domain::usage::{Rejection, RejectionReason};
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -154,6 +155,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     };
     if let Err(error) = &outcome {
         error.add_to_access_log(&access);
+        count_rejection(&gateway, &access, error);
     }
     let span = if from_memory && outcome.is_err() { labels.span() } else { span };
     let _within = span.enter();
@@ -170,6 +172,14 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     labels.log_completion(&span, &access, status, took);
     in_flight.finish(status, took);
     response
+}
+
+/// Counts a rejected request of a known key.
+fn count_rejection(gateway: &Gateway, access: &AccessFields, error: &ApiError) {
+    let Some(recorder) = &gateway.services.rejections else { return };
+    if let (Some(api_key), Some((status, reason))) = (access.api_key.get(), error.rejection()) {
+        recorder.record(Rejection { api_key, workspace_id: access.workspace.get(), status, reason });
+    }
 }
 
 /// Returns the client's request id if it is well-formed and unique, otherwise a new one.
@@ -228,9 +238,11 @@ async fn answer(
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
             let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
-                ApiError::from_kind(ErrorKind::Unavailable).caused_by(cause)
-            })??;
+                ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::StoreTimeout).caused_by(cause)
+            })?;
+            let caller = caller.inspect_err(|error| note_suspended(access, error))?;
             access.api_key.set(Some(caller.id()));
+            access.workspace.set(caller.inference().ok().map(InferenceKey::workspace_id));
             let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
                 rate::count_request(gateway, &caller)?;
@@ -249,6 +261,14 @@ async fn answer(
             let outcome = outcome.await.inspect_err(|error| denied_changes::record(&call, &caller, error));
             outcome.map_err(|error| error.user_id(workspace_owner(&caller)))
         }
+    }
+}
+
+/// Notes the caller whose workspace is suspended.
+fn note_suspended(access: &AccessFields, error: &AuthenticateError) {
+    if let AuthenticateError::WorkspaceSuspended { api_key, workspace_id, .. } = error {
+        access.api_key.set(Some(*api_key));
+        access.workspace.set(Some(*workspace_id));
     }
 }
 

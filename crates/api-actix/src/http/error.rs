@@ -12,6 +12,7 @@ use domain::error::{ErrorKind, StoreError};
 use domain::money::Usd;
 use domain::rate::RateLimited;
 use domain::system::TaskError;
+use domain::usage::{RejectionReason, RejectionStatus};
 use serde_json::{Map, Value};
 
 use super::access_log::{AccessFields, ChargeFields};
@@ -86,7 +87,7 @@ struct Parts {
     format: Option<ErrorFormat>,
     source: Option<Box<dyn Error + Send + Sync>>,
     charge: Option<ChargeFields>,
-    reason: Option<&'static str>,
+    reason: Option<RejectionReason>,
 }
 
 impl ApiError {
@@ -160,7 +161,7 @@ impl ApiError {
     pub(crate) fn store(error: StoreError) -> Self {
         let unavailable = error.kind() == ErrorKind::Unavailable;
         let created = Self::from_kind(error.kind()).caused_by(error);
-        if unavailable { created.reason("store_unavailable") } else { created }
+        if unavailable { created.reason(RejectionReason::StoreUnavailable) } else { created }
     }
 
     /// Creates the error of work that did not finish on its worker thread.
@@ -170,7 +171,7 @@ impl ApiError {
             return error;
         }
         error
-            .reason("scan_queue_full")
+            .reason(RejectionReason::ScanQueueFull)
             .message(
                 "Rate limit exceeded: too many large requests of this workspace wait to be read and filtered; wait for \
                  one to end",
@@ -258,8 +259,8 @@ impl ApiError {
         self
     }
 
-    /// Sets the reason of a rejection for the access log: a constant in snake case.
-    pub(crate) fn reason(mut self, reason: &'static str) -> Self {
+    /// Sets the reason of a rejection, for the access log and the counts of rejected requests.
+    pub(crate) fn reason(mut self, reason: RejectionReason) -> Self {
         self.0.reason = Some(reason);
         self
     }
@@ -270,7 +271,18 @@ impl ApiError {
             // An answer without an error may have set it before.
             drop(fields.charge.set(charge.clone()));
         }
-        fields.reason.set(self.0.reason);
+        fields.reason.set(self.rejection_reason());
+    }
+
+    /// Returns the status and the reason of a rejection; `None` for any other error.
+    pub(crate) fn rejection(&self) -> Option<(RejectionStatus, RejectionReason)> {
+        let status = RejectionStatus::from_code(self.0.status.as_u16())?;
+        Some((status, self.0.reason.unwrap_or(RejectionReason::Other)))
+    }
+
+    /// Returns the reason for the access log. A rejection always has one.
+    fn rejection_reason(&self) -> Option<RejectionReason> {
+        self.0.reason.or_else(|| self.rejection().map(|(_, reason)| reason))
     }
 
     #[cfg(test)]
@@ -353,18 +365,20 @@ impl From<AuthenticateError> for ApiError {
             AuthenticateError::Missing | AuthenticateError::Invalid => Self::from_kind(error.kind())
                 .message(error.to_string())
                 .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            AuthenticateError::WorkspaceSuspended { ref owner_id } => {
-                let suspended = Self::from_kind(error.kind()).reason("workspace_suspended");
+            AuthenticateError::WorkspaceSuspended { ref owner_id, .. } => {
+                let suspended = Self::from_kind(error.kind()).reason(RejectionReason::WorkspaceSuspended);
                 suspended.message(error.to_string()).user_id(owner_id.clone())
             }
-            AuthenticateError::Store(_) => Self::from_kind(error.kind()).caused_by(error),
+            AuthenticateError::Store(_) => {
+                Self::from_kind(error.kind()).reason(RejectionReason::StoreUnavailable).caused_by(error)
+            }
         }
     }
 }
 
 impl From<WrongKeyKind> for ApiError {
     fn from(error: WrongKeyKind) -> Self {
-        Self::from_kind(error.kind()).reason("wrong_key_kind").message(error.to_string())
+        Self::from_kind(error.kind()).reason(RejectionReason::WrongKeyKind).message(error.to_string())
     }
 }
 
@@ -374,7 +388,7 @@ impl ApiError {
         let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
         let RateLimited { scope, unit, limit, remaining, retry_after } = limited;
         Self::from_kind(ErrorKind::RateLimited)
-            .reason("rate_limited")
+            .reason(RejectionReason::RateLimited)
             .rate_limit(limit, remaining, retry_after, now_ms.saturating_add(wait_ms))
             .metadata("scope", scope.as_str())
             .metadata("unit", unit.as_str())

@@ -40,11 +40,12 @@ use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
 };
-use domain::usage::{FindRecord, UsageRepository};
+use domain::usage::{FindRecord, RejectionRecorder, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use tokio_util::task::TaskTracker;
 
 use super::client::{Reply, exchange, request};
+use super::rejections::RecordedRejections;
 
 /// A caller, identified by the number of its secret.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +103,7 @@ pub struct Setup {
     pub probes: Vec<Arc<dyn HealthProbe>>,
     pub rate_limiter: Arc<dyn RateLimiter>,
     pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
+    pub rejections: Arc<dyn RejectionRecorder>,
     /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
@@ -127,6 +129,7 @@ impl Setup {
             probes: Vec::new(),
             rate_limiter: Arc::new(MemoryRateLimiter::new(u32::MAX)),
             denied_changes: None,
+            rejections: Arc::new(RecordedRejections::default()),
             sender: Arc::new(MockMessageSender::new()),
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             endpoints: vec![endpoint("first"), endpoint("second")],
@@ -245,6 +248,7 @@ impl Setup {
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),
             denied_changes: self.denied_changes,
+            rejections: Some(self.rejections),
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),

@@ -24,5 +24,6 @@ mod listings;
 mod open_routes;
 mod promote;
 mod rates;
+mod rejections;
 mod request_formats;
 mod rotate_key;

@@ -26,8 +26,12 @@ impl Authenticate {
         }
         match &grant.scope {
             GrantScope::Management => Ok(Principal::Management(ManagementKey { id: grant.id, hash: grant.hash })),
-            GrantScope::Inference { workspace_suspended: true, owner_id, .. } => {
-                Err(AuthenticateError::WorkspaceSuspended { owner_id: owner_id.clone() })
+            GrantScope::Inference { workspace_suspended: true, workspace_id, owner_id, .. } => {
+                Err(AuthenticateError::WorkspaceSuspended {
+                    api_key: grant.id,
+                    workspace_id: *workspace_id,
+                    owner_id: owner_id.clone(),
+                })
             }
             GrantScope::Inference {
                 workspace_id,

@@ -2,6 +2,7 @@
 
 use super::KeyReference;
 use crate::error::{ErrorKind, StoreError};
+use crate::ids::{ApiKeyId, WorkspaceId};
 
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +21,10 @@ pub enum AuthenticateError {
     /// The key is valid; its workspace is suspended.
     #[error("This workspace is suspended")]
     WorkspaceSuspended {
+        /// The key of the caller.
+        api_key: ApiKeyId,
+        /// The suspended workspace.
+        workspace_id: WorkspaceId,
         /// The workspace's owner, for the envelope.
         owner_id: Option<String>,
     },

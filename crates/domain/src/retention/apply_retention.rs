@@ -15,6 +15,7 @@ use crate::budget::{PruneReport, UsagePruner};
 use crate::error::StoreError;
 use crate::observability::Outbox;
 use crate::system::TimeSource;
+use crate::usage::RejectionStore;
 
 /// The highest number of rows per step, which bounds the time that other writers wait.
 const STEP_ROWS: u64 = 500;
@@ -25,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct ApplyRetentionPorts {
     /// Usage records.
     pub usage: Arc<dyn UsagePruner>,
+    /// Counts of rejected requests.
+    pub rejections: Arc<dyn RejectionStore>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Dead letters.
@@ -76,6 +79,7 @@ impl ApplyRetention {
             }
             match rows {
                 RetainedRows::UsageRecords => report.usage_records = pruned,
+                RetainedRows::RejectionCounts => report.rejection_counts = pruned.removed,
                 RetainedRows::AuditEntries => report.audit_entries = pruned.removed,
                 RetainedRows::DeadLetters => report.dead_letters = pruned.removed,
             }
@@ -116,6 +120,10 @@ impl ApplyRetention {
     async fn step(&self, rows: RetainedRows, kept: Duration) -> Result<PruneReport, StoreError> {
         let removed = match rows {
             RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP_ROWS).await,
+            RetainedRows::RejectionCounts => match self.cutoff(kept) {
+                Some(before) => self.ports.rejections.prune(before, STEP_ROWS).await?,
+                None => 0,
+            },
             RetainedRows::AuditEntries => match self.cutoff(kept) {
                 Some(before) => self.ports.audit.prune(before, STEP_ROWS).await?,
                 None => 0,

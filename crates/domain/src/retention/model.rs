@@ -9,6 +9,8 @@ use crate::budget::PruneReport;
 pub enum RetainedRows {
     /// Usage records.
     UsageRecords,
+    /// Counts of rejected requests, which are kept as long as usage records.
+    RejectionCounts,
     /// Entries of the audit log.
     AuditEntries,
     /// Messages to trace destinations that failed permanently.
@@ -17,12 +19,13 @@ pub enum RetainedRows {
 
 impl RetainedRows {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::UsageRecords, Self::AuditEntries, Self::DeadLetters];
+    pub const ALL: [Self; 4] = [Self::UsageRecords, Self::RejectionCounts, Self::AuditEntries, Self::DeadLetters];
 
     /// Returns the name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UsageRecords => "usage records",
+            Self::RejectionCounts => "rejection counts",
             Self::AuditEntries => "audit entries",
             Self::DeadLetters => "dead letters",
         }
@@ -32,7 +35,7 @@ impl RetainedRows {
 /// The retention times by kind; `None` keeps rows for ever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// Usage records; at least [`RetentionPolicy::MIN_USAGE_DAYS`].
+    /// Usage records and counts of rejected requests; at least [`RetentionPolicy::MIN_USAGE_DAYS`].
     pub usage_records: Option<Duration>,
     /// Entries of the audit log.
     pub audit_entries: Option<Duration>,
@@ -54,7 +57,7 @@ impl RetentionPolicy {
     /// Returns the retention time of a kind.
     pub fn retention_of(&self, rows: RetainedRows) -> Option<Duration> {
         match rows {
-            RetainedRows::UsageRecords => self.usage_records,
+            RetainedRows::UsageRecords | RetainedRows::RejectionCounts => self.usage_records,
             RetainedRows::AuditEntries => self.audit_entries,
             RetainedRows::DeadLetters => self.dead_letters,
         }
@@ -66,6 +69,8 @@ impl RetentionPolicy {
 pub struct RetentionReport {
     /// Usage records.
     pub usage_records: PruneReport,
+    /// Removed counts of rejected requests.
+    pub rejection_counts: u64,
     /// Removed entries of the audit log.
     pub audit_entries: u64,
     /// Removed dead letters.

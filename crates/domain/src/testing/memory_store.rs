@@ -24,7 +24,7 @@ use crate::ids::{ApiKeyId, DocumentId};
 use crate::model::{CatalogueChange, Model, ModelRepository};
 use crate::observability::Destination;
 use crate::system::Clock;
-use crate::usage::UsageRecord;
+use crate::usage::{Rejection, UsageRecord};
 use crate::workspace::Workspace;
 
 /// All repositories and the change feed over one state. Clones share it.
@@ -50,6 +50,7 @@ pub(super) struct State {
     pub(super) outbox: Vec<StoredMessage>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
     pub(super) audit: Vec<AuditEntry>,
+    pub(super) rejections: HashMap<(Rejection, DateTime<Utc>), u64>,
 }
 
 impl State {

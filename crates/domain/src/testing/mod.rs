@@ -14,6 +14,7 @@ mod memory_journal;
 mod memory_keys;
 mod memory_ledger;
 mod memory_outbox;
+mod memory_rejections;
 mod memory_reports;
 mod memory_store;
 mod memory_usage;

@@ -7,6 +7,9 @@ mod labels;
 mod model;
 mod outbox_message;
 mod ports;
+mod rejection;
+mod rejection_counter;
+mod rejection_ports;
 mod unknown_usage;
 
 pub use errors::*;
@@ -16,4 +19,7 @@ pub use labels::*;
 pub use model::*;
 pub use outbox_message::*;
 pub use ports::*;
+pub use rejection::*;
+pub use rejection_counter::RejectionCounter;
+pub use rejection_ports::*;
 pub use unknown_usage::*;

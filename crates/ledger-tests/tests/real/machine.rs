@@ -9,7 +9,7 @@ use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmDestinationRepository,
     SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox,
-    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};
@@ -68,6 +68,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         audit: Arc::new(SeaOrmAuditLog::new(database())),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),
         outbox: Arc::new(SeaOrmOutbox::new(database())),
+        rejections: Arc::new(SeaOrmRejectionStore::new(database())),
         grants_lag: None,
         clock: clock.clone(),
         keep: Box::new(()),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub enum UsageCommand {
     /// List the newest usage records
     List(ListUsageArgs),
-    /// Sum requests, tokens and cost per key, model or day
+    /// Sum requests, tokens and cost per key, model or day, or count rejected requests per reason
     Sum(SumUsageArgs),
     /// Show the usage record of one decision
     Show {
@@ -64,7 +64,7 @@ pub struct SumUsageArgs {
     pub filter: UsageFilterArgs,
 }
 
-/// A property that usage records are grouped by.
+/// A property that usage records or rejected requests are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UsageGroup {
     /// The key
@@ -73,4 +73,6 @@ pub enum UsageGroup {
     Model,
     /// The UTC day in which the cost counts
     Day,
+    /// The reason of rejected requests (402, 403, 429, 503); --since and --until select whole hours
+    Reason,
 }

@@ -12,15 +12,18 @@ use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;
-use domain::usage::UsageFilter;
+use domain::usage::{RejectionFilter, UsageFilter};
 
 use super::Context;
 use super::references::find_key;
 use super::timestamp::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
 use crate::output::table;
-use crate::view::{CreatedKey, KeyView, LimitView, List, UsdNumber, time};
+use crate::view::{CreatedKey, KeyView, LimitView, List, RejectionView, UsdNumber, time};
 use crate::wiring::Stores;
+
+/// The number of counts of rejected requests that `key show` prints.
+const SHOWN_REJECTIONS: u64 = 10;
 
 /// Runs a command on keys.
 pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitCode> {
@@ -116,7 +119,10 @@ async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let name = find_key(&stores, name).await?;
     let Some(key) = stores.keys.find(&name).await? else { bail!("key {name} not found") };
     let limits = limits(&stores, &key).await?;
-    let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
+    let filter = RejectionFilter { api_key: Some(key.id), ..RejectionFilter::default() };
+    let rejections = stores.rejections.list(&filter, SHOWN_REJECTIONS).await?;
+    let rejections = rejections.iter().map(RejectionView::from).collect();
+    let view = KeyView { limits: Some(limits), rejections: Some(rejections), ..KeyView::from(&key) };
     context.output.show(&view, || describe(&view))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -154,6 +160,10 @@ fn describe(key: &KeyView) -> String {
     if let Some(limits) = key.limits.as_ref().filter(|limits| !limits.is_empty()) {
         text.push('\n');
         text.push_str(&table(LimitView::HEAD, &limits.iter().map(LimitView::line).collect::<Vec<_>>()));
+    }
+    if let Some(rejections) = key.rejections.as_ref().filter(|rejections| !rejections.is_empty()) {
+        text.push_str("\nRejected requests:\n");
+        text.push_str(&table(RejectionView::HEAD, &rejections.iter().map(RejectionView::line).collect::<Vec<_>>()));
     }
     text
 }

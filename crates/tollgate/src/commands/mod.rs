@@ -24,6 +24,7 @@ mod serve;
 mod timestamp;
 mod usage;
 mod usage_error;
+mod usage_rejections;
 mod usage_sum;
 mod workspace;
 

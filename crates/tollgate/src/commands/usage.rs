@@ -10,8 +10,9 @@ use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 use super::Context;
 use super::references::find_key;
 use super::timestamp::parse_timestamp;
-use super::usage_sum::sum;
-use crate::cli::{ListUsageArgs, UsageCommand, UsageFilterArgs};
+use super::usage_rejections::sum_rejections;
+use super::usage_sum::{RecordGroup, sum};
+use crate::cli::{ListUsageArgs, UsageCommand, UsageFilterArgs, UsageGroup};
 use crate::output::{indent, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
 use crate::wiring::Stores;
@@ -27,7 +28,12 @@ pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<Exi
         UsageCommand::List(args) => list(context, args).await,
         UsageCommand::Sum(args) => {
             let (stores, filter) = open(context, &args.filter).await?;
-            sum(context, &stores, filter, args.by).await
+            match args.by {
+                UsageGroup::Key => sum(context, &stores, filter, RecordGroup::Key).await,
+                UsageGroup::Model => sum(context, &stores, filter, RecordGroup::Model).await,
+                UsageGroup::Day => sum(context, &stores, filter, RecordGroup::Day).await,
+                UsageGroup::Reason => sum_rejections(context, &stores, filter).await,
+            }
         }
         UsageCommand::Show { id } => show(context, &id).await,
     }

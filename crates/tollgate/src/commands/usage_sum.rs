@@ -10,13 +10,23 @@ use domain::money::Usd;
 use domain::usage::{UsageFilter, UsageRecord};
 
 use super::Context;
-use crate::cli::UsageGroup;
 use crate::output::table;
 use crate::view::{UsageSumView, UsageSumsView, UsageTotalsView, UsdNumber};
 use crate::wiring::Stores;
 
 /// Records per page.
 const PAGE: u64 = 1000;
+
+/// A property that usage records are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordGroup {
+    /// The key.
+    Key,
+    /// The model.
+    Model,
+    /// The UTC day of the charge.
+    Day,
+}
 
 /// A sum of usage records. Sums of 64-bit amounts do not overflow it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,7 +72,7 @@ pub async fn sum(
     context: &Context,
     stores: &Stores,
     mut filter: UsageFilter,
-    by: UsageGroup,
+    by: RecordGroup,
 ) -> anyhow::Result<ExitCode> {
     let mut groups: BTreeMap<String, UsageTotals> = BTreeMap::new();
     loop {
@@ -79,7 +89,7 @@ pub async fn sum(
     }
     let mut data = Vec::with_capacity(groups.len());
     for (group, sum) in ordered(groups, by) {
-        let name = if by == UsageGroup::Key { key_name(stores, &group).await? } else { None };
+        let name = if by == RecordGroup::Key { key_name(stores, &group).await? } else { None };
         data.push(UsageSumView { group, name, sum: sum.view()? });
     }
     let view = UsageSumsView { by: word(by), data, total: total.view()? };
@@ -87,17 +97,17 @@ pub async fn sum(
     Ok(ExitCode::SUCCESS)
 }
 
-fn group_of(record: &UsageRecord, by: UsageGroup) -> String {
+fn group_of(record: &UsageRecord, by: RecordGroup) -> String {
     match by {
-        UsageGroup::Key => record.api_key.to_string(),
-        UsageGroup::Model => record.model.to_string(),
-        UsageGroup::Day => record.charged_at.date_naive().to_string(),
+        RecordGroup::Key => record.api_key.to_string(),
+        RecordGroup::Model => record.model.to_string(),
+        RecordGroup::Day => record.charged_at.date_naive().to_string(),
     }
 }
 
-fn ordered(groups: BTreeMap<String, UsageTotals>, by: UsageGroup) -> Vec<(String, UsageTotals)> {
+fn ordered(groups: BTreeMap<String, UsageTotals>, by: RecordGroup) -> Vec<(String, UsageTotals)> {
     let mut groups: Vec<(String, UsageTotals)> = groups.into_iter().collect();
-    if by != UsageGroup::Day {
+    if by != RecordGroup::Day {
         groups.sort_by_key(|(_, sum)| Reverse(sum.cost_pico));
     }
     groups
@@ -108,15 +118,15 @@ async fn key_name(stores: &Stores, id: &str) -> anyhow::Result<Option<String>> {
     Ok(stores.keys.find(&id.into()).await?.map(|key| key.name.as_str().to_owned()))
 }
 
-fn word(by: UsageGroup) -> &'static str {
+fn word(by: RecordGroup) -> &'static str {
     match by {
-        UsageGroup::Key => "key",
-        UsageGroup::Model => "model",
-        UsageGroup::Day => "day",
+        RecordGroup::Key => "key",
+        RecordGroup::Model => "model",
+        RecordGroup::Day => "day",
     }
 }
 
-fn describe(view: &UsageSumsView, by: UsageGroup) -> String {
+fn describe(view: &UsageSumsView, by: RecordGroup) -> String {
     let row = |group: &str, name: &str, sum: &UsageTotalsView| {
         let [requests, input, output, cost] = sum.cells();
         [group.to_owned(), requests, input, output, cost, name.to_owned()]
@@ -125,9 +135,9 @@ fn describe(view: &UsageSumsView, by: UsageGroup) -> String {
         view.data.iter().map(|one| row(&one.group, one.name.as_deref().unwrap_or_default(), &one.sum)).collect();
     rows.push(row("total", "", &view.total));
     let (group, name) = match by {
-        UsageGroup::Key => ("KEY", "NAME"),
-        UsageGroup::Model => ("MODEL", ""),
-        UsageGroup::Day => ("DAY", ""),
+        RecordGroup::Key => ("KEY", "NAME"),
+        RecordGroup::Model => ("MODEL", ""),
+        RecordGroup::Day => ("DAY", ""),
     };
     table([group, "REQUESTS", "IN", "OUT", "COST USD", name], &rows)
 }
@@ -153,7 +163,7 @@ mod tests {
     fn groups_are_ordered_by_cost_and_days_by_date() {
         let groups = || BTreeMap::from([("2027-01-01".to_owned(), totals(1)), ("2027-01-02".to_owned(), totals(2))]);
         let names = |by| ordered(groups(), by).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(names(UsageGroup::Day), ["2027-01-01", "2027-01-02"]);
-        assert_eq!(names(UsageGroup::Model), ["2027-01-02", "2027-01-01"]);
+        assert_eq!(names(RecordGroup::Day), ["2027-01-01", "2027-01-02"]);
+        assert_eq!(names(RecordGroup::Model), ["2027-01-02", "2027-01-01"]);
     }
 }

@@ -3,7 +3,7 @@
 use domain::api_key::{ApiKey, ApiKeyScope, ApiKeySecret};
 use serde::Serialize;
 
-use super::{LimitView, UsdNumber, time};
+use super::{LimitView, RejectionView, UsdNumber, time};
 
 /// A created or rotated key; its secret is shown only once.
 #[derive(Serialize)]
@@ -76,6 +76,9 @@ pub struct KeyView {
     /// Every limit of the key with its current usage; for a single key only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<LimitView>>,
+    /// The newest counts of rejected requests, at most ten; for a single key only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejections: Option<Vec<RejectionView>>,
 }
 
 impl From<&ApiKey> for KeyView {
@@ -98,6 +101,7 @@ impl From<&ApiKey> for KeyView {
             spent_usd: None,
             last_used_at: None,
             limits: None,
+            rejections: None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod metrics;
 mod price_check;
 mod probes;
 mod providers;
+mod rejections;
 mod reloader;
 mod retention;
 mod routed;

@@ -28,6 +28,7 @@ pub fn start(
     }
     let ports = ApplyRetentionPorts {
         usage: Arc::new(SeaOrmLedgerReports::new(stores.database.clone())),
+        rejections: Arc::clone(&stores.rejections),
         audit: Arc::clone(&stores.audit),
         outbox: Arc::new(SeaOrmOutbox::new(stores.database.clone())),
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },

@@ -25,7 +25,7 @@ use super::configuration_warnings::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
     Background, ProcessMetrics, Reloader, RoutedParts, Stores, Upstreams, broadcast, denied_changes, ledger,
-    minimal_rows, retention, router,
+    minimal_rows, rejections, retention, router,
 };
 use crate::config::{Config, Environment};
 
@@ -87,6 +87,7 @@ pub async fn services(
     };
     let random = router::randomness(config)?;
     let refusals = (!config.storage.read_only).then(|| denied_changes::start(stores, background));
+    let rejections = (!config.storage.read_only).then(|| rejections::start(stores, background));
     if !config.storage.read_only {
         stores.start_checkpoint_task().await?;
         retention::start(config.retention, stores, Arc::clone(&random), background, measures);
@@ -141,6 +142,7 @@ pub async fn services(
         meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
         recorder: measures.recorder(),
         denied_changes: refusals,
+        rejections,
         ids: Arc::clone(&stores.ids),
         clock: clock(),
         workers,

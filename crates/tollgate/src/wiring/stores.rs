@@ -6,7 +6,7 @@ use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
     CheckpointLimits, Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmUsageRepository,
+    SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmRejectionStore, SeaOrmUsageRepository,
     SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
@@ -18,7 +18,7 @@ use domain::file::DocumentRepository;
 use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
 use domain::model::{ImportCatalogue, ModelRepository};
 use domain::system::{Clock, IdGenerator, SecretGenerator};
-use domain::usage::{FindRecord, UsageRepository};
+use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
 use super::{directory, minimal_rows, starter};
@@ -56,6 +56,8 @@ pub struct Stores {
     pub models: Arc<dyn ModelRepository>,
     /// Usage records, for reads.
     pub usage: Arc<dyn UsageRepository>,
+    /// Counts of rejected requests.
+    pub rejections: Arc<dyn RejectionStore>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// The change feed.
@@ -100,6 +102,7 @@ impl Stores {
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
+            rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
             audit: Arc::new(SeaOrmAuditLog::new(database.clone())),
             feed: Arc::new(SeaOrmChangeFeed::new(database.clone())),
             blobs: Arc::new(blobs),

@@ -10,7 +10,7 @@ use domain::error::ErrorKind;
 use domain::guardrail::filter::Finding;
 use domain::money::Usd;
 use domain::routing::AttemptFailureKind;
-use domain::usage::AttemptRecord;
+use domain::usage::{AttemptRecord, RejectionReason};
 use serde_json::{Value, json};
 
 use crate::http::access_log::ChargeFields;
@@ -73,21 +73,21 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
     }
 }
 
-/// Returns the reason of a rejected request for the access log, in snake case.
-fn rejection_reason(error: &SubmitDecisionError) -> Option<&'static str> {
+/// Returns the reason of a rejected request for the access log.
+fn rejection_reason(error: &SubmitDecisionError) -> Option<RejectionReason> {
     Some(match error {
-        SubmitDecisionError::Blocked(_) => "content_filter",
-        SubmitDecisionError::Forbidden { .. } => "guardrail",
-        SubmitDecisionError::Unpriced(_) => "no_price",
-        SubmitDecisionError::LimitExceeded(exceeded) if exceeded.is_credit => "credit_exhausted",
+        SubmitDecisionError::Blocked(_) => RejectionReason::ContentFilter,
+        SubmitDecisionError::Forbidden { .. } => RejectionReason::Guardrail,
+        SubmitDecisionError::Unpriced(_) => RejectionReason::NoPrice,
+        SubmitDecisionError::LimitExceeded(exceeded) if exceeded.is_credit => RejectionReason::CreditExhausted,
         SubmitDecisionError::LimitExceeded(exceeded) => match exceeded.scope {
-            BudgetScope::Workspace => "workspace_budget_exceeded",
-            BudgetScope::Key => "key_limit_exceeded",
-            BudgetScope::Guardrail => "guardrail_budget_exceeded",
+            BudgetScope::Workspace => RejectionReason::WorkspaceBudgetExceeded,
+            BudgetScope::Key => RejectionReason::KeyLimitExceeded,
+            BudgetScope::Guardrail => RejectionReason::GuardrailBudgetExceeded,
         },
-        SubmitDecisionError::Throttled { .. } => "endpoints_throttled",
-        SubmitDecisionError::RecordQuotaExceeded(_) => "record_quota_exceeded",
-        SubmitDecisionError::Attempts(_) => "attempts_failed",
+        SubmitDecisionError::Throttled { .. } => RejectionReason::EndpointsThrottled,
+        SubmitDecisionError::RecordQuotaExceeded(_) => RejectionReason::RecordQuotaExceeded,
+        SubmitDecisionError::Attempts(_) => RejectionReason::AttemptsFailed,
         _ => return None,
     })
 }

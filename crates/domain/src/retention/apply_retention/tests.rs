@@ -13,7 +13,7 @@ use crate::observability::MockOutbox;
 use crate::system::{Clock, Timer};
 use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, join_all, yield_now};
-use crate::usage::OutboxMessage;
+use crate::usage::{OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, hour_of};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -55,6 +55,7 @@ impl Fixture {
     fn ports(&self) -> ApplyRetentionPorts {
         ApplyRetentionPorts {
             usage: Arc::new(self.store.clone()),
+            rejections: Arc::new(self.store.clone()),
             audit: Arc::new(self.store.clone()),
             outbox: Arc::new(self.store.clone()),
             time: TimeSource { clock: Arc::new(self.clock.clone()), timer: Arc::new(self.timer.clone()) },
@@ -166,6 +167,7 @@ async fn execute_continues_with_other_kinds_when_a_store_fails() {
     let retention = ApplyRetention::new(ports, policy);
     let first = RetentionReport {
         usage_records: pruned(STEP_ROWS, 1),
+        rejection_counts: 0,
         audit_entries: 2,
         dead_letters: 0,
         failed: vec![RetainedRows::UsageRecords, RetainedRows::DeadLetters],
@@ -194,6 +196,24 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
     fixture.clock.advance(2 * DAY);
     assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 1);
     assert_eq!(status().await, (1, 0));
+}
+
+#[tokio::test]
+async fn execute_removes_rejection_counts_with_usage_records() {
+    let fixture = Fixture::new();
+    let rejection = Rejection {
+        api_key: SequentialIds::key(1),
+        workspace_id: None,
+        status: RejectionStatus::TooManyRequests,
+        reason: RejectionReason::RateLimited,
+    };
+    let count = RejectionCount { rejection, hour: hour_of(fixture.clock.now()), count: 3 };
+    fixture.store.add(&[count]).await.unwrap();
+    fixture.clock.advance(DAY);
+    assert_eq!(fixture.retention(USAGE).execute(pending()).await.rejection_counts, 0, "its hour is not old yet");
+    fixture.clock.advance(Duration::from_hours(1));
+    assert_eq!(fixture.retention(AUDIT).execute(pending()).await.rejection_counts, 0);
+    assert_eq!(fixture.retention(USAGE).execute(pending()).await.rejection_counts, 1);
 }
 
 /// Two processes on one database remove each row once, and neither fails.

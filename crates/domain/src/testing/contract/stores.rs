@@ -15,7 +15,7 @@ use crate::guardrail::{GuardrailAssignments, GuardrailRepository};
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
 use crate::system::Timer;
-use crate::usage::UsageRepository;
+use crate::usage::{RejectionStore, UsageRepository};
 use crate::workspace::WorkspaceRepository;
 
 /// All ports of one empty database.
@@ -56,6 +56,8 @@ pub struct Stores {
     pub destinations: Arc<dyn DestinationRepository>,
     /// Messages to destinations.
     pub outbox: Arc<dyn Outbox>,
+    /// Counts of rejected requests.
+    pub rejections: Arc<dyn RejectionStore>,
     /// For a cache in front of `key_grants`: a timer, and the time until changes are visible (at most a second). `None`
     /// if changes are visible at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
@@ -93,6 +95,7 @@ impl Stores {
             + AuditLog
             + DestinationRepository
             + Outbox
+            + RejectionStore
             + Clone
             + 'static,
     {
@@ -115,6 +118,7 @@ impl Stores {
             audit: Arc::new(store.clone()),
             destinations: Arc::new(store.clone()),
             outbox: Arc::new(store.clone()),
+            rejections: Arc::new(store.clone()),
             grants_lag: None,
             clock,
             keep: Box::new(()),

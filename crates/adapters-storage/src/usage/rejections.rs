@@ -1,0 +1,165 @@
+//! Counts of rejected requests.
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::error::StoreError;
+use domain::usage::{
+    Rejection, RejectionCount, RejectionFilter, RejectionReason, RejectionStatus, RejectionStore, RejectionSum, hour_of,
+};
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query};
+use sea_orm::{ActiveValue, ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use super::ids;
+use crate::chunks::chunks;
+use crate::convert::{key_column, key_id, millis, moment, signed, unsigned};
+use crate::database::Database;
+use crate::entities::rejections::{ActiveModel, Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+
+/// The table, for errors.
+const TABLE: &str = "rejections";
+
+/// Stores counts of rejected requests in the database.
+#[derive(Clone)]
+pub struct SeaOrmRejectionStore {
+    database: Database,
+}
+
+impl SeaOrmRejectionStore {
+    /// Creates the store over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl RejectionStore for SeaOrmRejectionStore {
+    async fn add(&self, counts: &[RejectionCount]) -> Result<(), StoreError> {
+        if counts.is_empty() {
+            return Ok(());
+        }
+        let rows = counts.iter().map(to_row).collect::<Result<Vec<_>, _>>()?;
+        let transaction = self.database.begin().await?;
+        for piece in chunks(&rows) {
+            let sum = Expr::col((Entity, Column::Requests)).add(Expr::cust("excluded.requests"));
+            let key = [Column::ApiKey, Column::Hour, Column::Status, Column::Reason];
+            Entity::insert_many(piece.iter().cloned())
+                .on_conflict(OnConflict::columns(key).value(Column::Requests, sum).to_owned())
+                .exec_without_returning(&transaction)
+                .await
+                .map_err(store_error)?;
+        }
+        transaction.commit().await.map_err(store_error)
+    }
+
+    async fn list(&self, filter: &RejectionFilter, limit: u64) -> Result<Vec<RejectionCount>, StoreError> {
+        let rows = Entity::find()
+            .filter(wanted(filter))
+            .order_by_desc(Column::Hour)
+            .order_by_desc(Column::Requests)
+            .order_by_asc(Column::ApiKey)
+            .order_by_asc(Column::Status)
+            .order_by_asc(Column::Reason)
+            .limit(Ord::min(limit, u64::from(u32::MAX)))
+            .all(self.database.readers()?)
+            .await
+            .map_err(store_error)?;
+        rows.iter().map(to_count).collect()
+    }
+
+    async fn sum(&self, filter: &RejectionFilter) -> Result<Vec<RejectionSum>, StoreError> {
+        let rows: Vec<(i32, String, i64, i64)> = Entity::find()
+            .select_only()
+            .column(Column::Status)
+            .column(Column::Reason)
+            .column_as(Column::Requests.sum(), "requests")
+            .column_as(Column::Hour.max(), "hour")
+            .filter(wanted(filter))
+            .group_by(Column::Status)
+            .group_by(Column::Reason)
+            .into_tuple()
+            .all(self.database.readers()?)
+            .await
+            .map_err(store_error)?;
+        let mut sums = rows.into_iter().map(to_sum).collect::<Result<Vec<_>, _>>()?;
+        sums.sort_by_key(|sum| (std::cmp::Reverse(sum.count), sum.status, sum.reason));
+        Ok(sums)
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let ended = before.checked_sub_signed(TimeDelta::hours(1)).unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let old = Query::select()
+            .expr(Expr::cust("rowid"))
+            .from(Entity)
+            .and_where(Column::Hour.lte(millis(ended)))
+            .limit(Ord::min(limit, u64::from(u32::MAX)))
+            .to_owned();
+        let pruned = Entity::delete_many()
+            .filter(Expr::cust("rowid").in_subquery(old))
+            .exec(self.database.writer()?)
+            .await
+            .map_err(store_error)?;
+        Ok(pruned.rows_affected)
+    }
+}
+
+fn wanted(filter: &RejectionFilter) -> Condition {
+    let mut wanted = Condition::all();
+    if let Some(workspace_id) = filter.workspace_id {
+        wanted = wanted.add(Column::WorkspaceId.eq(ids::workspace_column(workspace_id)));
+    }
+    if let Some(key) = filter.api_key {
+        wanted = wanted.add(Column::ApiKey.eq(key_column(key)));
+    }
+    if let Some(since) = filter.since {
+        wanted = wanted.add(Column::Hour.gte(millis(hour_of(since))));
+    }
+    if let Some(until) = filter.until {
+        wanted = wanted.add(Column::Hour.lt(millis(until)));
+    }
+    wanted
+}
+
+fn to_row(count: &RejectionCount) -> Result<ActiveModel, StoreError> {
+    let Rejection { api_key, workspace_id, status, reason } = count.rejection;
+    Ok(ActiveModel {
+        api_key: ActiveValue::Set(key_column(api_key)),
+        hour: ActiveValue::Set(millis(count.hour)),
+        status: ActiveValue::Set(status.code().into()),
+        reason: ActiveValue::Set(reason.as_str().to_owned()),
+        workspace_id: ActiveValue::Set(workspace_id.map(ids::workspace_column)),
+        requests: ActiveValue::Set(signed(count.count, "rejections.requests", api_key)?),
+    })
+}
+
+fn to_count(row: &Model) -> Result<RejectionCount, StoreError> {
+    let api_key = key_id(&row.api_key, "rejections.api_key", TABLE)?;
+    let workspace_id = match row.workspace_id.as_deref() {
+        Some(column) => Some(ids::workspace_id(column).ok_or_else(|| corrupt("rejections.workspace_id", api_key))?),
+        None => None,
+    };
+    Ok(RejectionCount {
+        rejection: Rejection {
+            api_key,
+            workspace_id,
+            status: status_of(row.status)?,
+            reason: RejectionReason::from_name(&row.reason),
+        },
+        hour: moment(row.hour, "rejections.hour", api_key)?,
+        count: unsigned(row.requests, "rejections.requests", api_key)?,
+    })
+}
+
+fn to_sum((status, reason, requests, hour): (i32, String, i64, i64)) -> Result<RejectionSum, StoreError> {
+    Ok(RejectionSum {
+        status: status_of(status)?,
+        reason: RejectionReason::from_name(&reason),
+        count: unsigned(requests, "rejections.requests", TABLE)?,
+        last_hour: moment(hour, "rejections.hour", TABLE)?,
+    })
+}
+
+fn status_of(code: i32) -> Result<RejectionStatus, StoreError> {
+    let status = u16::try_from(code).ok().and_then(RejectionStatus::from_code);
+    status.ok_or_else(|| corrupt("rejections.status", TABLE))
+}

@@ -1,0 +1,166 @@
+//! Rejected requests: their reasons, and their counts per key and hour.
+
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+
+use crate::ids::{ApiKeyId, WorkspaceId};
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+        /// The reason of a rejected request. The set is closed, so that counts per reason are bounded.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum RejectionReason {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl RejectionReason {
+            /// All reasons.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// Returns the name in logs, records and JSON.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The workspace has no credit left.
+    CreditExhausted = "credit_exhausted",
+    /// A budget of the workspace has no room.
+    WorkspaceBudgetExceeded = "workspace_budget_exceeded",
+    /// The limit of the key has no room.
+    KeyLimitExceeded = "key_limit_exceeded",
+    /// The budget of a guardrail has no room.
+    GuardrailBudgetExceeded = "guardrail_budget_exceeded",
+    /// The key has a limit, and the model has no price.
+    NoPrice = "no_price",
+    /// A content filter blocked the input.
+    ContentFilter = "content_filter",
+    /// The guardrails forbid every endpoint.
+    Guardrail = "guardrail",
+    /// The workspace is suspended.
+    WorkspaceSuspended = "workspace_suspended",
+    /// An inference key called a management operation, or the reverse.
+    WrongKeyKind = "wrong_key_kind",
+    /// The documents of the workspace reached their quota.
+    StorageQuotaExceeded = "storage_quota_exceeded",
+    /// The rate limit of the key or the workspace is reached.
+    RateLimited = "rate_limited",
+    /// The key or the workspace uses its whole share of requests in flight or body memory.
+    ShareExceeded = "share_exceeded",
+    /// Too many large requests of the workspace wait to be read.
+    ScanQueueFull = "scan_queue_full",
+    /// The records of the workspace reached the daily limit on their bytes.
+    RecordQuotaExceeded = "record_quota_exceeded",
+    /// The gateway as a whole has no capacity left.
+    Overloaded = "overloaded",
+    /// Every endpoint of the model is throttled.
+    EndpointsThrottled = "endpoints_throttled",
+    /// Every attempt at a provider failed.
+    AttemptsFailed = "attempts_failed",
+    /// The container file changed while it was copied.
+    SourceChanged = "source_changed",
+    /// A promotion with the same idempotency key is still in progress.
+    PromotionInProgress = "promotion_in_progress",
+    /// A store failed.
+    StoreUnavailable = "store_unavailable",
+    /// The deadline of the request passed while it waited for a store.
+    StoreTimeout = "store_timeout",
+    /// Any other reason, and reasons of newer releases.
+    Other = "other",
+}
+
+impl RejectionReason {
+    /// Parses a name; an unknown name is [`Self::Other`], because another release may have written it.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == name).unwrap_or(Self::Other)
+    }
+}
+
+/// A status that counts as a rejection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RejectionStatus {
+    /// 402.
+    PaymentRequired,
+    /// 403.
+    Forbidden,
+    /// 429.
+    TooManyRequests,
+    /// 503.
+    Unavailable,
+}
+
+impl RejectionStatus {
+    /// All statuses.
+    pub const ALL: [Self; 4] = [Self::PaymentRequired, Self::Forbidden, Self::TooManyRequests, Self::Unavailable];
+
+    /// Returns the HTTP status code.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::PaymentRequired => 402,
+            Self::Forbidden => 403,
+            Self::TooManyRequests => 429,
+            Self::Unavailable => 503,
+        }
+    }
+
+    /// Returns the status of a code; `None` if the code is not a rejection.
+    pub fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.code() == code)
+    }
+}
+
+/// A rejected request of a known key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rejection {
+    /// The key.
+    pub api_key: ApiKeyId,
+    /// The workspace of an inference key.
+    pub workspace_id: Option<WorkspaceId>,
+    /// The status of the response.
+    pub status: RejectionStatus,
+    /// The reason.
+    pub reason: RejectionReason,
+}
+
+/// The number of equal rejections in one hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RejectionCount {
+    /// The key, its workspace, the status and the reason.
+    pub rejection: Rejection,
+    /// The start of the hour, in UTC.
+    pub hour: DateTime<Utc>,
+    /// The number of requests.
+    pub count: u64,
+}
+
+/// Returns the start of the UTC hour of a time.
+pub fn hour_of(at: DateTime<Utc>) -> DateTime<Utc> {
+    at.duration_trunc(TimeDelta::hours(1)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_round_trip_and_unknown_names_are_other() {
+        for reason in RejectionReason::ALL {
+            assert_eq!(RejectionReason::from_name(reason.as_str()), *reason);
+            assert!(reason.as_str().chars().all(|sign| sign.is_ascii_lowercase() || sign == '_'));
+        }
+        assert_eq!(RejectionReason::from_name("reason_of_a_newer_release"), RejectionReason::Other);
+        for status in RejectionStatus::ALL {
+            assert_eq!(RejectionStatus::from_code(status.code()), Some(status));
+        }
+        assert!([200, 400, 401, 404, 500, 502].into_iter().all(|code| RejectionStatus::from_code(code).is_none()));
+    }
+
+    #[test]
+    fn hour_of_truncates_to_utc_hour() {
+        let at = DateTime::from_timestamp_millis(1_790_000_000_123).unwrap();
+        assert_eq!(hour_of(at).to_rfc3339(), "2026-09-21T14:00:00+00:00");
+        assert_eq!(hour_of(hour_of(at)), hour_of(at));
+    }
+}
