@@ -7,7 +7,7 @@ use crate::{
     m20261122_000005_record_bytes, m20261122_000006_allowances, m20261122_000007_compact_records,
     m20261122_000008_store_identity, m20261123_000009_recall_answers, m20261123_000010_changes,
     m20261123_000011_key_ids, m20261123_000012_outcome_names, m20261123_000013_incompatible_migrations,
-    m20261123_000014_rejections,
+    m20261123_000014_rejections, m20261123_000015_budget_alerts,
 };
 
 /// All migrations, oldest first. New ones are only added at the end.
@@ -31,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000012_outcome_names::Migration),
             Box::new(m20261123_000013_incompatible_migrations::Migration),
             Box::new(m20261123_000014_rejections::Migration),
+            Box::new(m20261123_000015_budget_alerts::Migration),
         ]
     }
 }

@@ -29,7 +29,7 @@ mod sqlite;
 mod usage;
 
 pub use audit::SeaOrmAuditLog;
-pub use budget::{SeaOrmBudgetStore, SeaOrmLedgerReports};
+pub use budget::{SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmLedgerReports};
 pub use change_feed::SeaOrmChangeFeed;
 pub use checkpoint::{CheckpointLimits, WalStatus};
 pub use copy::copy_database;

@@ -1,5 +1,6 @@
 //! Traces reach their destinations despite failures of receivers and processes, and no request waits for them.
 
+mod alerts;
 mod management;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
-//! Requests as traces: OTLP over HTTP, in its JSON form.
+//! Requests and budget alerts as traces: OTLP over HTTP, in its JSON form.
 //!
 //! Ids are lower-case hex, timestamps and integers are decimal strings, as the protocol's JSON form requires. A trace
 //! depends only on the record, so that repeated deliveries contain the same spans.
 
+mod alert;
 mod attributes;
 mod body;
 mod content;
@@ -11,8 +12,9 @@ mod span;
 mod trace;
 
 pub(crate) use body::merged;
+use domain::budget::BudgetAlert;
 use domain::json::Json;
-use domain::observability::{TraceContent, TraceEncoder};
+use domain::observability::{AlertEncoder, TraceContent, TraceEncoder};
 use domain::usage::UsageRecord;
 
 /// Encodes traces as OTLP in JSON.
@@ -26,6 +28,12 @@ impl TraceEncoder for OtlpTraceEncoder {
 
     fn encode_private(&self, record: &UsageRecord) -> Json {
         trace::trace(record, None)
+    }
+}
+
+impl AlertEncoder for OtlpTraceEncoder {
+    fn encode_alert(&self, alert: &BudgetAlert) -> Json {
+        alert::event(alert)
     }
 }
 

@@ -73,7 +73,8 @@ pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -
     wrapped(&spans.join(","))
 }
 
-fn wrapped(spans: &str) -> Json {
+/// Wraps spans, separated by commas, into the body of a request.
+pub(super) fn wrapped(spans: &str) -> Json {
     let version = env!("CARGO_PKG_VERSION");
     let mut resource = Attributes::default();
     resource.text("service.name", "tollgate").text("service.version", version);

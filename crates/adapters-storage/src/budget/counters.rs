@@ -172,29 +172,48 @@ fn place(row: &QueryResult) -> Result<usize, StoreError> {
     usize::try_from(place).map_err(|_| corrupt("spend_counters", place))
 }
 
-/// Adds amounts to counters; part of a transaction with the write lock.
+/// The change of the spent amount of a counter, in picodollars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SpentChange {
+    pub(super) counter: CounterId,
+    pub(super) before: i64,
+    pub(super) after: i64,
+}
+
+/// Adds amounts to counters; part of a transaction with the write lock. Returns the spent amounts before and after.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if a sum overflows.
 pub(super) async fn add_to_counters(
     transaction: &impl ConnectionTrait,
     changes: BTreeMap<CounterId, Change>,
-) -> Result<(), StoreError> {
-    let changes = changes.into_iter().filter(|(_, change)| *change != Change::default());
-    add_to_rows(transaction, changes.map(|(counter, change)| (columns_of(&counter), change)).collect()).await
+) -> Result<Vec<SpentChange>, StoreError> {
+    let changes: Vec<(CounterId, Change)> =
+        changes.into_iter().filter(|(_, change)| *change != Change::default()).collect();
+    let rows = changes.iter().map(|(counter, change)| (columns_of(counter), *change)).collect();
+    let spent = add_to_rows(transaction, rows).await?;
+    let spent = changes.into_iter().zip(spent);
+    Ok(spent.map(|((counter, _), (before, after))| SpentChange { counter, before, after }).collect())
 }
 
-async fn add_to_rows(transaction: &impl ConnectionTrait, changes: Vec<([Value; 4], Change)>) -> Result<(), StoreError> {
+/// Returns the spent amounts before and after, in the order of the changes.
+async fn add_to_rows(
+    transaction: &impl ConnectionTrait,
+    changes: Vec<([Value; 4], Change)>,
+) -> Result<Vec<(i64, i64)>, StoreError> {
     let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
     let found = read_rows(transaction, &names).await?;
     let mut rows: Vec<[Value; 6]> = Vec::with_capacity(changes.len());
+    let mut amounts = Vec::with_capacity(changes.len());
     for ((name, change), before) in names.into_iter().zip(changes).zip(found) {
         let before = before.unwrap_or_default();
         let [scope, subject, interval, start] = name;
         let (spent, allotted) = (sum(before.spent, change.spent)?, sum(before.allotted, change.allotted)?);
         rows.push([scope, subject, interval, start, spent.into(), allotted.into()]);
+        amounts.push((before.spent, spent));
     }
-    write_rows(transaction, &rows).await
+    write_rows(transaction, &rows).await?;
+    Ok(amounts)
 }
 
 /// Writes the amounts of counters that were read in the same transaction with the write lock.
@@ -232,7 +251,7 @@ pub(super) async fn archive(
         let name = [account.scope().as_str().into(), subject(&account).into(), ARCHIVED.into(), 0_i64.into()];
         (name, Change { spent, allotted: 0 })
     };
-    add_to_rows(transaction, costs.into_iter().map(change).collect()).await
+    add_to_rows(transaction, costs.into_iter().map(change).collect()).await.map(drop)
 }
 
 /// Reads the amounts of a process in counters. Those without a row are omitted.

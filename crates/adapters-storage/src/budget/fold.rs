@@ -9,15 +9,16 @@ use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use sea_orm::{ConnectionTrait, Value};
 
+use super::alerts;
 use super::counters::{Amounts, Change, add_to_counters, counters_at, positive, read_amounts, set_amounts, sum};
 use super::processes;
 use super::records::{Cost, NewRecords};
 use super::statements::{column, list, pieces, read, run};
-use crate::convert::millis;
+use crate::convert::{millis, parse};
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// Implements the port. Counters come last, in key order.
+/// Implements the port. Counters come late and in key order; only the alerts that follow from them come after.
 pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(), BudgetStoreError> {
     let transaction = database.begin().await?;
     let row = processes::find(&transaction, request.process).await?.ok_or(BudgetStoreError::NotLive(None))?;
@@ -30,12 +31,13 @@ pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(
     }
     let fresh = NewRecords::choose(&transaction, &request.entries).await?;
     fresh.insert(&transaction, database.now()).await?;
-    raise_credit_bases(&transaction, &fresh.costs).await?;
+    let late = raise_credit_bases(&transaction, &fresh.costs).await?;
     let mut changes = BTreeMap::new();
     add_costs(&mut changes, &fresh.costs);
     take_amounts(&transaction, status.state, request, &mut changes).await?;
     processes::set_folded(&transaction, request.process, request.up_to).await?;
-    add_to_counters(&transaction, changes).await?;
+    let spent = add_to_counters(&transaction, changes).await?;
+    alerts::add(&transaction, &spent, &late, database.now()).await?;
     Ok(transaction.commit().await.map_err(store_error)?)
 }
 
@@ -90,8 +92,12 @@ fn sum_borne(entries: &[FoldEntry]) -> Result<BTreeMap<CounterId, i128>, StoreEr
     Ok(borne)
 }
 
-/// Raises the base of each credit by the costs that were charged before it began.
-async fn raise_credit_bases(transaction: &impl ConnectionTrait, costs: &[Cost]) -> Result<(), StoreError> {
+/// Raises the base of each credit by the costs that were charged before it began. Returns these costs by workspace.
+async fn raise_credit_bases(
+    transaction: &impl ConnectionTrait,
+    costs: &[Cost],
+) -> Result<BTreeMap<WorkspaceId, i128>, StoreError> {
+    let mut raised = BTreeMap::new();
     let mut ids: Vec<WorkspaceId> = costs.iter().map(|cost| cost.payer.workspace_id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -108,9 +114,10 @@ async fn raise_credit_bases(transaction: &impl ConnectionTrait, costs: &[Cost]) 
             let added: i128 = costs.iter().filter(is_late).map(|cost| cost.pico).sum();
             if added != 0 {
                 let update = "UPDATE workspaces SET credit_late_pico = ? WHERE id = ?";
+                raised.insert(parse(&id, "workspaces.id", &id)?, added);
                 run(transaction, update, vec![sum(late, added)?.into(), id.into()]).await?;
             }
         }
     }
-    Ok(())
+    Ok(raised)
 }

@@ -76,6 +76,14 @@ impl AccountLimits {
         }
     }
 
+    /// Returns the workspace of an account whose key was read.
+    pub(super) fn workspace_of(&self, account: Account) -> Option<WorkspaceId> {
+        match account {
+            Account::Workspace(id) => Some(id),
+            Account::Key(key) | Account::Guardrail(_, key) => self.keys.get(&key).and_then(|key| key.workspace_id),
+        }
+    }
+
     /// Returns the limits of a counter.
     pub(super) fn of_counter(&self, counter: &CounterId) -> Vec<CounterLimit> {
         let interval = match counter.period {

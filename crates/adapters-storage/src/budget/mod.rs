@@ -1,5 +1,6 @@
 //! Allowances: processes draw them from limits, return them, and fold charges.
 
+mod alerts;
 mod audit;
 mod charged_record;
 mod counters;
@@ -15,5 +16,6 @@ mod returns;
 mod statements;
 mod store;
 
+pub use alerts::SeaOrmBudgetAlerts;
 pub use reports::SeaOrmLedgerReports;
 pub use store::SeaOrmBudgetStore;

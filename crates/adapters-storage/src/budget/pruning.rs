@@ -8,6 +8,7 @@ use domain::budget::{PruneReport, ResetInterval};
 use domain::error::StoreError;
 use sea_orm::{ConnectionTrait, QueryResult, TransactionTrait, Value};
 
+use super::alerts;
 use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
 use super::counters::{Change, add_to_counters, archive, counter_of, counters_at};
 use super::statements::{column, list, pieces, read, run};
@@ -94,7 +95,7 @@ async fn remove(transaction: &impl ConnectionTrait, records: &[ChargedRecord]) -
         }
     }
     archive(transaction, archived).await?;
-    add_to_counters(transaction, changes).await
+    add_to_counters(transaction, changes).await.map(drop)
 }
 
 /// Removes the adjustments and the empty counters of past periods, and processes without any remaining data.
@@ -114,6 +115,7 @@ async fn remove_past(database: &Database, before: DateTime<Utc>) -> Result<(), S
         run(&transaction, &format!("DELETE FROM adjustments WHERE {past}"), values().collect()).await?;
         add_to_counters(&transaction, changes).await?;
     }
+    alerts::remove_past(&transaction, past, values().collect()).await?;
     let empty = format!("DELETE FROM spend_counters WHERE spent_pico = 0 AND allotted_pico = 0 AND {past}");
     run(&transaction, &empty, values().collect()).await?;
     let processes = "DELETE FROM budget_processes WHERE state <> 'live' AND registered_at < ? \

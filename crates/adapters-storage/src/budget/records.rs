@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::{FoldEntry, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
-use domain::usage::{UsageOutcome, UsageRecord};
+use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Value};
 
 use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
@@ -82,32 +82,8 @@ impl<'a> NewRecords<'a> {
             let places = places(piece.len(), RECORD_COLUMNS.len());
             run(transaction, &format!("INSERT INTO usage_records ({columns}) VALUES {places}"), values).await?;
         }
-        self.insert_messages(transaction, now).await?;
+        insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
         self.add_bytes(transaction, now).await
-    }
-
-    async fn insert_messages(&self, transaction: &impl ConnectionTrait, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let messages: Vec<_> = self.entries.iter().flat_map(|entry| &entry.charge.messages).collect();
-        for piece in pieces(&messages) {
-            let text = format!(
-                "INSERT INTO outbox (id, destination_id, payload, state, attempts, next_at, created_at) VALUES {} \
-                 ON CONFLICT (id) DO NOTHING",
-                places(piece.len(), 7)
-            );
-            let rows = piece.iter().flat_map(|message| -> [Value; 7] {
-                [
-                    message.id.to_string().into(),
-                    message.destination_id.to_string().into(),
-                    message.payload.text().into(),
-                    "pending".into(),
-                    0_i64.into(),
-                    millis(now).into(),
-                    millis(now).into(),
-                ]
-            });
-            run(transaction, &text, rows.collect()).await?;
-        }
-        Ok(())
     }
 
     /// Adds the bytes of the records to the current day of their workspaces. A later day starts at zero; an earlier one
@@ -143,6 +119,35 @@ impl<'a> NewRecords<'a> {
         }
         Ok(())
     }
+}
+
+/// Adds messages to the outbox, due at once. Known ids add nothing.
+pub(super) async fn insert_messages<'m>(
+    transaction: &impl ConnectionTrait,
+    messages: impl Iterator<Item = &'m OutboxMessage>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let messages: Vec<&OutboxMessage> = messages.collect();
+    for piece in pieces(&messages) {
+        let text = format!(
+            "INSERT INTO outbox (id, destination_id, payload, state, attempts, next_at, created_at) VALUES {} \
+             ON CONFLICT (id) DO NOTHING",
+            places(piece.len(), 7)
+        );
+        let rows = piece.iter().flat_map(|message| -> [Value; 7] {
+            [
+                message.id.to_string().into(),
+                message.destination_id.to_string().into(),
+                message.payload.text().into(),
+                "pending".into(),
+                0_i64.into(),
+                millis(now).into(),
+                millis(now).into(),
+            ]
+        });
+        run(transaction, &text, rows.collect()).await?;
+    }
+    Ok(())
 }
 
 /// Deduplicates entries by id: keeps the first, or the first that is not abandoned.

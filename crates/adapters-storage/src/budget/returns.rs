@@ -6,6 +6,7 @@ use domain::budget::{BudgetStoreError, ProcessState, RemainingAllowances, Return
 use domain::error::StoreError;
 use domain::ids::ProcessId;
 
+use super::alerts;
 use super::counters::{
     Amounts, Change, add_to_counters, all_amounts, clear_amounts, positive, read_amounts, set_amounts, sum,
 };
@@ -80,7 +81,8 @@ pub(super) async fn end(
         }
         clear_amounts(&transaction, Amounts::Adjustments, process).await?;
     }
-    add_to_counters(&transaction, changes).await?;
+    let spent = add_to_counters(&transaction, changes).await?;
+    alerts::add(&transaction, &spent, &BTreeMap::new(), database.now()).await?;
     clear_amounts(&transaction, Amounts::Allowances, process).await?;
     transaction.commit().await.map_err(store_error)
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDestinationRepository,
-    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox,
-    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmChangeFeed,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports,
+    SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
@@ -116,6 +116,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         // The ledger has a separate suite; the suites here do not use it.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(BudgetStores::over(handles)),
+        alerts: Arc::new(SeaOrmBudgetAlerts::new(database(1))),
         limits: Arc::new(SeaOrmLedgerReports::new(database(1))),
         volumes: Arc::new(SeaOrmLedgerReports::new(database(1))),
         auditor: Arc::new(SeaOrmLedgerReports::new(database(1))),

@@ -5,6 +5,7 @@
 //! requests.
 
 mod admission;
+mod alerts;
 pub mod allowances;
 mod bill;
 mod draw;
@@ -20,6 +21,7 @@ mod reports;
 mod store;
 
 pub use admission::*;
+pub use alerts::*;
 pub use bill::*;
 pub use draw::*;
 pub use errors::*;

@@ -216,6 +216,9 @@ pub enum BudgetStoreError {
 /// - A rejection of `draw` is uncertain if another process has an allowance of an exceeded counter and has not answered
 ///   its recall, by [`super::has_answered`].
 /// - A record that was charged before the credit of its workspace began raises the base of the credit by its cost.
+/// - `fold` and `end` add a [`super::BudgetAlert`] for each threshold of the current limits that the spend of a counter
+///   crosses upwards ([`super::crossed_thresholds`]), unless the same alert exists. A limit that cannot be read has no
+///   alerts and does not fail the call.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait BudgetStore: Send + Sync {

@@ -5,6 +5,7 @@ mod delivery;
 mod destination;
 mod model;
 mod ports;
+mod publish_budget_alerts;
 mod sampling;
 mod trace;
 
@@ -13,6 +14,7 @@ pub use delivery::*;
 pub use destination::*;
 pub use model::*;
 pub use ports::*;
+pub use publish_budget_alerts::*;
 pub use sampling::*;
 pub use trace::*;
 

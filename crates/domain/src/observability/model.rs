@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::SampledGroup;
+use crate::budget::BudgetAlert;
 use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::OutboxMessage;
@@ -62,6 +63,13 @@ impl Destination {
         self.enabled
             && group.is_sampled_at(self.sampling)
             && self.api_key_ids.as_ref().is_none_or(|ids| ids.contains(&api_key))
+    }
+
+    /// Returns true if an alert is sent. A destination of some keys receives the alerts of these keys only, because
+    /// those of the workspace show the spend of other keys. Sampling does not apply.
+    pub fn receives_alert(&self, alert: &BudgetAlert) -> bool {
+        let is_wanted = |ids: &Vec<ApiKeyId>| alert.api_key().is_some_and(|key| ids.contains(&key));
+        self.enabled && self.api_key_ids.as_ref().is_none_or(is_wanted)
     }
 }
 

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus, TraceContent};
 use crate::audit::AuditDraft;
+use crate::budget::BudgetAlert;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
@@ -80,6 +81,16 @@ pub trait TraceEncoder: Send + Sync {
 
     /// Encodes the trace of one request without its input, answers and labels.
     fn encode_private(&self, record: &UsageRecord) -> Json;
+}
+
+/// Encodes a budget alert as destinations receive it.
+///
+/// # Contract
+/// - It MUST be a function of its argument, and contain no content of requests.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait AlertEncoder: Send + Sync {
+    /// Encodes an alert.
+    fn encode_alert(&self, alert: &BudgetAlert) -> Json;
 }
 
 /// Stores messages until they are delivered. [`crate::budget::Ledger::settle`] adds them.

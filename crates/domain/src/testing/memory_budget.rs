@@ -122,7 +122,7 @@ impl LedgerState {
 
 impl State {
     /// Returns the limits of an account.
-    fn limits_of(&self, account: Account) -> Vec<CounterLimit> {
+    pub(super) fn limits_of(&self, account: Account) -> Vec<CounterLimit> {
         let plain = |limit: SpendLimit| CounterLimit { limit, base: Usd::ZERO, is_credit: false };
         match account {
             Account::Workspace(id) => {
@@ -259,7 +259,9 @@ impl State {
         if let Some(process) = allotments.processes.get_mut(&request.process) {
             process.status.folded_sequence = request.up_to;
         }
-        (self.ledger, self.allotments) = (ledger, allotments);
+        let before = std::mem::replace(&mut self.ledger, ledger);
+        self.allotments = allotments;
+        self.add_alerts(&before, now);
         for entry in fresh {
             self.usage.retain(|stored| stored.id != entry.charge.record.id);
             self.usage.push(entry.charge.record.clone());
@@ -288,7 +290,7 @@ impl State {
         Ok(fresh)
     }
 
-    fn end(&mut self, id: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
+    fn end(&mut self, id: ProcessId, remaining: RemainingAllowances, now: DateTime<Utc>) -> Result<(), StoreError> {
         let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         let Some(process) = allotments.processes.get_mut(&id) else { return Ok(()) };
         match (process.status.state, remaining) {
@@ -314,7 +316,9 @@ impl State {
             add_amount(&mut allotments.adjustments, id, counter, spent)?;
             ledger.add_to_counter(counter, spent, negative(amount))?;
         }
-        (self.ledger, self.allotments) = (ledger, allotments);
+        let before = std::mem::replace(&mut self.ledger, ledger);
+        self.allotments = allotments;
+        self.add_alerts(&before, now);
         Ok(())
     }
 }
@@ -357,7 +361,7 @@ impl BudgetStore for MemoryStore {
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        self.state().end(process, remaining)
+        self.state().end(process, remaining, self.now())
     }
 
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {

@@ -75,6 +75,7 @@ impl State {
             report.removed += 1;
         }
         let is_over = |period: CounterPeriod| period.is_over(before);
+        self.alerts.retain(|stored| !stored.is_published || !is_over(stored.alert.period));
         let over: Vec<_> =
             self.allotments.adjustments.extract_if(.., |(_, counter), _| is_over(counter.period)).collect();
         for ((_, counter), amount) in over {

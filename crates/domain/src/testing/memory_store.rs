@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::FixedClock;
+use super::memory_alerts::StoredAlert;
 use super::memory_budget::Allotments;
 use super::memory_changes::MemoryChanges;
 use super::memory_ledger::LedgerState;
@@ -50,6 +51,7 @@ pub(super) struct State {
     pub(super) outbox: Vec<StoredMessage>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
     pub(super) audit: Vec<AuditEntry>,
+    pub(super) alerts: Vec<StoredAlert>,
     pub(super) rejections: HashMap<(Rejection, DateTime<Utc>), u64>,
 }
 

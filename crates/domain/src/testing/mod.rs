@@ -3,6 +3,7 @@
 mod catalogue;
 mod faulty_budget_store;
 mod join;
+mod memory_alerts;
 mod memory_assignments;
 mod memory_blob_store;
 mod memory_budget;

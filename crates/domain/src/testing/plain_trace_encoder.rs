@@ -1,7 +1,8 @@
 //! Traces in a plain encoding for tests.
 
+use crate::budget::BudgetAlert;
 use crate::json::Json;
-use crate::observability::{TraceContent, TraceEncoder};
+use crate::observability::{AlertEncoder, TraceContent, TraceEncoder};
 use crate::usage::UsageRecord;
 
 /// Encodes a trace as one JSON object: the request's id and, unless it is private, its input, answers and labels.
@@ -26,5 +27,11 @@ impl TraceEncoder for PlainTraceEncoder {
 
     fn encode_private(&self, record: &UsageRecord) -> Json {
         Json::object([("id", Json::string(record.id.as_str()).text())])
+    }
+}
+
+impl AlertEncoder for PlainTraceEncoder {
+    fn encode_alert(&self, alert: &BudgetAlert) -> Json {
+        Json::object([("alert", Json::string(&alert.to_string()).text())])
     }
 }

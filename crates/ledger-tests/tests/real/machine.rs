@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmDestinationRepository,
-    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox,
-    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports,
+    SeaOrmModelRepository, SeaOrmOutbox, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
+    StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};
@@ -61,6 +62,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         // Replaced by the ledger under test.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(SeaOrmBudgetStore::new(database())),
+        alerts: Arc::new(SeaOrmBudgetAlerts::new(database())),
         limits: Arc::new(SeaOrmLedgerReports::new(database())),
         volumes: Arc::new(SeaOrmLedgerReports::new(database())),
         auditor: Arc::new(SeaOrmLedgerReports::new(database())),

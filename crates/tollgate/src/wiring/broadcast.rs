@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use adapters_broadcast::{BroadcastSettings, HttpMessageSender, OtlpTraceEncoder};
 use adapters_cache::{ChangeWatcher, LiveDestinations};
-use adapters_storage::{SeaOrmDestinationRepository, SeaOrmOutbox};
+use adapters_storage::{SeaOrmBudgetAlerts, SeaOrmDestinationRepository, SeaOrmOutbox};
 use adapters_system::TokioTimer;
 use anyhow::Context;
 use domain::ids::WorkspaceId;
 use domain::observability::{
     Broadcast, Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind,
-    DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, SAMPLING_PARTS,
+    DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts,
+    PublishBudgetAlertsPorts, SAMPLING_PARTS,
 };
 use domain::system::Randomness;
 
@@ -20,6 +21,9 @@ use crate::config::Config;
 
 /// The interval at which changed destinations are reloaded. The change feed itself is read elsewhere.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+
+/// The interval at which new budget alerts are published.
+const PUBLISH_ALERTS_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns the ports for managing destinations.
 ///
@@ -73,10 +77,41 @@ pub async fn start(
         let deliver = DeliverOutbox::new(ports, delivery_settings(config, stores));
         let cancelled = background.cancelled.clone();
         background.tasks.spawn(async move { deliver.run(cancelled.cancelled()).await });
+        publish_alerts(config, stores, background);
     }
     let live: Arc<dyn Destinations> = live;
     let encoder = Arc::new(OtlpTraceEncoder);
     Ok(Arc::new(Broadcaster::new(live, operator_collector(config, stores), encoder, Arc::clone(&stores.ids))))
+}
+
+/// Publishes budget alerts in the background until the instance ends. A failed round is repeated.
+fn publish_alerts(config: &Config, stores: &Stores, background: &Background) {
+    let ports = PublishBudgetAlertsPorts {
+        alerts: Arc::new(SeaOrmBudgetAlerts::new(stores.database.clone())),
+        destinations: repository(stores),
+        encoder: Arc::new(OtlpTraceEncoder),
+        ids: Arc::clone(&stores.ids),
+    };
+    let publish = PublishBudgetAlerts::new(ports, operator_collector(config, stores));
+    let cancelled = background.cancelled.clone();
+    background.tasks.spawn(async move {
+        let mut has_failed = false;
+        loop {
+            tokio::select! {
+                () = cancelled.cancelled() => return,
+                () = tokio::time::sleep(PUBLISH_ALERTS_EVERY) => {}
+            }
+            match publish.execute().await {
+                Ok(_) => has_failed = false,
+                Err(error) if !has_failed => {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!(error = format!("{error:#}"), "budget alerts not published, retrying");
+                    has_failed = true;
+                }
+                Err(_) => {}
+            }
+        }
+    });
 }
 
 fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {

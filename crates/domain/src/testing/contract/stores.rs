@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
-use crate::budget::{BudgetStore, Ledger, LedgerAuditor, LimitStatusReader, RecordVolumeReader, UsagePruner};
+use crate::budget::{
+    BudgetAlertStore, BudgetStore, Ledger, LedgerAuditor, LimitStatusReader, RecordVolumeReader, UsagePruner,
+};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
@@ -42,6 +44,8 @@ pub struct Stores {
     pub ledger: Arc<dyn Ledger>,
     /// Allowances, and the charges that are folded.
     pub budget: Arc<dyn BudgetStore>,
+    /// Budget alerts.
+    pub alerts: Arc<dyn BudgetAlertStore>,
     /// The current amounts of limits.
     pub limits: Arc<dyn LimitStatusReader>,
     /// The bytes of records.
@@ -88,6 +92,7 @@ impl Stores {
             + UsageRepository
             + Ledger
             + BudgetStore
+            + BudgetAlertStore
             + LimitStatusReader
             + RecordVolumeReader
             + LedgerAuditor
@@ -111,6 +116,7 @@ impl Stores {
             usage: Arc::new(store.clone()),
             ledger: Arc::new(store.clone()),
             budget: Arc::new(store.clone()),
+            alerts: Arc::new(store.clone()),
             limits: Arc::new(store.clone()),
             volumes: Arc::new(store.clone()),
             auditor: Arc::new(store.clone()),

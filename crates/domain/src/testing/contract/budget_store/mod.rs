@@ -1,5 +1,6 @@
 //! Cases of [`crate::budget::BudgetStore`].
 
+mod alerting;
 mod drawing;
 mod ending;
 mod folding;
@@ -11,6 +12,12 @@ mod setup;
 
 use self::setup::adds_up;
 use self::{
+    alerting::{
+        alert_is_published_once_with_its_messages, alerts_are_of_every_account_and_period,
+        alerts_of_credit_follow_its_base, concurrent_folds_alert_once, end_alerts_when_allowances_count_as_spent,
+        fold_alerts_anew_after_change_of_limit, fold_alerts_once_per_threshold_and_period,
+        prune_removes_published_alerts_of_past_periods,
+    },
     drawing::{
         draw_counts_credit_from_its_base, draw_counts_each_period_on_its_own,
         draw_fills_counters_ahead_within_its_share, draw_grants_all_counters_or_none,
@@ -85,6 +92,15 @@ suite! {
         // limits
         limits_list_every_account,
         limits_follow_changes,
+        // alerting
+        fold_alerts_once_per_threshold_and_period,
+        fold_alerts_anew_after_change_of_limit,
+        alerts_are_of_every_account_and_period,
+        alerts_of_credit_follow_its_base,
+        end_alerts_when_allowances_count_as_spent,
+        concurrent_folds_alert_once,
+        alert_is_published_once_with_its_messages,
+        prune_removes_published_alerts_of_past_periods,
         // racing
         concurrent_draws_never_exceed_a_limit,
         concurrent_repetitions_take_effect_once,
