@@ -23,6 +23,7 @@ use crate::checkpoint::Checkpoints;
 use crate::data_version::DataVersionReader;
 use crate::database_file::DatabaseFile;
 use crate::durable::DurableConnection;
+use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
@@ -46,6 +47,8 @@ struct Shared {
     durable: DurableConnection,
     data_version: DataVersionReader,
     file: DatabaseFile,
+    /// The cipher of secrets.
+    cipher: ColumnCipher,
     /// The clock of the machine. All processes with the same SQLite file run on this machine.
     clock: Arc<dyn Clock>,
 }
@@ -87,6 +90,7 @@ impl Database {
                 durable: DurableConnection::new(settings, &location),
                 data_version: DataVersionReader::new(settings, &location),
                 file: DatabaseFile::new(&location),
+                cipher: ColumnCipher::new(settings.encryption_key.clone()),
                 clock,
             }),
         })
@@ -186,6 +190,11 @@ impl Database {
     /// Returns the pool of the writing connection.
     pub(crate) fn writing_pool(&self) -> &SqlitePool {
         self.shared.writer.get_sqlite_connection_pool()
+    }
+
+    /// Returns the cipher of secrets.
+    pub(crate) fn cipher(&self) -> &ColumnCipher {
+        &self.shared.cipher
     }
 
     /// Returns the current time.

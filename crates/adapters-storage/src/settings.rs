@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::encryption::EncryptionKey;
+
 /// The settings of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageSettings {
@@ -17,6 +19,8 @@ pub struct StorageSettings {
     pub read_connections: u32,
     /// The largest size of the file; writes to a full database fail as unavailable. `None` is the limit of SQLite.
     pub max_bytes: Option<u64>,
+    /// The key that encrypts the secrets of destinations; `None` stores them in plain text.
+    pub encryption_key: Option<EncryptionKey>,
 }
 
 /// The durability of commits.
@@ -38,6 +42,7 @@ impl StorageSettings {
             busy_timeout: Duration::from_secs(5),
             read_connections: 4,
             max_bytes: None,
+            encryption_key: None,
         }
     }
 }

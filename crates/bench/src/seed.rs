@@ -29,6 +29,7 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
         busy_timeout: Duration::from_secs(5),
         read_connections: 1,
         max_bytes: None,
+        encryption_key: None,
     };
     let repository = SeaOrmApiKeyRepository::new(Database::open(&settings, Arc::new(SystemClock::new())).await?);
     let name = ApiKeyName::try_new("bench")?;

@@ -1,6 +1,7 @@
 //! Traces reach their destinations despite failures of receivers and processes, and no request waits for them.
 
 mod alerts;
+mod encryption;
 mod management;
 
 use std::collections::BTreeMap;
@@ -144,7 +145,7 @@ async fn trace_is_delivered_with_signature_after_test_call() -> Result<()> {
     let hook = with(
         webhook(&receiver),
         json!({"config": {
-        "url": format!("{}/in?token=t0ken", receiver.base_url()), "secret": SECRET, "headers": {"X-Team": "a team"}}}),
+        "url": format!("{}/in?token=t0ken", receiver.base_url()), "secret": SECRET, "headers": {"X-Team": "a team"}}, "privacy_mode": false}),
     );
     create(&gateway, &hook).await?;
     let test = receiver.take_request()?;
@@ -294,7 +295,7 @@ async fn rejected_message_does_not_delay_others() -> Result<()> {
     }
     let receiver = Upstream::start(Behaviour::status(200)).await?;
     let gateway = TestGateway::start(&fast_delivery("max_attempts = 2")).await?;
-    create(&gateway, &webhook(&receiver)).await?;
+    create(&gateway, &with(webhook(&receiver), json!({"privacy_mode": false}))).await?;
     receiver.behave(Behaviour::status(500));
     let mut ids = decide(&gateway.server, &gateway.inference, 5).await?;
     gateway.decide(body_with(r#""user":"poison""#)).await?;

@@ -49,7 +49,6 @@ mod questions;
 mod quick_start;
 mod rates;
 mod references;
-
 mod rejections;
 mod reload;
 mod removed_stores;

@@ -17,6 +17,7 @@ use crate::audit_rows::RowChanges;
 use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
+use crate::encryption::{ColumnCipher, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
@@ -31,6 +32,48 @@ impl SeaOrmDestinationRepository {
     pub fn new(database: Database) -> Self {
         Self { database }
     }
+
+    /// Encrypts the configuration of all destinations that are stored in plain text, in one transaction with the audit
+    /// entry that `audit` creates of their number. Returns the number. Without a key, or without such a destination,
+    /// it changes nothing.
+    ///
+    /// # Errors
+    /// The store failed, or a destination is encrypted with another key.
+    pub async fn encrypt_plain(&self, audit: impl FnOnce(u64) -> AuditDraft) -> Result<u64, StoreError> {
+        let cipher = self.database.cipher();
+        let transaction = self.database.begin().await?;
+        let rows = Entity::find().all(&transaction).await.map_err(store_error)?;
+        let mut encrypted = 0;
+        for Model { id, config, .. } in rows {
+            if is_encrypted(&config) || !cipher.has_key() {
+                cipher.decrypt(&row_name(&id), config)?;
+                continue;
+            }
+            let config = cipher.encrypt(&row_name(&id), config)?;
+            Entity::update_many()
+                .col_expr(Column::Config, Expr::value(config))
+                .filter(Column::Id.eq(id))
+                .exec(&transaction)
+                .await
+                .map_err(store_error)?;
+            encrypted += 1;
+        }
+        if encrypted > 0 {
+            append(&transaction, &audit(encrypted), self.database.now(), &RowChanges::default()).await?;
+            transaction.commit().await.map_err(store_error)?;
+        }
+        Ok(encrypted)
+    }
+
+    /// Returns the numbers of destinations with encrypted and with plain configuration.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn encryption_status(&self) -> Result<(u64, u64), StoreError> {
+        let rows = Entity::find().all(self.database.readers()?).await.map_err(store_error)?;
+        let encrypted = rows.iter().filter(|row| is_encrypted(&row.config)).count() as u64;
+        Ok((encrypted, rows.len() as u64 - encrypted))
+    }
 }
 
 #[async_trait]
@@ -41,7 +84,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         most: u64,
         audit: &AuditDraft,
     ) -> Result<DestinationInsert, StoreError> {
-        let row = to_row(destination)?;
+        let row = to_row(destination, self.database.cipher())?;
         let transaction = self.database.begin().await?;
         if !super::workspaces::exists(&transaction, destination.workspace_id).await? {
             return Ok(DestinationInsert::UnknownWorkspace);
@@ -69,7 +112,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         seen: Option<DateTime<Utc>>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let row = to_row(destination)?;
+        let row = to_row(destination, self.database.cipher())?;
         let unchanged = match seen {
             Some(seen) => Column::UpdatedAt.eq(millis(seen)),
             None => Column::UpdatedAt.is_null(),
@@ -111,7 +154,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
 
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
         let row = Entity::find_by_id(id.to_string()).one(self.database.readers()?).await.map_err(store_error)?;
-        row.map(to_destination).transpose()
+        row.map(|row| to_destination(row, self.database.cipher())).transpose()
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {
@@ -120,7 +163,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             query = query.filter(Column::WorkspaceId.eq(id.to_string()));
         }
         let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
-        rows.into_iter().map(to_destination).collect()
+        rows.into_iter().map(|row| to_destination(row, self.database.cipher())).collect()
     }
 }
 
@@ -143,7 +186,12 @@ struct Config {
     api_key_ids: Option<Vec<String>>,
 }
 
-fn to_row(destination: &Destination) -> Result<Model, StoreError> {
+/// Returns the name of a row, to which its encrypted value is bound.
+fn row_name(id: &str) -> String {
+    format!("destination {id}")
+}
+
+fn to_row(destination: &Destination, cipher: &ColumnCipher) -> Result<Model, StoreError> {
     let header = |(name, value): &(String, SecretString)| (name.clone(), value.expose().to_owned());
     let keys = destination.api_key_ids.as_ref();
     let config = Config {
@@ -154,22 +202,25 @@ fn to_row(destination: &Destination) -> Result<Model, StoreError> {
         sampling: destination.sampling,
         api_key_ids: keys.map(|ids| ids.iter().map(ToString::to_string).collect()),
     };
+    let id = destination.id.to_string();
+    let config = serde_json::to_string(&config).map_err(|_| corrupt("destinations.config", &id))?;
     Ok(Model {
-        id: destination.id.to_string(),
+        config: cipher.encrypt(&row_name(&id), config)?,
+        id,
         workspace_id: destination.workspace_id.to_string(),
         kind: destination.kind.as_str().to_owned(),
         name: destination.name.clone(),
-        config: serde_json::to_string(&config).map_err(|_| corrupt("destinations.config", destination.id))?,
         enabled: destination.enabled,
         created_at: millis(destination.created_at),
         updated_at: destination.updated_at.map(millis),
     })
 }
 
-fn to_destination(row: Model) -> Result<Destination, StoreError> {
+fn to_destination(row: Model, cipher: &ColumnCipher) -> Result<Destination, StoreError> {
     let id: DestinationId = parse(&row.id, "destinations.id", &row.id)?;
     // The parser's error may contain the input, which is secret.
-    let config: Config = serde_json::from_str(&row.config).map_err(|_| corrupt("destinations.config", id))?;
+    let config = cipher.decrypt(&row_name(&row.id), row.config)?;
+    let config: Config = serde_json::from_str(&config).map_err(|_| corrupt("destinations.config", id))?;
     let key = |text: &String| parse::<ApiKeyId>(text, "destinations.config", id);
     Ok(Destination {
         id,

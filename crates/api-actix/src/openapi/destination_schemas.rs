@@ -66,7 +66,7 @@ pub(super) struct DestinationConfigChange {
 pub(super) struct DestinationChoices {
     /// Default true. While false, nothing is sent and pending deliveries are kept.
     enabled: Option<bool>,
-    /// Default false. True leaves out questions, state, answers, `session_id`, `user` and `trace`.
+    /// Default true: questions, state, answers, `session_id`, `user` and `trace` are left out.
     privacy_mode: Option<bool>,
     /// The share of sessions to send, with at most four decimals. Default 1.
     #[schema(minimum = 0.0001, maximum = 1.0)]

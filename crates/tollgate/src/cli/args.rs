@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
-    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, StoreCommand, UsageCommand,
+    WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -95,6 +96,9 @@ pub enum Command {
     /// Apply database migrations
     #[command(subcommand)]
     Migrate(MigrateCommand),
+    /// Encrypt secrets in the database
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Check the configuration, the stores and the providers
     Doctor {
         /// Audit the ledger only: compare every counter with the records, and every charge with its tokens and prices

@@ -1,4 +1,4 @@
-//! `tollgate catalogue …`, `tollgate migrate …`
+//! `tollgate catalogue …`, `tollgate migrate …`, `tollgate store …`
 
 use clap::Subcommand;
 
@@ -39,4 +39,11 @@ pub enum MigrateCommand {
     Up,
     /// List migrations and their state
     Status,
+}
+
+/// Commands on the content of the database.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Encrypt the secrets of destinations that are stored in plain text, with the configured key
+    Encrypt,
 }

@@ -88,6 +88,7 @@ fn documented_commands_are_parsed() {
         "usage list --limit 5",
         "usage list --workspace w --key h --since 2027-01-01 --until 2027-01-31T00:00:00Z --csv",
         "usage list --provider p --status failed",
+        "store encrypt",
         "usage sum --by key",
         "usage sum --by reason --key k",
         "usage sum --by day --workspace w --since 2027-01-01",

@@ -21,6 +21,7 @@ mod openapi;
 mod references;
 mod run;
 mod serve;
+mod store;
 mod timestamp;
 mod usage;
 mod usage_error;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::usage_error::usage_error;
 use super::{
     Context, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
-    guardrail, journal, key, migrate, openapi, serve, usage, workspace,
+    guardrail, journal, key, migrate, openapi, serve, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
@@ -82,6 +82,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Usage(command) => usage::run(context, command).await,
         Command::Audit(command) => audit::run(context, command).await,
         Command::Journal(command) => journal::run(context, command).await,
+        Command::Store(command) => store::run(context, command).await,
         Command::Migrate(command) => migrate::run(context, command).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::admission::admission;
+use super::encryption::encryption_key;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, RestartValues,
@@ -33,7 +34,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
     let models = routing::models(&entries.repeated("models")?)?;
     let limits = limits(&entries.single("limits"))?;
-    let storage = storage(&entries.single("storage"))?;
+    let storage = storage(&entries.single("storage"), environment)?;
     Ok(Config {
         file: file.map(Path::to_owned),
         server: server(&entries.single("server"), limits.request_timeout)?,
@@ -166,7 +167,7 @@ fn trusted_proxies(table: &Table) -> Result<Vec<IpNet>, ConfigError> {
     })
 }
 
-fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
+fn storage(table: &Table, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = table.text("url").unwrap_or("sqlite://tollgate-data/tollgate.db");
     let named = urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?;
     let file = table.resolve("url", &named);
@@ -178,6 +179,7 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
         busy_timeout: Duration::from_millis(table.number("busy_timeout_ms").unwrap_or(5_000)),
         read_connections: narrow(table, "read_connections", table.positive("read_connections", 4)?)?,
         max_database_bytes: within(table, "max_database_bytes", SMALLEST_DATABASE..=LARGEST_DATABASE)?,
+        encryption_key: encryption_key(table, environment)?,
     })
 }
 

@@ -4,6 +4,7 @@ mod admission;
 mod broadcast;
 mod build;
 mod capabilities;
+mod encryption;
 mod endpoints;
 mod entries;
 mod environment;
@@ -27,6 +28,7 @@ mod upstreams;
 mod urls;
 
 pub use broadcast::{BroadcastConfig, TelemetryConfig};
+pub use encryption::EncryptionKeySource;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use load::{DEFAULT_FILE, load, load_text};

@@ -61,6 +61,8 @@ pub const SECTIONS: [Section; 18] = [
             ("busy_timeout_ms", Number),
             ("read_connections", Number),
             ("max_database_bytes", Number),
+            ("encryption_key_env", Text),
+            ("encryption_key_file", Text),
         ],
     },
     Section {

@@ -11,7 +11,9 @@ use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use ipnet::IpNet;
 
-use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, RestartValues, TelemetryConfig};
+use super::{
+    BroadcastConfig, EncryptionKeySource, EndpointConfig, ModelConfig, ProviderConfig, RestartValues, TelemetryConfig,
+};
 
 /// All settings of the process.
 #[derive(Debug, Clone)]
@@ -115,6 +117,8 @@ pub struct StorageConfig {
     pub read_connections: u32,
     /// The maximum size of the database; `None` is the limit of SQLite.
     pub max_database_bytes: Option<u64>,
+    /// The source of the key that encrypts the secrets of destinations.
+    pub encryption_key: Option<EncryptionKeySource>,
 }
 
 /// `[journal]`

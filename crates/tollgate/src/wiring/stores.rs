@@ -22,7 +22,7 @@ use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
 use super::{directory, minimal_rows, starter};
-use crate::config::{Config, StorageConfig};
+use crate::config::{Config, EncryptionKeySource, StorageConfig};
 
 /// The treatment of the database's schema at open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub enum Schema {
 pub struct Stores {
     /// The database itself.
     pub database: Database,
+    /// True if secrets of destinations are encrypted when they are written.
+    pub has_encryption_key: bool,
     /// Workspaces.
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// Keys.
@@ -80,7 +82,7 @@ impl Stores {
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let storage = &config.storage;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let database = Database::open(&storage_settings(storage), Arc::clone(&clock))
+        let database = Database::open(&storage_settings(storage)?, Arc::clone(&clock))
             .await
             .with_context(|| format!("the database {} cannot be opened", storage.file.display()))?;
         match schema {
@@ -94,6 +96,7 @@ impl Stores {
             .with_quiet_period(config.blobs.quiet_period);
         let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));
         let stores = Self {
+            has_encryption_key: storage.encryption_key.is_some(),
             workspaces: Arc::new(SeaOrmWorkspaceRepository::new(database.clone())),
             keys: Arc::clone(&keys) as Arc<dyn ApiKeyRepository>,
             grants: keys,
@@ -192,14 +195,18 @@ impl Stores {
 }
 
 /// How the database is opened.
-pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
-    StorageSettings {
+///
+/// # Errors
+/// The file of the encryption key cannot be read.
+pub fn storage_settings(storage: &StorageConfig) -> anyhow::Result<StorageSettings> {
+    Ok(StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
         read_connections: storage.read_connections,
         max_bytes: storage.max_database_bytes,
+        encryption_key: storage.encryption_key.as_ref().map(EncryptionKeySource::read).transpose()?,
         ..StorageSettings::new(storage.url.as_str())
-    }
+    })
 }
 
 /// Applies missing migrations; an up-to-date database, for example a read-only one, needs no write.

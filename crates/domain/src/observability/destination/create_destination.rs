@@ -72,7 +72,8 @@ impl CreateDestination {
             headers: Vec::new(),
             signing_secret: None,
             enabled: true,
-            privacy_mode: false,
+            // Content of requests is sent only to destinations that ask for it.
+            privacy_mode: true,
             sampling: SAMPLING_PARTS,
             api_key_ids: None,
             created_at: self.ports.clock.now(),

@@ -156,10 +156,7 @@ fn fault(result: Result<Destination, DestinationError>) -> String {
 async fn create_tests_then_adds_to_default_workspace() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
-    assert_eq!(
-        (made.workspace_id, made.sampling, made.enabled, made.privacy_mode),
-        (workspace(1), 10_000, true, false)
-    );
+    assert_eq!((made.workspace_id, made.sampling, made.enabled, made.privacy_mode), (workspace(1), 10_000, true, true));
     assert_eq!(made.headers, [("x-key".to_owned(), SecretString::new("h1dden"))]);
     assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
     let found = DestinationRepository::find(&fixture.store, made.id).await.unwrap();
@@ -305,7 +302,7 @@ async fn update_without_effect_writes_nothing() {
         DestinationFields {
             headers: Some(headers([("X-B", "2"), ("x-a", "1")])),
             enabled: Some(true),
-            privacy_mode: Some(false),
+            privacy_mode: Some(true),
             sampling_rate: Some("1e0".to_owned()),
             api_key_hashes: hashes,
             ..webhook()

@@ -45,7 +45,7 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
 
     let copy = work.path.join(DATABASE);
-    copy_database(&storage_settings(&context.config.storage), &copy).await.context("the database cannot be copied")?;
+    copy_database(&storage_settings(&context.config.storage)?, &copy).await.context("the database cannot be copied")?;
     let copied = Stores::open(&with_database(&context.config, &copy)?, Schema::AsItIs).await?;
     let archive = work.path.join("archive");
     let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;

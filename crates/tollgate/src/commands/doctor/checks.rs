@@ -1,5 +1,6 @@
 //! The checks of `doctor`, one function each.
 
+use adapters_storage::SeaOrmDestinationRepository;
 use async_trait::async_trait;
 use chrono::DateTime;
 use domain::container::{BlobKey, BlobStore, ByteSource};
@@ -7,6 +8,7 @@ use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::model::Model;
 use domain::money::Price;
+use domain::observability::DestinationRepository as _;
 use domain::routing::Endpoint;
 
 use super::reach::reach;
@@ -59,6 +61,27 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         Ok::<_, anyhow::Error>(format!("{} can be written", context.config.blobs.root.display()))
     };
     Check::of("blobs", probe.await)
+}
+
+/// Checks that the secrets of destinations can be read, and reports plain ones if a key is configured.
+pub async fn destinations(stores: &Stores) -> Check {
+    let repository = SeaOrmDestinationRepository::new(stores.database.clone());
+    let has_key = stores.has_encryption_key;
+    let checked = async {
+        repository.list(None).await?;
+        repository.encryption_status().await
+    };
+    match checked.await {
+        Ok((encrypted, plain)) if plain > 0 && has_key => {
+            let detail =
+                format!("{encrypted} encrypted, {plain} in plain text: `tollgate store encrypt` encrypts them");
+            Check::new("destinations", Status::Warning, detail)
+        }
+        Ok((encrypted, plain)) => {
+            Check::new("destinations", Status::Ok, format!("{encrypted} encrypted, {plain} in plain text"))
+        }
+        Err(error) => Check::of("destinations", Err::<String, _>(error)),
+    }
 }
 
 struct OneByte(Option<u8>);

@@ -15,6 +15,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
             found.push(checks::migrations(&stores).await);
             found.push(checks::database(context, &stores).await);
             found.push(checks::blobs(context, &stores).await);
+            found.push(checks::destinations(&stores).await);
             found.extend(checks::endpoints(context, &stores).await);
             found.extend(checks::models(context, &stores).await);
         }

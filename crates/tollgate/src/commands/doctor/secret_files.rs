@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::report::{Check, Status};
-use crate::config::{Config, SecretSource};
+use crate::config::{Config, EncryptionKeySource, SecretSource};
 
 /// Read and write permissions of the group and of others.
 const FOREIGN: u32 = 0o066;
@@ -29,6 +29,9 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
         if let Some(SecretSource::File(path)) = &provider.api_key {
             files.push((format!("provider {}, api_key_file", provider.slug), path.clone()));
         }
+    }
+    if let Some(EncryptionKeySource::File(path)) = &config.storage.encryption_key {
+        files.push(("encryption_key_file".to_owned(), path.clone()));
     }
     let database = &config.storage.file;
     for suffix in ["", "-wal", "-shm"] {

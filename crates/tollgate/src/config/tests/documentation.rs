@@ -97,7 +97,8 @@ fn examples<'a>(page: &'a str, heading: &str) -> Vec<(&'a str, &'a str)> {
 #[test]
 fn every_key_of_a_section_has_an_example_that_is_accepted() {
     let page = include_str!("../../../../../docs/configuration.md");
-    let variables = [("OTLP_HEADERS", "x-key: 1")];
+    let variables =
+        [("OTLP_HEADERS", "x-key: 1"), ("TOLLGATE_ENCRYPTION_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];
     for section in schema::SECTIONS.iter().filter(|section| !section.repeated) {
         let examples = examples(page, &format!("`[{}]`", section.name));
         assert_eq!(examples.len(), section.keys.len(), "{}", section.name);

@@ -1,0 +1,101 @@
+//! The key for secrets in the database: `storage.encryption_key_env` and `storage.encryption_key_file`.
+
+use std::path::PathBuf;
+
+use adapters_storage::EncryptionKey;
+use anyhow::{Context as _, anyhow};
+
+use super::entries::Table;
+use super::secret::variable_name;
+use super::{ConfigError, Environment};
+
+/// The source of the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EncryptionKeySource {
+    /// The key of an environment variable.
+    Variable(EncryptionKey),
+    /// A file that holds the key.
+    File(PathBuf),
+}
+
+impl EncryptionKeySource {
+    /// Returns the key.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no key. The message does not contain its content.
+    pub fn read(&self) -> anyhow::Result<EncryptionKey> {
+        match self {
+            Self::Variable(key) => Ok(key.clone()),
+            Self::File(path) => {
+                let text = std::fs::read_to_string(path)
+                    .context("the file that storage.encryption_key_file names cannot be read")?;
+                EncryptionKey::from_base64(&text)
+                    .ok_or_else(|| anyhow!("the file that storage.encryption_key_file names holds no key: {EXPECTED}"))
+            }
+        }
+    }
+}
+
+const EXPECTED: &str = "32 bytes in Base64 are wanted, such as the output of `openssl rand -base64 32`";
+
+/// Parses the source of the key; `None` if no key is configured.
+pub fn encryption_key(table: &Table, environment: &Environment) -> Result<Option<EncryptionKeySource>, ConfigError> {
+    let file = table.path("encryption_key_file").map(EncryptionKeySource::File);
+    let Some(name) = table.text("encryption_key_env") else { return Ok(file) };
+    if file.is_some() {
+        return Err(table.fault("encryption_key_env", "cannot be set together with encryption_key_file"));
+    }
+    let name = variable_name(name).map_err(|fault| table.fault("encryption_key_env", fault))?;
+    let text = environment
+        .get(name)
+        .ok_or_else(|| table.fault("encryption_key_env", "names an environment variable that is not set, or empty"))?;
+    let key = EncryptionKey::from_base64(text).ok_or_else(|| {
+        table.fault("encryption_key_env", format!("names an environment variable that holds no key: {EXPECTED}"))
+    })?;
+    Ok(Some(EncryptionKeySource::Variable(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, load_text};
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn read(text: &str) -> Result<Config, String> {
+        let environment = Environment::from_iter([("GOOD", KEY), ("BAD", "s3cret")]);
+        load_text(None, text, &environment).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn key_is_read_from_variable_or_file() {
+        assert_eq!(read("").unwrap().storage.encryption_key, None);
+        let config = read("[storage]\nencryption_key_env = \"GOOD\"\n").unwrap();
+        assert!(!format!("{config:?}").contains(KEY));
+        let key = EncryptionKey::from_base64(KEY).unwrap();
+        assert_eq!(config.storage.encryption_key.unwrap().read().unwrap(), key);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let source = EncryptionKeySource::File(path.clone());
+        assert!(format!("{:#}", source.read().unwrap_err()).contains("storage.encryption_key_file"));
+        std::fs::write(&path, "s3cret").unwrap();
+        let message = format!("{:#}", source.read().unwrap_err());
+        assert!(message.contains("32 bytes") && !message.contains("s3cret"), "{message}");
+        std::fs::write(&path, format!("{KEY}\n")).unwrap();
+        assert_eq!(source.read().unwrap(), key);
+    }
+
+    #[test]
+    fn error_names_setting_and_not_the_secret() {
+        for (text, expected) in [
+            ("encryption_key_env = \"MISSING\"", "not set"),
+            ("encryption_key_env = \"BAD\"", "32 bytes in Base64"),
+            ("encryption_key_env = \"s3cret=\"", "must be the name of an environment variable"),
+            ("encryption_key_env = \"GOOD\"\nencryption_key_file = \"s3cret\"", "together"),
+        ] {
+            let fault = read(&format!("[storage]\n{text}\n")).unwrap_err();
+            assert!(fault.contains(expected) && fault.contains("encryption_key_env"), "{fault}");
+            assert!(!fault.contains("s3cret"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Destinations with encrypted secrets, and without their key.
+
+use anyhow::{Result, ensure};
+use tollgate_tests::{Behaviour, Instance, Upstream};
+
+use super::{SECRET, collect, create, decide, fast_delivery, wait_until, webhook};
+use crate::gateway::TestGateway;
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const WRONG_KEY: &str = "AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// Returns true if a file of the database contains the secret of the destination.
+fn holds_secret(instance: &Instance) -> Result<bool> {
+    for suffix in ["", "-wal"] {
+        let path = instance.database().with_file_name(format!("tollgate.db{suffix}"));
+        let bytes = if path.exists() { std::fs::read(path)? } else { Vec::new() };
+        if bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[tokio::test]
+async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::status(200)).await?;
+    let plain = fast_delivery("max_attempts = 1000");
+    let encrypted = format!("{plain}[storage]\nencryption_key_env = \"SECRETS_KEY\"\n");
+    let mut instance = Instance::new(&encrypted)?;
+    instance.set_env("SECRETS_KEY", KEY);
+    let mut gateway = TestGateway::of(instance).await?;
+    create(&gateway, &webhook(&receiver)).await?;
+    ensure!(!holds_secret(&gateway.instance)?, "the secret is stored in plain text");
+    receiver.behave(Behaviour::status(503));
+    let ids = decide(&gateway.server, &gateway.inference, 2).await?;
+    wait_until(&gateway.instance, "pending", 2).await?;
+    gateway.server.stop().await?;
+
+    gateway.instance.configure(&plain)?;
+    let said = gateway.instance.refused_serving().await?;
+    ensure!(said.contains("are encrypted") && said.contains("storage.encryption_key_file"), "{said}");
+    let report = gateway.instance.run(&["doctor"]).await?;
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    ensure!(report.contains("are encrypted"), "{report}");
+    gateway.instance.json(&["key", "list"]).await?;
+    gateway.instance.configure(&encrypted)?;
+    gateway.instance.set_env("SECRETS_KEY", WRONG_KEY);
+    let said = gateway.instance.refused_serving().await?;
+    ensure!(said.contains("another key"), "{said}");
+    wait_until(&gateway.instance, "pending", 2).await?;
+
+    gateway.instance.set_env("SECRETS_KEY", KEY);
+    receiver.behave(Behaviour::status(200));
+    let server = gateway.instance.serve().await?;
+    collect(&receiver, &ids).await?;
+    server.stop().await
+}
+
+#[tokio::test]
+async fn store_encrypt_encrypts_plain_secrets() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::status(200)).await?;
+    let plain = fast_delivery("");
+    let gateway = TestGateway::start(&plain).await?;
+    create(&gateway, &webhook(&receiver)).await?;
+    gateway.server.stop().await?;
+    ensure!(holds_secret(&gateway.instance)?, "this test looks in the wrong place");
+    let said = gateway.instance.refused(&["store", "encrypt"]).await?;
+    ensure!(said.contains("storage.encryption_key_file"), "{said}");
+    std::fs::write(gateway.instance.path().join("secrets.key"), KEY)?;
+    gateway.instance.configure(&format!("{plain}[storage]\nencryption_key_file = \"secrets.key\"\n"))?;
+    let report = gateway.instance.run(&["doctor"]).await?;
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    ensure!(report.contains("1 in plain text"), "{report}");
+    for expected in [1, 0] {
+        ensure!(gateway.instance.json(&["store", "encrypt"]).await?["encrypted"] == expected);
+    }
+    let server = gateway.instance.serve().await?;
+    decide(&server, &gateway.inference, 1).await?;
+    wait_until(&gateway.instance, "pending", 0).await?;
+    server.stop().await
+}
