@@ -216,7 +216,7 @@ impl<'a> Audit<'a> {
             Ok(Some(expected)) if expected == found => {}
             Ok(Some(expected)) => self.name(format!("record {}", id()), expected, found),
             Ok(None) => {
-                self.name(format!("record {}, whose cost exceeds the range of amounts", id()), Usd::ZERO, found)
+                self.name(format!("record {}, whose cost exceeds the range of amounts", id()), Usd::ZERO, found);
             }
             Err(_) => self.name(format!("record {}, which cannot be read", id()), Usd::ZERO, found),
         }
