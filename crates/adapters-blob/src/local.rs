@@ -19,7 +19,7 @@ use crate::partial::{self, PartialFile};
 use crate::reader::FileReader;
 use crate::root::Root;
 use crate::source::{OpenResult, Source};
-use crate::tree::{self, ObjectPath, PARTIAL, unavailable};
+use crate::tree::{self, CreatedFolders, ObjectPath, PARTIAL, unavailable};
 
 /// Stores objects as files under one folder, at the path that the key spells. Unix only.
 ///
@@ -42,7 +42,9 @@ impl LocalBlobStore {
     /// [`StoreError::Unavailable`] if the folder cannot be created or opened.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let root = Root::open(root)?;
-        let partial = tree::make_folder(&root.folder, &[PARTIAL])?;
+        let mut created = CreatedFolders::default();
+        let partial = tree::make_folder(&root.folder, &[PARTIAL], &mut created)?;
+        created.keep();
         Ok(Self { root: Arc::new(root), partial: Arc::new(partial), quiet_period: Self::QUIET_PERIOD })
     }
 

@@ -11,7 +11,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::tree::{self, ObjectPath, unavailable};
+use crate::tree::{self, CreatedFolders, ObjectPath, unavailable};
 
 /// A partial file. Dropping it removes it.
 pub(crate) struct PartialFile {
@@ -41,10 +41,13 @@ impl PartialFile {
 
     /// Syncs the file, renames it to its final name, and syncs the folder.
     pub(crate) fn finish(mut self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<(), StoreError> {
+        tree::give_to_owner(&self.file, root)?;
         self.file.sync_all().map_err(unavailable)?;
-        let target = tree::make_folder(root, &place.folders)?;
+        let mut created = CreatedFolders::default();
+        let target = tree::make_folder(root, &place.folders, &mut created)?;
         rustix::fs::renameat(&self.folder, &self.name, &target, place.name).map_err(unavailable)?;
         self.finished = true;
+        created.keep();
         rustix::fs::fsync(&target).map_err(unavailable)
     }
 }

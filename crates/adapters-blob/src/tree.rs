@@ -6,7 +6,7 @@ use std::io;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 /// The folder of partial files. No key leads into it.
@@ -71,22 +71,69 @@ pub(crate) fn open_folder(root: &OwnedFd, names: &[&str]) -> Result<Option<Owned
     Ok(Some(at))
 }
 
+/// Folders that were created for a file. They are removed on drop unless the file got its place, if they are empty.
+#[derive(Default)]
+pub(crate) struct CreatedFolders(Vec<(OwnedFd, String)>);
+
+impl CreatedFolders {
+    /// Keeps the folders.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for CreatedFolders {
+    fn drop(&mut self) {
+        while let Some((parent, name)) = self.0.pop() {
+            // Another process may use the folder already.
+            if rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 /// Opens the folder at the end of `names`, and creates missing folders durably.
-pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, StoreError> {
+pub(crate) fn make_folder(root: &OwnedFd, names: &[&str], created: &mut CreatedFolders) -> Result<OwnedFd, StoreError> {
     let mut at = root.try_clone().map_err(unavailable)?;
     for name in names {
         let found = open_folder_in(&at, name)?;
-        at = if let Some(next) = found {
-            next
-        } else {
-            match rustix::fs::mkdirat(&at, *name, FOLDER_MODE) {
-                Ok(()) | Err(Errno::EXIST) => rustix::fs::fsync(&at).map_err(unavailable)?,
-                Err(error) => return Err(unavailable(error)),
-            }
-            open_folder_in(&at, name)?.ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?
-        };
+        at = if let Some(next) = found { next } else { make_folder_in(root, &at, name, created)? };
     }
     Ok(at)
+}
+
+fn make_folder_in(
+    root: &OwnedFd,
+    parent: &OwnedFd,
+    name: &str,
+    created: &mut CreatedFolders,
+) -> Result<OwnedFd, StoreError> {
+    let is_new = match rustix::fs::mkdirat(parent, name, FOLDER_MODE) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(unavailable(error)),
+    };
+    if is_new {
+        created.0.push((parent.try_clone().map_err(unavailable)?, name.to_owned()));
+    }
+    rustix::fs::fsync(parent).map_err(unavailable)?;
+    let folder = open_folder_in(parent, name)?
+        .ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?;
+    if is_new {
+        give_to_owner(&folder, root)?;
+    }
+    Ok(folder)
+}
+
+/// Gives a new file or folder to the owner of the store's folder. Only root can do so, and must: the server of another
+/// user could not read what a command of root stores.
+pub(crate) fn give_to_owner(created: impl AsFd, root: &OwnedFd) -> Result<(), StoreError> {
+    let (own, owner) = (fstat(&created).map_err(unavailable)?, fstat(root).map_err(unavailable)?);
+    if own.st_uid != 0 || owner.st_uid == 0 {
+        return Ok(());
+    }
+    std::os::unix::fs::fchown(created, Some(owner.st_uid), Some(owner.st_gid)).map_err(unavailable)
 }
 
 /// Returns the metadata of a regular file, without following links and without opening it: opening a device or a pipe
@@ -116,4 +163,27 @@ pub(crate) fn size_and_time(stat: &Stat) -> (u64, DateTime<Utc>) {
     let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
     let size = u64::try_from(stat.st_size).unwrap_or_default();
     (size, DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn created_folders_are_removed_unless_kept_or_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = OwnedFd::from(File::open(folder.path()).unwrap());
+        let make = |names: &[&str]| {
+            let mut created = CreatedFolders::default();
+            make_folder(&root, names, &mut created).unwrap();
+            created
+        };
+        make(&["kept"]).keep();
+        drop(make(&["kept", "a", "b"]));
+        assert_eq!(std::fs::read_dir(folder.path().join("kept")).unwrap().count(), 0);
+        let used = make(&["kept", "used", "empty"]);
+        std::fs::write(folder.path().join("kept/used/file"), "x").unwrap();
+        drop(used);
+        assert!(folder.path().join("kept/used/file").exists() && !folder.path().join("kept/used/empty").exists());
+    }
 }

@@ -15,7 +15,7 @@ use super::download::download;
 use crate::cli::ContainerCommand;
 use crate::output::table;
 use crate::view::{ContainerFileView, List};
-use crate::wiring::Stores;
+use crate::wiring::{Hangup, Shutdown, Stores};
 
 /// Runs a command on containers.
 pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
@@ -76,17 +76,32 @@ async fn put(
     let container: ContainerId = container.parse()?;
     let path: ContainerPath = path.parse().with_context(|| format!("the path {path:?} cannot be used"))?;
     let source = FileSource::open(file).await?;
+    let max_bytes = context.config.limits.max_file_bytes;
+    if source.size_bytes > max_bytes {
+        tracing::warn!(
+            file.size_bytes = source.size_bytes,
+            limits.max_file_bytes = max_bytes,
+            "file is too large to be promoted: larger than limits.max_file_bytes"
+        );
+    }
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
     let key = BlobKey::container_file(workspace, &container, &path);
-    let size_bytes = stores
-        .blobs
-        .put(&key, Box::new(source))
-        .await
-        .with_context(|| format!("cannot upload {} into the container", file.display()))?;
+    let uploaded = upload(&stores, &key, source).await;
+    let size_bytes = uploaded.with_context(|| format!("cannot upload {} into the container", file.display()))?;
     let view = ContainerFileView::new(&container, &path, size_bytes);
     context.output.show(&view, || format!("{}\n\n{size_bytes} bytes at {path}", view.file_id, path = view.path))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies the source into the blob store. A signal or an error leaves no part of it.
+async fn upload(stores: &Stores, key: &BlobKey, source: FileSource) -> anyhow::Result<u64> {
+    let (mut shutdown, mut hangup) = (Shutdown::listen()?, Hangup::listen()?);
+    tokio::select! {
+        stored = stores.blobs.put(key, Box::new(source)) => Ok(stored?),
+        signal = shutdown.next_signal() => bail!("stopped by {signal}"),
+        () = hangup.next() => bail!("stopped by SIGHUP"),
+    }
 }
 
 /// Objects per page of a listing.
@@ -118,7 +133,11 @@ async fn list(context: &Context, container: &str, workspace: Option<&str>) -> an
 }
 
 /// A local file, read in pieces.
-struct FileSource(File);
+struct FileSource {
+    file: File,
+    /// The size at the start; 0 of a pipe.
+    size_bytes: u64,
+}
 
 /// Bytes per read.
 const PIECE: usize = 256 * 1024;
@@ -127,14 +146,14 @@ impl FileSource {
     async fn open(path: &Path) -> anyhow::Result<Self> {
         let opened = async {
             let file = File::open(path).await?;
-            let kind = file.metadata().await?.file_type();
-            Ok::<_, std::io::Error>((file, kind))
+            let metadata = file.metadata().await?;
+            Ok::<_, std::io::Error>((file, metadata))
         };
-        let (file, kind) = opened.await.with_context(|| format!("{} cannot be read", path.display()))?;
-        if kind.is_dir() {
+        let (file, metadata) = opened.await.with_context(|| format!("{} cannot be read", path.display()))?;
+        if metadata.is_dir() {
             bail!("{} is a directory", path.display());
         }
-        Ok(Self(file))
+        Ok(Self { file, size_bytes: metadata.len() })
     }
 }
 
@@ -142,7 +161,7 @@ impl FileSource {
 impl ByteSource for FileSource {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let mut piece = Vec::with_capacity(PIECE);
-        let read = self.0.read_buf(&mut piece).await.map_err(StoreError::unavailable)?;
+        let read = self.file.read_buf(&mut piece).await.map_err(StoreError::unavailable)?;
         Ok((read > 0).then_some(piece))
     }
 }
