@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::system::Clock;
+use domain::system::{Clock, LineLimit};
 use tokio::sync::watch;
 
 use self::chain::Segments;
@@ -53,7 +53,8 @@ pub struct JournalStatus {
     pub last_sequence: u64,
     /// The number up to which all entries are synced.
     pub synced_sequence: u64,
-    /// False while entries wait in memory because the disk rejects writes.
+    /// False while entries wait in memory because the disk rejects writes, and while entries are rejected because the
+    /// disk has no room for a segment.
     pub is_writable: bool,
 }
 
@@ -66,6 +67,8 @@ struct Shared {
     syncing: Mutex<()>,
     /// Wakes the thread that allocates segments.
     rotated: Condvar,
+    /// Limits the lines about a failing disk.
+    lines: LineLimit,
 }
 
 impl Journal {
@@ -95,6 +98,7 @@ impl Journal {
             synced: watch::Sender::new(0),
             syncing: Mutex::new(()),
             rotated: Condvar::new(),
+            lines: LineLimit::default(),
         });
         let threads = Threads::start(&shared).map_err(JournalError::folder(lock.path()))?;
         Ok(Self { shared, threads, lock })
@@ -200,7 +204,7 @@ impl Journal {
             reserved_bytes: state.reserved(),
             last_sequence: state.last_sequence(),
             synced_sequence: *self.shared.synced.borrow(),
-            is_writable: !state.tail.has_unwritten(),
+            is_writable: state.is_writable(&self.shared.settings),
         }
     }
 
@@ -218,6 +222,11 @@ fn reserved_bytes(payload: usize) -> u64 {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if a line about this failure may be logged: one a minute.
+    fn may_log(&self, failure: &str) -> bool {
+        self.lines.admits(failure, self.segments.clock.monotonic())
     }
 
     fn write(&self, state: &mut State, kind: u8, payload: &[u8]) -> Result<u64, JournalError> {
@@ -245,7 +254,9 @@ impl Shared {
             (state.chain.begin_sync(), last)
         };
         if let Err(error) = files.iter().try_for_each(|file| file.sync()) {
-            tracing::error!(%error, "journal sync failed, writing the unsynced entries to a new segment");
+            if self.may_log("rewrite") {
+                tracing::error!(%error, "journal sync failed, writing the unsynced entries to a new segment");
+            }
             let mut state = self.lock();
             state.next_sync = Some(self.segments.clock.monotonic() + self.settings.sync_retry);
             state.rewrite_after(synced, &self.segments).map_err(JournalError::Write)?;

@@ -213,6 +213,26 @@ fn append_reserved_succeeds_on_full_disk() {
 }
 
 #[test]
+fn journal_without_room_is_not_writable_until_the_disk_has_room_again() {
+    let root = TempDir::new().unwrap();
+    let (journal, disk) = faulty(&root);
+    assert!(journal.status().is_writable);
+    disk.0.creates.store(true, Ordering::SeqCst);
+    while journal.append_and_reserve(1, &[1; 400], 500).is_ok() {
+        assert!(journal.status().last_sequence < 1000, "the disk is never full");
+    }
+    assert!(!journal.status().is_writable, "requests are rejected");
+    disk.0.creates.store(false, Ordering::SeqCst);
+    // No request is needed: a load balancer sends none to a server that is not ready.
+    let recovers = (0..3_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        journal.status().is_writable
+    });
+    assert!(recovers, "it stays unwritable");
+    append(&journal, b"after");
+}
+
+#[test]
 fn rejected_entry_is_written_later_in_order() {
     let root = TempDir::new().unwrap();
     let (journal, disk) = faulty(&root);

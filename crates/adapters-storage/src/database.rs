@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
+use sea_orm::sea_query::Expr;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
@@ -135,6 +136,20 @@ impl Database {
         let row = store_identity::Entity::find().one(self.readers()?).await.map_err(store_error)?;
         let id = row.as_ref().and_then(|row| Uuid::parse_str(&row.store_id).ok());
         id.ok_or_else(|| StoreError::Corrupt("the identity of the database is missing".to_owned()))
+    }
+
+    /// Commits a write that changes nothing, so that a full disk shows.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the disk is full, the database is read-only, or another process holds the write
+    /// lock for longer than the busy timeout.
+    pub async fn probe_write(&self) -> Result<(), StoreError> {
+        let transaction = self.begin().await?;
+        // SQLite writes the page of an updated row although its value stays the same.
+        let unchanged = Expr::col(store_identity::Column::StoreId);
+        let update = store_identity::Entity::update_many().col_expr(store_identity::Column::StoreId, unchanged);
+        update.exec(&transaction).await.map_err(store_error)?;
+        transaction.commit().await.map_err(store_error)
     }
 
     /// Waits for pending writes and closes every connection; later operations are unavailable.

@@ -140,8 +140,10 @@ async fn foreign_lock_is_unavailable_after_timeout() {
     assert_writes_unavailable(&database).await;
     assert_fixtures_unchanged(&database).await;
     database.probe().await.unwrap();
+    unavailable("probe_write", &database.probe_write().await);
 
     lock.rollback().await.unwrap();
+    database.probe_write().await.unwrap();
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &common::audit()).await.unwrap();
 }
 
@@ -155,6 +157,7 @@ async fn read_only_database_rejects_writes() {
     assert_writes_unavailable(&database).await;
     assert_fixtures_unchanged(&database).await;
     database.probe().await.unwrap();
+    unavailable("probe_write", &database.probe_write().await);
     assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
 }
 

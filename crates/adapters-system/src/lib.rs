@@ -2,6 +2,7 @@
 
 mod clock;
 mod descriptors;
+mod disk_space;
 mod ids;
 mod os_user;
 mod randomness;
@@ -11,6 +12,7 @@ mod workers;
 
 pub use clock::*;
 pub use descriptors::*;
+pub use disk_space::*;
 pub use ids::*;
 pub use os_user::*;
 pub use randomness::*;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::decision::DraftBounds;
+use domain::system::LineLimit;
 use ipnet::IpNet;
 
 use crate::http::admission::Admission;
@@ -33,6 +34,8 @@ pub(crate) struct Gateway {
     pub(crate) connections: Connections,
     pub(crate) admission: Arc<Admission>,
     pub(crate) body_memory: Arc<BodyMemory>,
+    /// Limits the lines about stores that fail.
+    pub(crate) store_failures: LineLimit,
 }
 
 impl Gateway {
@@ -60,6 +63,7 @@ impl Gateway {
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,
             base_path,
+            store_failures: LineLimit::default(),
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct State {
     pub(super) tail: Tail,
     /// The earliest monotonic time of the next sync after a failed one. Each failure costs a segment.
     pub(super) next_sync: Option<Duration>,
+    /// True after an entry was rejected because the disk has no room for a segment, until a segment is allocated.
+    pub(super) lacks_segment: bool,
     next_sequence: u64,
     /// Bytes reserved for the ends of pending calls.
     reserved: u64,
@@ -29,6 +31,7 @@ impl State {
             chain: SegmentChain::new(first),
             tail: Tail::default(),
             next_sync: None,
+            lacks_segment: false,
             next_sequence: 1,
             reserved: 0,
             buffer: Vec::new(),
@@ -57,11 +60,19 @@ impl State {
         let waste = entry_bytes(settings.max_payload_bytes) as u64;
         while self.chain.usable_bytes(waste) < self.reserved + bytes {
             let number = self.chain.take_number();
-            let segment = segments.create(number).map_err(JournalError::Write)?;
-            self.chain.add_prepared(segment, segments);
+            let created = segments.create(number);
+            self.lacks_segment = created.is_err();
+            self.chain.add_prepared(created.map_err(JournalError::Write)?, segments);
         }
         self.reserved += bytes;
         Ok(())
+    }
+
+    /// Returns false while entries wait for the disk, and while new ones are rejected because it has no room.
+    pub(super) fn is_writable(&self, settings: &JournalSettings) -> bool {
+        let largest = entry_bytes(settings.max_payload_bytes) as u64;
+        let has_room = self.chain.usable_bytes(largest) >= self.reserved + largest;
+        !self.tail.has_unwritten() && (has_room || !self.lacks_segment)
     }
 
     pub(super) fn release(&mut self, bytes: u64) {

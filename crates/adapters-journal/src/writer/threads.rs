@@ -61,7 +61,9 @@ impl Drop for Threads {
 
 fn sync_at_interval(shared: &Shared, stop: &AtomicBool, interval: Duration) {
     while !stop.load(Ordering::Acquire) {
-        if let Err(error) = shared.sync() {
+        if let Err(error) = shared.sync()
+            && shared.may_log("sync")
+        {
             tracing::error!(%error, "journal not synced");
         }
         thread::park_timeout(interval);
@@ -72,7 +74,7 @@ fn sync_at_interval(shared: &Shared, stop: &AtomicBool, interval: Duration) {
 fn allocate_segments(shared: &Shared, stop: &AtomicBool) {
     let mut state = shared.lock();
     while !stop.load(Ordering::Acquire) {
-        if state.chain.has_prepared() {
+        if state.chain.has_prepared() && !state.lacks_segment {
             state = shared.rotated.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
         }
@@ -81,9 +83,14 @@ fn allocate_segments(shared: &Shared, stop: &AtomicBool) {
         let created = shared.segments.create(number);
         state = shared.lock();
         match created {
-            Ok(segment) => state.chain.add_prepared(segment, &shared.segments),
+            Ok(segment) => {
+                state.chain.add_prepared(segment, &shared.segments);
+                state.lacks_segment = false;
+            }
             Err(error) => {
-                tracing::error!(%error, "journal segment not allocated");
+                if shared.may_log("allocation") {
+                    tracing::error!(store = "journal", %error, "journal segment not allocated");
+                }
                 let waited = shared.rotated.wait_timeout(state, RETRY_ALLOCATION);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }

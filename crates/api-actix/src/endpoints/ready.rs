@@ -54,11 +54,16 @@ async fn handle(call: &Call<'_>) -> Outcome {
         return Ok(HttpResponse::Ok().json(json!({"status": "ok"})));
     }
     let names: Vec<&str> = away.iter().map(|(probe, _)| probe.name()).collect();
+    let now = call.gateway.services.clock.monotonic();
     for (probe, error) in &away {
-        tracing::warn!(store = probe.name(), error = error as &dyn std::error::Error, "store unavailable");
+        // Load balancers check every few seconds.
+        if call.gateway.store_failures.admits(probe.name(), now) {
+            tracing::warn!(store = probe.name(), error = error as &dyn std::error::Error, "store unavailable");
+        }
     }
     if away.iter().all(|(probe, _)| probe.serves_during_outage()) {
         return Ok(HttpResponse::Ok().json(json!({"status": "degraded", "unavailable": names})));
     }
-    Err(ApiError::from_kind(ErrorKind::Unavailable).metadata("unavailable", names))
+    let cause = format!("unavailable: {}", names.join(", "));
+    Err(ApiError::from_kind(ErrorKind::Unavailable).metadata("unavailable", names).caused_by(cause))
 }

@@ -130,7 +130,7 @@ impl<T: Send + 'static> Drop for DetachableWork<'_, T> {
                     .caused_by("request panicked after its client disconnected"))
             };
             if let Err(error) = end.unwrap_or_else(panicked) {
-                error.log();
+                error.log(false);
             }
         });
         // The task handle is not needed: the tracker owns the task.

@@ -197,7 +197,8 @@ fn write_error(
     request_id: &RequestId,
     route: Option<&'static str>,
 ) -> HttpResponse {
-    error.log();
+    let repeats = |cause: String| !gateway.store_failures.admits(&cause, gateway.services.clock.monotonic());
+    error.log(error.unavailable_cause().is_some_and(repeats));
     let names = gateway.wire_names;
     let names_on_request = envelope::wants_metadata(request.headers(), names).then_some(names);
     envelope::respond(error, request_id, route, format, names_on_request)

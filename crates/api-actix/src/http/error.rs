@@ -305,13 +305,25 @@ impl ApiError {
         }
     }
 
-    /// Logs the chain of causes, once. Called inside the request's span.
-    pub(crate) fn log(&self) {
+    /// Returns the text of the innermost cause of a 503, such as a full disk, without numbers, which differ each time.
+    pub(crate) fn unavailable_cause(&self) -> Option<String> {
+        let unavailable = self.0.status == StatusCode::SERVICE_UNAVAILABLE;
+        let mut cause: &(dyn Error + 'static) = self.0.source.as_deref().filter(|_| unavailable)?;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Some(cause.to_string().replace(|character: char| character.is_ascii_digit(), ""))
+    }
+
+    /// Logs the chain of causes, once. Called inside the request's span. A repeated error is logged at debug level.
+    pub(crate) fn log(&self, is_repeated: bool) {
         let parts = &*self.0;
         let cause = parts.source.as_deref().map(|cause| cause as &(dyn Error + 'static));
         let status = parts.status.as_u16();
         if parts.status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(http.status = status, error = cause, "request failed: internal error");
+        } else if parts.status.is_server_error() && is_repeated {
+            tracing::debug!(http.status = status, error = cause, "request failed");
         } else if parts.status.is_server_error() {
             tracing::warn!(http.status = status, error = cause, "request failed");
         } else {

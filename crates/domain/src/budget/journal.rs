@@ -55,7 +55,7 @@ pub struct UsageJournalStatus {
     pub last_sequence: u64,
     /// The number of the last synced entry, up to which entries survive a power loss.
     pub synced_sequence: u64,
-    /// False while entries wait in memory because the disk fails.
+    /// False while the disk fails: entries wait in memory, or new ones are rejected because there is no room.
     pub is_writable: bool,
 }
 

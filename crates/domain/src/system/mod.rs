@@ -2,10 +2,12 @@
 
 mod cancel;
 mod inline_executor;
+mod line_limit;
 mod ports;
 mod time;
 
 pub use cancel::*;
 pub use inline_executor::*;
+pub use line_limit::*;
 pub use ports::*;
 pub use time::*;

@@ -29,7 +29,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(25);
 const FOLD_WITHIN: Duration = Duration::from_secs(1);
 const SETTLE_STEP: Duration = Duration::from_millis(10);
 /// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
-const SEGMENT_BYTES: u64 = 16 << 20;
+pub const SEGMENT_BYTES: u64 = 16 << 20;
 const MAX_PAYLOAD_BYTES: usize = 2 << 20;
 /// The size of a segment under a limit on file sizes.
 const SMALL_SEGMENT_BYTES: u64 = 128 << 10;

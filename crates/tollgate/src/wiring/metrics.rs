@@ -16,9 +16,9 @@ use domain::decision::RecordQuotaStatus;
 use domain::observability::{Metrics, NoMetrics, Outbox};
 use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, ThrottleView};
-use domain::system::Clock;
+use domain::system::{Clock, DiskSpace};
 
-use super::{Background, CurrentRouting, Routing, Stores, directory};
+use super::{Background, CurrentRouting, Routing, StoreDisks, Stores, directory};
 use crate::config::Config;
 use crate::telemetry::{LOG, accept_pauses};
 
@@ -235,6 +235,21 @@ impl ProcessMetrics {
                     ("failed", log.failed),
                 ];
                 results.into_iter().map(|(result, value)| labelled([("result", result)], value)).collect()
+            }),
+        });
+    }
+
+    /// Reports the free space of the disks under the stores. A disk that does not answer has no sample.
+    pub fn watch_disks(&self, disks: StoreDisks) {
+        self.watch(|| MetricSample {
+            name: "disk_free_bytes",
+            help: "Free bytes of the disk under a store",
+            kind: MetricKind::Gauge,
+            read: Box::new(move || {
+                let sample = |(store, disk): (&'static str, &Arc<dyn DiskSpace>)| {
+                    Some(labelled([("store", store)], disk.free_bytes().ok()?))
+                };
+                disks.named().into_iter().filter_map(sample).collect()
             }),
         });
     }

@@ -1,24 +1,32 @@
 //! The readiness probes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters_cache::ChangeWatcher;
 use adapters_storage::Database;
 use async_trait::async_trait;
 use domain::budget::JournaledLedger;
 use domain::error::StoreError;
-use domain::system::HealthProbe;
+use domain::system::{DiskSpace, HealthProbe};
+
+/// The free space below which the probe of the database writes. With more, a write at each probe is needless load.
+const LOW_SPACE: u64 = 32 << 20;
+/// The maximum time of that write. A longer one waits for another process's lock, which is no full disk.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Probes the database. The failure is bridged while known keys are served from memory.
 pub struct DatabaseProbe {
     database: Database,
     watcher: Arc<ChangeWatcher>,
+    disk: Option<Arc<dyn DiskSpace>>,
 }
 
 impl DatabaseProbe {
-    /// Creates a probe; `watcher` knows the time of the last successful read.
-    pub fn new(database: Database, watcher: Arc<ChangeWatcher>) -> Self {
-        Self { database, watcher }
+    /// Creates a probe; `watcher` knows the time of the last successful read. `disk` is that of the database; `None` if
+    /// it is read-only.
+    pub fn new(database: Database, watcher: Arc<ChangeWatcher>, disk: Option<Arc<dyn DiskSpace>>) -> Self {
+        Self { database, watcher, disk }
     }
 }
 
@@ -29,7 +37,12 @@ impl HealthProbe for DatabaseProbe {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.database.probe().await
+        self.database.probe().await?;
+        let Some(disk) = &self.disk else { return Ok(()) };
+        if disk.free_bytes()? >= LOW_SPACE {
+            return Ok(());
+        }
+        tokio::time::timeout(WRITE_TIMEOUT, self.database.probe_write()).await.unwrap_or(Ok(()))
     }
 
     fn serves_during_outage(&self) -> bool {

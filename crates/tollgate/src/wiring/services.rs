@@ -24,8 +24,8 @@ use domain::usage::PendingRecords;
 use super::configuration_warnings::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
-    Background, ProcessMetrics, Reloader, RoutedParts, Stores, Upstreams, broadcast, denied_changes, ledger,
-    minimal_rows, rejections, retention, router,
+    Background, ProcessMetrics, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, denied_changes,
+    ledger, minimal_rows, rejections, retention, router,
 };
 use crate::config::{Config, Environment};
 
@@ -92,8 +92,11 @@ pub async fn services(
         stores.start_checkpoint_task().await?;
         retention::start(config.retention, stores, Arc::clone(&random), background, measures);
     }
+    let disks = StoreDisks::new(config);
+    let database_disk = (!config.storage.read_only).then(|| Arc::clone(&disks.database));
+    measures.watch_disks(disks);
     let mut probes: Vec<Arc<dyn HealthProbe>> = vec![
-        Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(&watcher))),
+        Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(&watcher), database_disk)),
         Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
     ];
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;

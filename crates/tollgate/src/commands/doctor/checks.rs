@@ -1,8 +1,9 @@
 //! The checks of `doctor`, one function each.
 
+use std::path::Path;
+
 use adapters_storage::SeaOrmDestinationRepository;
 use async_trait::async_trait;
-use chrono::DateTime;
 use domain::container::{BlobKey, BlobStore, ByteSource};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
@@ -16,7 +17,12 @@ use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{ModelConfig, nearest};
-use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options, price_warnings};
+use crate::wiring::{
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, configured_endpoints, directory, idle_options, price_warnings,
+};
+
+/// The size of the file that checks the folder of the journal.
+const PROBE_BYTES: usize = 64 << 10;
 
 /// Reports the configuration file in use.
 pub fn configuration(context: &Context) -> Check {
@@ -47,8 +53,35 @@ pub async fn migrations(stores: &Stores) -> Check {
 /// Checks that the database accepts a write, with one that changes nothing.
 pub async fn database(context: &Context, stores: &Stores) -> Check {
     let file = context.config.storage.file.display().to_string();
-    let written = stores.documents.delete_claims(DateTime::UNIX_EPOCH).await;
-    Check::of("database", written.map(|_| format!("{file} can be written")))
+    let written = stores.database.probe_write().await;
+    Check::of("database", written.map(|()| format!("{file} can be written")))
+}
+
+/// Checks that the folder of the journal accepts a file, and that its disk has room for a segment.
+pub fn journal(context: &Context) -> Check {
+    let path = &context.config.journal.path;
+    let shown = path.display();
+    if !path.exists() {
+        return Check::new("journal", Status::Ok, format!("{shown} does not exist yet; the server creates it"));
+    }
+    if let Err(error) = write_and_remove(&path.join(format!(".doctor-{}", std::process::id()))) {
+        let error = anyhow::Error::from(error).context(format!("{shown} cannot be written"));
+        return Check::of("journal", Err::<String, _>(error));
+    }
+    match StoreDisks::new(&context.config).journal.free_bytes() {
+        Ok(free) if free < SEGMENT_BYTES => {
+            let detail =
+                format!("{shown} has {free} bytes of free space; a segment of the journal takes {SEGMENT_BYTES}");
+            Check::new("journal", Status::Warning, detail)
+        }
+        free => Check::of("journal", free.map(|_| format!("{shown} can be written"))),
+    }
+}
+
+fn write_and_remove(path: &Path) -> std::io::Result<()> {
+    let written = std::fs::write(path, [0; PROBE_BYTES]);
+    let removed = if path.exists() { std::fs::remove_file(path) } else { Ok(()) };
+    written.and(removed)
 }
 
 /// Checks that the blob store can write and delete an object.

@@ -21,6 +21,9 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         }
         Err(error) => found.push(Check::of("stores", Err::<String, _>(error))),
     }
+    if !context.config.storage.read_only {
+        found.push(checks::journal(context));
+    }
     found.extend(checks::providers(context).await);
     found.extend(secret_files::exposed(&context.config));
     show(context, found)

@@ -1,0 +1,215 @@
+//! Full disks. The tests mount small disks, so they run as root on Linux and are skipped elsewhere.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tollgate_tests::{Behaviour, Call, Instance, Reply, Upstream, files_below, free_address, wait_for};
+
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, providers_toml};
+
+/// A small disk; unmounted when it is dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts a disk of some mebibytes. Returns `None` if this user may not mount one.
+    fn mount(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
+        std::fs::create_dir_all(at)?;
+        let size = format!("size={mebibytes}m,mode=700");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        Ok(mounted.is_ok_and(|mounted| mounted.status.success()).then(|| Self(at.to_owned())))
+    }
+
+    /// Writes until the disk is full.
+    fn fill(&self) -> Result<()> {
+        for block in [1 << 20, 4_096] {
+            let mut file = File::options().append(true).create(true).open(self.0.join("ballast"))?;
+            while file.write_all(&vec![1; block]).is_ok() {}
+        }
+        Ok(())
+    }
+
+    fn free(&self) -> Result<()> {
+        Ok(std::fs::remove_file(self.0.join("ballast"))?)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A lazy unmount works while the server still runs.
+        Command::new("umount").arg("-l").arg(&self.0).status().ok();
+    }
+}
+
+struct Fixture {
+    // Dropped first: a folder with a mounted disk cannot be removed.
+    disk: SmallDisk,
+    gateway: TestGateway,
+    alpha: Upstream,
+    metrics: SocketAddr,
+}
+
+impl Fixture {
+    /// Starts a gateway with one store on a small disk.
+    async fn start(variable: &str, url: fn(&Path) -> String, mebibytes: u32) -> Result<Option<Self>> {
+        let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+        let base_url = alpha.base_url();
+        let toml = format!("{}[limits]\nmax_trace_bytes = 1048576\n", providers_toml(&base_url, &base_url, 5_000));
+        let mut instance = Instance::new(&toml)?;
+        let Some(disk) = SmallDisk::mount(&instance.path().join("small"), mebibytes)? else { return Ok(None) };
+        let metrics = free_address()?;
+        let journal = instance.path().join("journal").display().to_string();
+        for (name, value) in [
+            ("ALPHA_API_KEY", "alpha-secret-0001".to_owned()),
+            ("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string()),
+            ("TOLLGATE__JOURNAL__PATH", journal),
+            (variable, url(&disk.0)),
+        ] {
+            instance.set_env(name, value);
+        }
+        let server = instance.serve().await?;
+        // The database may be on the small disk, where the harness does not look for it.
+        let key = |options: &'static [&'static str]| {
+            let instance = &instance;
+            async move {
+                let output = instance.run(&[&["key", "create", "--name", "k", "--json"], options].concat()).await?;
+                let made: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+                let text = |name: &str| made[name].as_str().map(str::to_owned).context("no key");
+                anyhow::Ok(tollgate_tests::Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
+            }
+        };
+        let (inference, management) = (key(&[]).await?, key(&["--management"]).await?);
+        let gateway = TestGateway { instance, server, inference, management };
+        Ok(Some(Self { disk, gateway, alpha, metrics }))
+    }
+
+    /// Sends a request whose record takes about a mebibyte.
+    async fn decide(&self) -> Result<Reply> {
+        let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(1_000_000));
+        let body = format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"s","trace":{trace}}}"#);
+        self.gateway.server.decide(&self.gateway.inference.secret, body).await
+    }
+
+    async fn ready(&self) -> Result<Reply> {
+        self.gateway.server.send(&Call::get("/health/ready")).await
+    }
+
+    /// Fails unless readiness, `doctor` and the metric report the store.
+    async fn ensure_reported(&self, store: &str, status: u16) -> Result<()> {
+        let reply = self.ready().await?;
+        ensure!(reply.status == status && reply.text().contains(&format!("\"{store}\"")), "{}", reply.text());
+        let doctor = self.gateway.instance.run(&["doctor", "--json"]).await?;
+        let report: serde_json::Value = serde_json::from_slice(&doctor.stdout)?;
+        let checks = report["checks"].as_array().context("no checks")?;
+        let check = checks.iter().find(|check| check["name"] == store).with_context(|| report.to_string())?;
+        let detail = check["detail"].to_string();
+        ensure!(
+            check["status"] == "broken" && (detail.contains("full") || detail.contains("No space left")),
+            "{report}"
+        );
+        let metrics = Call::get("/metrics").send(self.metrics).await?.text();
+        let series = format!("tollgate_disk_free_bytes{{store=\"{store}\"}} ");
+        let free = metrics.lines().find_map(|line| line.strip_prefix(&series)).context(metrics.clone())?;
+        ensure!(free.parse::<f64>()? < 1e6, "{free}");
+        ensure!(metrics.matches("tollgate_disk_free_bytes{").count() == 3, "{metrics}");
+        Ok(())
+    }
+
+    fn lines(&self, message: &str) -> usize {
+        self.gateway.server.output().lines().filter(|line| line.contains(message)).count()
+    }
+
+    async fn ensure_recovers(&self) -> Result<()> {
+        self.disk.free()?;
+        for _ in 0..500 {
+            let reply = self.ready().await?;
+            if reply.status == 200 && !reply.text().contains("degraded") {
+                return self.decide().await?.ok().map(drop);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        anyhow::bail!("it does not recover: {}", self.ready().await?.text())
+    }
+}
+
+#[tokio::test]
+async fn full_journal_disk_rejects_requests_before_a_provider_is_called() -> Result<()> {
+    let path = |folder: &Path| folder.join("journal").display().to_string();
+    let Some(fixture) = Fixture::start("TOLLGATE__JOURNAL__PATH", path, 48).await? else { return Ok(()) };
+    fixture.decide().await?.ok()?;
+    fixture.disk.fill()?;
+    let mut answered = 1;
+    loop {
+        let reply = fixture.decide().await?;
+        if reply.status == 503 {
+            break;
+        }
+        reply.ok()?;
+        answered += 1;
+        ensure!(answered < 100, "the disk is never full");
+    }
+    for _ in 0..20 {
+        fixture.decide().await?.envelope(503)?;
+        fixture.ready().await?.envelope(503)?;
+    }
+    ensure!(fixture.alpha.take_requests().len() == answered, "a rejected request reached the provider");
+    fixture.ensure_reported("journal", 503).await?;
+    // A rejected request and a failed readiness check are different causes.
+    for (message, lines) in [("request failed", 2), ("store unavailable", 1), ("journal segment not allocated", 1)] {
+        ensure!(fixture.lines(message) == lines, "{message}: {}", fixture.gateway.server.output());
+    }
+    fixture.ensure_recovers().await
+}
+
+#[tokio::test]
+async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Result<()> {
+    let url = |folder: &Path| format!("sqlite://{}", folder.join("t.db").display());
+    let Some(fixture) = Fixture::start("TOLLGATE__STORAGE__URL", url, 12).await? else { return Ok(()) };
+    fixture.disk.fill()?;
+    let path = Call::post("/api/v1/guardrails").key(&fixture.gateway.management.secret);
+    let (mut rejected, mut sent) = (0, 0);
+    while rejected < 20 {
+        let body = format!(r#"{{"name":"g{sent}","description":"{}"}}"#, "x".repeat(900));
+        let reply = fixture.gateway.server.send(&path.clone().json(body)).await?;
+        rejected = if reply.status == 503 { rejected + 1 } else { 0 };
+        sent += 1;
+        ensure!(sent < 5_000, "the disk is never full");
+    }
+    fixture.ensure_reported("database", 200).await?;
+    fixture.decide().await?.ok()?;
+    wait_for("an attempt to fold", || fixture.lines("journal not folded") > 0).await?;
+    ensure!(fixture.lines("request failed") <= 2, "{}", fixture.gateway.server.output());
+    ensure!(fixture.lines("journal not folded") == 1, "{}", fixture.gateway.server.output());
+    fixture.ensure_recovers().await?;
+    let listed = fixture.gateway.instance.run(&["usage", "list", "--json"]).await?;
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;
+    ensure!(crate::costs::rows(&listed)?.len() == 2, "both answers are charged: {listed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn full_blob_disk_is_reported_and_promotions_leave_nothing() -> Result<()> {
+    let url = |folder: &Path| format!("file:{}", folder.join("blobs").display());
+    let Some(fixture) = Fixture::start("TOLLGATE__BLOBS__URL", url, 4).await? else { return Ok(()) };
+    let gateway = &fixture.gateway;
+    std::fs::write(gateway.instance.path().join("local"), vec![7; 1_000_000])?;
+    let put = gateway.instance.run(&["container", "put", "sess_a", "f", "local", "--json"]).await?;
+    let put: serde_json::Value = serde_json::from_slice(&put.stdout)?;
+    let id = put["file_id"].as_str().context("no id")?;
+    fixture.disk.fill()?;
+    let refused = gateway.instance.run(&["container", "put", "sess_b", "folder/f", "local"]).await?;
+    let said = String::from_utf8(refused.stderr)?;
+    ensure!(!refused.status.success() && said.contains("No space left"), "{said}");
+    let files = files_below(&fixture.disk.0)?;
+    // The ballast and the first upload.
+    ensure!(files.len() == 2, "{files:?}");
+    let promotion = gateway.server.promote(&gateway.inference.secret, "sess_a", id).await?;
+    promotion.envelope(503)?;
+    fixture.ensure_reported("blobs", 503).await?;
+    fixture.ensure_recovers().await?;
+    gateway.server.promote(&gateway.inference.secret, "sess_a", id).await?.ok()?;
+    Ok(())
+}
