@@ -118,8 +118,8 @@ fn make_folder_in(
         created.0.push((parent.try_clone().map_err(unavailable)?, name.to_owned()));
     }
     rustix::fs::fsync(parent).map_err(unavailable)?;
-    let folder = open_folder_in(parent, name)?
-        .ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?;
+    let folder =
+        open_folder_in(parent, name)?.ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?;
     if is_new {
         give_to_owner(&folder, root)?;
     }

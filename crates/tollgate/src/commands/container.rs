@@ -98,7 +98,7 @@ async fn put(
 async fn upload(stores: &Stores, key: &BlobKey, source: FileSource) -> anyhow::Result<u64> {
     let (mut shutdown, mut hangup) = (Shutdown::listen()?, Hangup::listen()?);
     tokio::select! {
-        stored = stores.blobs.put(key, Box::new(source)) => Ok(stored?),
+        uploaded = stores.blobs.put(key, Box::new(source)) => Ok(uploaded?),
         signal = shutdown.next_signal() => bail!("stopped by {signal}"),
         () = hangup.next() => bail!("stopped by SIGHUP"),
     }

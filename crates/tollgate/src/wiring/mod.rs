@@ -39,5 +39,5 @@ pub use router::idle_options;
 pub use server_lock::ServerLock;
 pub use signals::{Hangup, IgnoredSignals, Shutdown, handle_file_size_signal};
 pub use starter::{STARTER_CATALOGUE, starter_rows};
-pub use store_disks::StoreDisks;
+pub use store_disks::{StoreDisks, database_room};
 pub use stores::{Schema, Stores, storage_settings};

@@ -10,6 +10,8 @@ use domain::budget::JournaledLedger;
 use domain::error::StoreError;
 use domain::system::{DiskSpace, HealthProbe};
 
+use super::database_room;
+
 /// The free space below which the probe of the database writes. With more, a write at each probe is needless load.
 const LOW_SPACE: u64 = 32 << 20;
 /// The maximum time of that write. A longer one waits for another process's lock, which is no full disk.
@@ -39,7 +41,7 @@ impl HealthProbe for DatabaseProbe {
     async fn probe(&self) -> Result<(), StoreError> {
         self.database.probe().await?;
         let Some(disk) = &self.disk else { return Ok(()) };
-        if disk.free_bytes()? >= LOW_SPACE {
+        if database_room(&**disk)? >= LOW_SPACE {
             return Ok(());
         }
         tokio::time::timeout(WRITE_TIMEOUT, self.database.probe_write()).await.unwrap_or(Ok(()))

@@ -4,9 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adapters_system::LocalDiskSpace;
+use domain::error::StoreError;
 use domain::system::DiskSpace;
 
 use crate::config::Config;
+
+/// The free space below which a disk counts as full. The database may still have room for a page, but not for a record.
+const FULL: u64 = 1 << 20;
+
+/// Returns the free bytes of the disk of the database.
+///
+/// # Errors
+/// The disk is full, or cannot be examined.
+pub fn database_room(disk: &dyn DiskSpace) -> Result<u64, StoreError> {
+    match disk.free_bytes()? {
+        free if free < FULL => Err(StoreError::unavailable(format!("the disk is full: {free} bytes are free"))),
+        free => Ok(free),
+    }
+}
 
 /// The disks under the stores, which may be the same one.
 #[derive(Clone)]

@@ -18,7 +18,8 @@ use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{ModelConfig, nearest};
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, configured_endpoints, directory, idle_options, price_warnings,
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, configured_endpoints, database_room, directory, idle_options,
+    price_warnings,
 };
 
 /// The size of the file that checks the folder of the journal.
@@ -54,7 +55,8 @@ pub async fn migrations(stores: &Stores) -> Check {
 pub async fn database(context: &Context, stores: &Stores) -> Check {
     let file = context.config.storage.file.display().to_string();
     let written = stores.database.probe_write().await;
-    Check::of("database", written.map(|()| format!("{file} can be written")))
+    let room = || database_room(&*StoreDisks::new(&context.config).database);
+    Check::of("database", written.and_then(|()| room()).map(|_| format!("{file} can be written")))
 }
 
 /// Checks that the folder of the journal accepts a file, and that its disk has room for a segment.
