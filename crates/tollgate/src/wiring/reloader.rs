@@ -77,7 +77,7 @@ impl Reloader {
         let rows = minimal_rows(&config.endpoints);
         let replaced = self.catalogue.reconfigure(rows, !config.sandbox_enabled).await;
         replaced.context("the catalogue cannot be read")?;
-        // Nothing fails from here on.
+        // No later step fails.
         self.put_in_force(config, upstreams);
         if let Some(Err(error)) = filter.map(LevelFilter::apply) {
             tracing::warn!(error = format!("{error:#}"), "log filter not replaced");
