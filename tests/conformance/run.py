@@ -19,6 +19,10 @@ CONFIGURATION = """
 listen = "127.0.0.1:0"
 wire_names = "openrouter"
 
+[sandbox]
+enabled = true
+errors = true
+
 [[providers]]
 slug = "fake"
 name = "Fake"

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use domain::error::StoreError;
-use domain::model::{Catalogue, CatalogueSnapshot, Model, ModelRepository, SANDBOX_AUTHOR};
+use domain::model::{Catalogue, CatalogueSnapshot, Model, ModelId, ModelRepository, Pricing, SANDBOX_AUTHOR};
+use domain::money::Price;
 use tokio::sync::Mutex;
 
 /// Holds the current snapshot; a reload replaces it for later readers.
@@ -21,7 +22,7 @@ pub struct LiveCatalogue {
 /// The effect of the configuration on the rows.
 struct ConfiguredRows {
     overlay: Vec<Model>,
-    hide_sandbox: bool,
+    sandbox: HashSet<ModelId>,
 }
 
 impl LiveCatalogue {
@@ -29,7 +30,8 @@ impl LiveCatalogue {
     ///
     /// `version` is the watcher's version, read before ([`crate::ChangeWatcher::catalogue_version`]), or any value
     /// without a watcher. `overlay` contains rows for models with configured endpoints; each is added if the stored
-    /// rows lack it. With `hide_sandbox` the sandbox's rows are omitted.
+    /// rows lack it. `sandbox` names the sandbox models that are switched on: rows of others are omitted, and theirs
+    /// are shown free, as they are.
     ///
     /// # Errors
     /// The stored rows cannot be read.
@@ -37,11 +39,11 @@ impl LiveCatalogue {
         models: Arc<dyn ModelRepository>,
         version: u64,
         overlay: Vec<Model>,
-        hide_sandbox: bool,
+        sandbox: HashSet<ModelId>,
     ) -> Result<Self, StoreError> {
         let catalogue = Self {
             models,
-            configured: Mutex::new(ConfiguredRows { overlay, hide_sandbox }),
+            configured: Mutex::new(ConfiguredRows { overlay, sandbox }),
             snapshot: ArcSwap::from_pointee(CatalogueSnapshot::default()),
             version: AtomicU64::new(0),
         };
@@ -67,9 +69,9 @@ impl LiveCatalogue {
     ///
     /// # Errors
     /// The stored rows cannot be read; the old snapshot and the old rows of the configuration stay current.
-    pub async fn reconfigure(&self, overlay: Vec<Model>, hide_sandbox: bool) -> Result<(), StoreError> {
+    pub async fn reconfigure(&self, overlay: Vec<Model>, sandbox: HashSet<ModelId>) -> Result<(), StoreError> {
         let mut configured = self.configured.lock().await;
-        let changed = ConfiguredRows { overlay, hide_sandbox };
+        let changed = ConfiguredRows { overlay, sandbox };
         self.snapshot.store(Arc::new(changed.snapshot(self.models.list().await?)));
         *configured = changed;
         Ok(())
@@ -85,8 +87,9 @@ impl LiveCatalogue {
 
 impl ConfiguredRows {
     fn snapshot(&self, mut rows: Vec<Model>) -> CatalogueSnapshot {
-        if self.hide_sandbox {
-            rows.retain(|row| row.id.author() != SANDBOX_AUTHOR);
+        rows.retain(|row| row.id.author() != SANDBOX_AUTHOR || self.sandbox.contains(&row.id));
+        for row in rows.iter_mut().filter(|row| row.id.author() == SANDBOX_AUTHOR) {
+            row.pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
         }
         let lacking = {
             let known: HashSet<&str> =

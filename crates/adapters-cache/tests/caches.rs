@@ -1,7 +1,7 @@
 //! Cached data is dropped when it changes.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -426,7 +426,8 @@ async fn catalogue_reloads_when_version_changes() {
     let fake = Arc::new(FakeStore::default());
     *fake.rows.lock().unwrap() = vec![row("a/one"), row("sandbox/x")];
     let overlay = vec![row("a/one"), row("a/own")];
-    let catalogue = LiveCatalogue::load(Arc::clone(&fake) as _, 0, overlay.clone(), false).await.unwrap();
+    let sandbox = HashSet::from(["sandbox/x".parse().unwrap()]);
+    let catalogue = LiveCatalogue::load(Arc::clone(&fake) as _, 0, overlay.clone(), sandbox).await.unwrap();
     assert_eq!(
         ids(&catalogue),
         ["a/one", "sandbox/x", "a/own"],
@@ -446,9 +447,20 @@ async fn catalogue_reloads_when_version_changes() {
     assert_eq!(ids(&catalogue).len(), 3, "the old one stays in force");
 
     *fake.away.lock().unwrap() = false;
-    *fake.rows.lock().unwrap() = vec![row("sandbox/x")];
-    let without = LiveCatalogue::load(Arc::clone(&fake) as _, 0, Vec::new(), true).await.unwrap();
-    assert!(ids(&without).is_empty());
+}
+
+#[tokio::test]
+async fn catalogue_has_free_rows_of_enabled_sandbox_models_only() {
+    let fake = Arc::new(FakeStore::default());
+    let priced = Pricing::per_token("0.00000004".parse().unwrap(), Price::ZERO);
+    let rows = ["sandbox/x", "sandbox/y", "a/one"];
+    *fake.rows.lock().unwrap() =
+        rows.into_iter().map(|id| Model::minimal(id.parse().unwrap(), priced.clone())).collect();
+    let sandbox = HashSet::from(["sandbox/x".parse().unwrap()]);
+    let catalogue = LiveCatalogue::load(Arc::clone(&fake) as _, 0, Vec::new(), sandbox).await.unwrap();
+    assert_eq!(ids(&catalogue), ["sandbox/x", "a/one"]);
+    let shown: Vec<String> = catalogue.snapshot().rows().iter().map(|row| row.pricing.prompt.to_string()).collect();
+    assert_eq!(shown, ["0", "0.00000004"]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Reply, Report, Upstream};
 
 use crate::catalogue::{alias, count, get, row, with_rows};
-use crate::gateway::{ANSWER, TestGateway, body};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 
 /// The time within which an import must take effect.
 const SEEN: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ async fn import_merges_by_id_and_takes_effect_within_a_second() -> Result<()> {
 async fn replacing_import_keeps_rows_of_file_endpoints_and_sandbox() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers_and_sandbox(&alpha, &beta, 5_000).await?;
     write(&gateway, &json!([row("acme/old", "acme/kept-20260901", "text")]))?;
     gateway.instance.json(&["catalogue", "import", "rows.json", "--replace", "--yes"]).await?;
     until(&gateway, "acme/old", 200).await?;
@@ -105,7 +105,9 @@ async fn replacing_import_keeps_rows_of_file_endpoints_and_sandbox() -> Result<(
 async fn replacing_import_requires_confirmation_and_dry_run_changes_nothing() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let providers = providers_toml(&alpha.base_url(), &beta.base_url(), 5_000);
+    // With all sandbox models every stored row is listed.
+    let gateway = TestGateway::start(&format!("[sandbox]\nenabled = true\nerrors = true\n{providers}")).await?;
     let instance = &gateway.instance;
     let before = instance.json(&["catalogue", "list"]).await?;
     let stored = before["data"].as_array().context("no list")?.len() - 2;
@@ -189,7 +191,7 @@ async fn model_without_row_is_served_by_its_endpoint() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let plain = TestGateway::start("").await?;
-    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers_and_sandbox(&alpha, &beta, 5_000).await?;
     let (without, with) =
         (count(&plain, "?output_modalities=decisions").await?, count(&gateway, "?output_modalities=decisions").await?);
     ensure!(with == without + 2, "{with} and {without}");

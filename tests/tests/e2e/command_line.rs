@@ -282,9 +282,9 @@ async fn rows_are_imported_from_standard_input() -> Result<()> {
 /// The lines of the demo that show the result of an operation.
 const DEMO_RESULTS: [&str; 5] = [
     "1. Promote a container file          200  out/report.csv, 31 bytes, is document tgfile_",
-    "2. Decisions                         200  refund 0.88, queue billing, heat 1.37 of 2, for 0.00000",
+    "2. Decisions                         200  refund 0.88, queue billing, heat 1.37 of 2, for 0 USD",
     "3. Assign keys to a guardrail        200  1 key assigned, an unknown one skipped",
-    "4. One model by its slug             200  sandbox/decider, 0.00000004 USD per input token",
+    "4. One model by its slug             200  sandbox/decider, 0 USD per input token",
     "5. How many models answer decisions  200  ",
 ];
 

@@ -111,7 +111,7 @@ async fn trace_log_contains_no_secrets_or_content() -> Result<()> {
 
 #[tokio::test]
 async fn logs_are_json_when_configured() -> Result<()> {
-    let gateway = TestGateway::start("[log]\nformat = \"json\"\n").await?;
+    let gateway = TestGateway::start("[log]\nformat = \"json\"\n[sandbox]\nerrors = true\n").await?;
     let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
     gateway.server.send(&call).await?.envelope(502)?;
     let mut log = gateway.server.output();

@@ -74,6 +74,16 @@ impl TestGateway {
         Self::start(&providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms)).await
     }
 
+    /// Starts a gateway like [`TestGateway::with_providers`] that offers the sandbox, too.
+    pub async fn with_providers_and_sandbox(
+        alpha: &Upstream,
+        beta: &Upstream,
+        attempt_timeout_ms: u64,
+    ) -> Result<Self> {
+        let providers = providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms);
+        Self::start(&format!("[sandbox]\nenabled = true\n{providers}")).await
+    }
+
     /// Sends a Decisions request with the inference key, which must succeed.
     pub async fn decide(&self, body: impl AsRef<[u8]>) -> Result<Value> {
         self.server.decide(&self.inference.secret, body).await?.ok()

@@ -250,7 +250,8 @@ async fn base_path_prefixes_operations_but_not_public_routes() -> Result<()> {
 #[tokio::test]
 async fn response_metadata_is_included_on_request() -> Result<()> {
     for (profile, member) in [("interface", "service_metadata"), ("openrouter", "openrouter_metadata")] {
-        let gateway = TestGateway::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
+        let gateway =
+            TestGateway::start(&format!("[server]\nwire_names = \"{profile}\"\n[sandbox]\nerrors = true\n")).await?;
         let call = tollgate_tests::decisions(&gateway.inference.secret, body("sandbox/error-502"));
         let silent = gateway.server.send(&call).await?.json()?;
         ensure!(silent.get(member).is_none_or(Value::is_null), "{silent}");

@@ -20,7 +20,10 @@ fn large_body() -> String {
 #[tokio::test]
 async fn small_requests_are_served_while_large_one_is_filtered() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let toml = format!("[server]\nworkers = 1\n{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000));
+    let toml = format!(
+        "[server]\nworkers = 1\n[sandbox]\nenabled = true\n{}",
+        providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000)
+    );
     let gateway = TestGateway::start(&toml).await?;
     let slugs = ["email", "phone", "ssn", "credit-card", "ip-address", "secrets", "regex-prompt-injection"];
     let builtins = slugs.map(|slug| json!({"slug": slug, "action": "redact"}));

@@ -34,7 +34,7 @@ fn without_times(line: &str) -> Result<String> {
 
 #[tokio::test]
 async fn request_log_line_has_all_fields() -> Result<()> {
-    let gateway = TestGateway::start("").await?;
+    let gateway = TestGateway::start("[sandbox]\nerrors = true\n").await?;
     let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
     gateway.server.send(&call).await?.envelope(502)?;
     let answered = line(&gateway.server, "request.id=find-me", "request completed").await?;

@@ -149,7 +149,7 @@ async fn changed_settings_that_need_a_restart_are_named_in_one_warning() -> Resu
     // The base path is that of the start; the sandbox is off.
     gateway.decide(body("acme/alone")).await?;
     gateway.server.decide(&gateway.inference.secret, body("sandbox/decider")).await?.envelope(404)?;
-    gateway.instance.configure(&toml(&alpha.base_url(), ""))?;
+    gateway.instance.configure(&toml(&alpha.base_url(), "[sandbox]\nenabled = true\n"))?;
     let lines = reload(&gateway, RELOADED).await?;
     ensure!(!lines.iter().any(|line| line.contains("need a restart")), "{lines:?}");
     gateway.decide(body("sandbox/decider")).await?;

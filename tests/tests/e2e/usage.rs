@@ -84,7 +84,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
 async fn records_are_filtered_and_summed_exactly() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::status(500)).await?;
-    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let gateway = TestGateway::with_providers_and_sandbox(&alpha, &beta, 5_000).await?;
     let instance = &gateway.instance;
     let other_workspace = instance.workspace("other").await?;
     let other = instance.key(&["--name", "other bot", "--workspace", "other", "--limit-usd", "2.50"]).await?;

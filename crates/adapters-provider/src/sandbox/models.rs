@@ -11,8 +11,6 @@ const SLUG: &str = "sandbox";
 const NAME: &str = "Tollgate Sandbox";
 /// Answers are immediate; every endpoint needs a timeout.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// USD per input token of the model that is not free.
-const DECIDER_PRICE: &str = "0.00000004";
 
 /// The behaviour of a sandbox model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,35 +21,48 @@ pub(super) enum Behaviour {
     Fail(SimulatedFailure),
 }
 
-/// All models: name at the provider, price per input token, behaviour.
-const MODELS: [(&str, &str, Behaviour); 9] = [
-    ("decider", DECIDER_PRICE, Behaviour::Decide),
-    ("decider:free", "0", Behaviour::Decide),
-    ("error-402", "0", Behaviour::Fail(SimulatedFailure::InsufficientCredits)),
-    ("error-403", "0", Behaviour::Fail(SimulatedFailure::Forbidden)),
-    ("error-429", "0", Behaviour::Fail(SimulatedFailure::RateLimited)),
-    ("error-502", "0", Behaviour::Fail(SimulatedFailure::ProviderFailure)),
-    ("error-503", "0", Behaviour::Fail(SimulatedFailure::Unavailable)),
-    ("error-524", "0", Behaviour::Fail(SimulatedFailure::TimedOut)),
-    ("error-529", "0", Behaviour::Fail(SimulatedFailure::ProviderOverloaded)),
+/// All models: name at the provider, behaviour.
+const MODELS: [(&str, Behaviour); 9] = [
+    ("decider", Behaviour::Decide),
+    ("decider:free", Behaviour::Decide),
+    ("error-402", Behaviour::Fail(SimulatedFailure::InsufficientCredits)),
+    ("error-403", Behaviour::Fail(SimulatedFailure::Forbidden)),
+    ("error-429", Behaviour::Fail(SimulatedFailure::RateLimited)),
+    ("error-502", Behaviour::Fail(SimulatedFailure::ProviderFailure)),
+    ("error-503", Behaviour::Fail(SimulatedFailure::Unavailable)),
+    ("error-524", Behaviour::Fail(SimulatedFailure::TimedOut)),
+    ("error-529", Behaviour::Fail(SimulatedFailure::ProviderOverloaded)),
 ];
 
 /// Returns the behaviour of a model by its name at the provider.
 pub(super) fn behaviour(upstream_model: &str) -> Option<Behaviour> {
-    MODELS.iter().find(|(name, ..)| *name == upstream_model).map(|(.., behaviour)| *behaviour)
+    MODELS.iter().find(|(name, _)| *name == upstream_model).map(|(_, behaviour)| *behaviour)
 }
 
-/// Returns one endpoint per model.
+/// Returns one endpoint per model that answers.
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    MODELS.iter().filter_map(|(name, price, _)| endpoint(name, price)).collect()
+    MODELS
+        .iter()
+        .filter(|(_, behaviour)| *behaviour == Behaviour::Decide)
+        .filter_map(|(name, _)| endpoint(name))
+        .collect()
+}
+
+/// Returns one endpoint per model that simulates a failure.
+pub(super) fn error_endpoints() -> Vec<Endpoint> {
+    MODELS
+        .iter()
+        .filter(|(_, behaviour)| *behaviour != Behaviour::Decide)
+        .filter_map(|(name, _)| endpoint(name))
+        .collect()
 }
 
 /// Builds an endpoint. `None` only if a constant above is invalid, which a test excludes.
-fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
+fn endpoint(name: &str) -> Option<Endpoint> {
     let model = format!("{SLUG}/{name}").parse().ok()?;
     Some(Endpoint {
         provider_name: NAME.to_owned(),
-        prices: Some(TokenPrices { prompt: price.parse().ok()?, completion: Price::ZERO }),
+        prices: Some(TokenPrices { prompt: Price::ZERO, completion: Price::ZERO }),
         attempt_timeout: ATTEMPT_TIMEOUT,
         prompt_overhead_tokens: 0,
         // No data leaves the process or is stored.
@@ -65,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_has_an_endpoint() {
-        let endpoints = endpoints();
-        let models: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.model.as_str()).collect();
+    fn every_model_has_a_free_endpoint() {
+        let models = |endpoints: &[Endpoint]| -> Vec<String> {
+            endpoints.iter().map(|endpoint| endpoint.model.to_string()).collect()
+        };
+        assert_eq!(models(&endpoints()), ["sandbox/decider", "sandbox/decider:free"]);
         assert_eq!(
-            models,
+            models(&error_endpoints()),
             [
-                "sandbox/decider",
-                "sandbox/decider:free",
                 "sandbox/error-402",
                 "sandbox/error-403",
                 "sandbox/error-429",
@@ -82,12 +93,10 @@ mod tests {
                 "sandbox/error-529"
             ]
         );
-        for endpoint in &endpoints {
+        for endpoint in endpoints().iter().chain(&error_endpoints()) {
             assert_eq!((endpoint.provider.as_str(), endpoint.wire), ("sandbox", Wire::Sandbox));
             assert_eq!(endpoint.provider_name, "Tollgate Sandbox");
-            let prices = endpoint.prices.unwrap();
-            let expected = if endpoint.upstream_model == "decider" { "0.00000004" } else { "0" };
-            assert_eq!(prices, TokenPrices { prompt: expected.parse().unwrap(), completion: Price::ZERO });
+            assert_eq!(endpoint.prices, Some(TokenPrices { prompt: Price::ZERO, completion: Price::ZERO }));
             assert!(behaviour(&endpoint.upstream_model).is_some());
         }
     }

@@ -27,9 +27,14 @@ impl SandboxProvider {
         Self
     }
 
-    /// Returns the endpoints of its models.
+    /// Returns the endpoints of the models that answer.
     pub fn endpoints() -> Vec<Endpoint> {
         models::endpoints()
+    }
+
+    /// Returns the endpoints of the models that simulate failures.
+    pub fn error_endpoints() -> Vec<Endpoint> {
+        models::error_endpoints()
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn model() -> Value {
                 "tokenizer": "Other",
                 "instruct_type": null
             },
-            "pricing": {"prompt": "0.00000004", "completion": "0", "image": "0", "request": "0"},
+            "pricing": {"prompt": "0", "completion": "0", "image": "0", "request": "0"},
             "top_provider": {"context_length": 1_048_576, "max_completion_tokens": null, "is_moderated": false},
             "supported_parameters": [],
             "links": {"details": "/api/v1/models/sandbox/decider/endpoints"},

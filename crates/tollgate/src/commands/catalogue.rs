@@ -15,7 +15,7 @@ use crate::cli::CatalogueCommand;
 use crate::config::EndpointConfig;
 use crate::output::{note, table};
 use crate::view::List;
-use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings};
+use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings, sandbox_models};
 
 /// The most removed rows that a message names.
 const MAX_NAMED_ROWS: usize = 10;
@@ -156,8 +156,8 @@ fn enumerate(names: &[String]) -> String {
 /// The store failed.
 pub async fn snapshot(context: &Context, stores: &Stores) -> anyhow::Result<std::sync::Arc<CatalogueSnapshot>> {
     let overlay = minimal_rows(&context.config.endpoints);
-    let hide_sandbox = !context.config.sandbox_enabled;
-    let live = LiveCatalogue::load(std::sync::Arc::clone(&stores.models), 0, overlay, hide_sandbox).await?;
+    let sandbox = sandbox_models(&context.config);
+    let live = LiveCatalogue::load(std::sync::Arc::clone(&stores.models), 0, overlay, sandbox).await?;
     Ok(live.snapshot())
 }
 

@@ -37,7 +37,8 @@ async fn serve(context: &Context, hangup: Hangup) -> anyhow::Result<ExitCode> {
         server.base_url = %format!("http://{address}{base_path}"),
         server.docs = %format!("http://{address}/docs"),
         providers = context.config.providers.len(),
-        sandbox.enabled = context.config.sandbox_enabled,
+        sandbox.enabled = context.config.sandbox.enabled,
+        sandbox.errors = context.config.sandbox.errors,
         "serving"
     );
     // The log lines of the start appear before the first response.

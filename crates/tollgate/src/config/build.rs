@@ -16,8 +16,8 @@ use super::encryption::encryption_key;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, RestartValues,
-    ServerConfig, StorageConfig, WireNamesConfig, broadcast, endpoints, journal::journal, providers, retention,
-    routing, throttling, urls,
+    SandboxConfig, ServerConfig, StorageConfig, WireNamesConfig, broadcast, endpoints, journal::journal, providers,
+    retention, routing, throttling, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -42,7 +42,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
         max_stale_keys: max_stale_keys(&entries.single("keys"))?,
         storage,
         blobs: blobs(&entries.single("blobs"))?,
-        sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
+        sandbox: sandbox(&entries.single("sandbox"), !providers.is_empty())?,
         log: log(&entries.single("log"), environment)?,
         unknown_usage: routing::unknown_usage(&entries.single("money"))?,
         money: routing::money(&entries.single("money"))?,
@@ -76,6 +76,17 @@ fn log(table: &Table, environment: &Environment) -> Result<LogConfig, ConfigErro
         filter: environment.first(&["RUST_LOG"]),
         server_filter,
     })
+}
+
+/// A gateway with a provider offers the sandbox only on request: a caller must not take its answers for a model's.
+fn sandbox(table: &Table, has_providers: bool) -> Result<SandboxConfig, ConfigError> {
+    let enabled = table.switch("enabled").unwrap_or(!has_providers);
+    let errors = table.switch("errors").unwrap_or(false);
+    if errors && !enabled {
+        let reason = if table.has("enabled") { "" } else { ", which is off by default beside [[providers]]" };
+        return Err(table.fault("errors", format!("requires sandbox.enabled = true{reason}")));
+    }
+    Ok(SandboxConfig { enabled, errors })
 }
 
 /// A day at most: revocations elsewhere have no effect here in the meantime.

@@ -9,7 +9,7 @@ use super::{Config, schema};
 /// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
 /// `[[models]]` are applied too.
 const RELOADABLE: [(&str, &[&str]); 5] = [
-    ("sandbox", &["enabled"]),
+    ("sandbox", &["enabled", "errors"]),
     ("log", &["filter"]),
     ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
     ("routing", &["max_concurrent_subrequests"]),
@@ -72,7 +72,7 @@ impl Config {
         config.providers = loaded.providers;
         config.endpoints = loaded.endpoints;
         config.models = loaded.models;
-        config.sandbox_enabled = loaded.sandbox_enabled;
+        config.sandbox = loaded.sandbox;
         config.log.server_filter = loaded.log.server_filter;
         config.money = loaded.money;
         config.routing.max_concurrent_subrequests = loaded.routing.max_concurrent_subrequests;
@@ -130,7 +130,7 @@ mod tests {
         );
         let next = running.reloaded(loaded.clone());
         assert_eq!((next.providers.len(), next.endpoints.len(), next.models.len()), (1, 1, 1));
-        assert_eq!((next.sandbox_enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
+        assert_eq!((next.sandbox.enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
         assert_eq!((next.money, next.routing.max_concurrent_subrequests), (loaded.money, 2));
         assert_eq!(next.throttling.policy.min_requests, 3);
         assert_eq!((&next.server, &next.limits, next.routing.seed), (&running.server, &running.limits, None));

@@ -105,7 +105,7 @@ pub const SECTIONS: [Section; 18] = [
             ("request_timeout_ms", Number),
         ],
     },
-    Section { name: "sandbox", repeated: false, keys: &[("enabled", Switch)] },
+    Section { name: "sandbox", repeated: false, keys: &[("enabled", Switch), ("errors", Switch)] },
     Section { name: "log", repeated: false, keys: &[("format", Text), ("filter", Text), ("buffer_bytes", Number)] },
     Section {
         name: "providers",

@@ -32,8 +32,8 @@ pub struct Config {
     pub blobs: BlobsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
-    /// `[sandbox] enabled`
-    pub sandbox_enabled: bool,
+    /// `[sandbox]`
+    pub sandbox: SandboxConfig,
     /// `[log]`
     pub log: LogConfig,
     /// `[money] unreported_usage`
@@ -98,6 +98,15 @@ pub enum WireNamesConfig {
     Interface,
     /// The names that existing SDKs decode.
     OpenRouter,
+}
+
+/// `[sandbox]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// True if the built-in models can be called. By default they can if no provider is configured.
+    pub enabled: bool,
+    /// True if the models that simulate errors exist, too.
+    pub errors: bool,
 }
 
 /// `[storage]`

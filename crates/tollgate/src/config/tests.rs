@@ -52,7 +52,8 @@ fn every_key_has_a_default() {
     // No request exceeds its deadline.
     assert_eq!(config.server.shutdown_timeout, Duration::from_secs(65));
     assert_eq!((config.server.connection.send_buffer_bytes, config.server.metrics_max_connections), (524_288, 64));
-    assert!(config.sandbox_enabled && config.providers.is_empty() && config.endpoints.is_empty());
+    assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: false });
+    assert!(config.providers.is_empty() && config.endpoints.is_empty());
 }
 
 #[test]
@@ -103,7 +104,8 @@ fn every_key_is_read() {
         max_in_flight = 10
         request_timeout_ms = 5000
         [sandbox]
-        enabled = false
+        enabled = true
+        errors = true
         [log]
         format = "json"
         [[providers]]
@@ -137,7 +139,8 @@ fn every_key_is_read() {
     assert_eq!((config.server.drain_period.as_millis(), config.server.shutdown_timeout.as_millis()), (10, 11));
     assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
-    assert!(config.storage.synchronous_full && !config.sandbox_enabled);
+    assert!(config.storage.synchronous_full);
+    assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: true });
     assert_eq!(config.storage.max_database_bytes, Some(20_480_000));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
@@ -324,7 +327,7 @@ fn variables_override_file() {
     let variables = [
         ("TOLLGATE__SERVER__LISTEN", "127.0.0.1:2"),
         ("TOLLGATE__LIMITS__MAX_JSON_BYTES", "1_024"),
-        ("TOLLGATE__SANDBOX__ENABLED", "false"),
+        ("TOLLGATE__SANDBOX__ENABLED", "true"),
         ("TOLLGATE__STORAGE__URL", "\"sqlite://quoted.db\""),
         ("TOLLGATE__PROVIDERS__0__BASE_URL", "https://other.example/v1"),
         ("TOLLGATE__ENDPOINTS__0__MODEL", "a/b"),
@@ -336,7 +339,7 @@ fn variables_override_file() {
     let config = with(&variables, &format!("{PROVIDER}[server]\nlisten = \"127.0.0.1:1\"\n")).unwrap();
     assert_eq!(config.server.listen.port(), 2);
     assert_eq!(config.limits.max_json_bytes, 1_024);
-    assert!(!config.sandbox_enabled);
+    assert!(config.sandbox.enabled && !config.sandbox.errors);
     assert_eq!(config.storage.file.to_str(), Some("quoted.db"));
     assert_eq!(config.providers[0].base_url, "https://other.example/v1");
     assert_eq!(config.providers[0].slug.as_str(), "typesafe");
@@ -378,6 +381,22 @@ fn wrong_kind_error_names_origin() {
     assert!(fault("server = 1\n").ends_with("must be a table: [server]"));
     let wrong = with(&[("TOLLGATE__SANDBOX__ENABLED", "maybe")], "").unwrap_err().to_string();
     assert_eq!(wrong, "environment variable TOLLGATE__SANDBOX__ENABLED: sandbox.enabled must be true or false");
+}
+
+#[test]
+fn sandbox_is_off_by_default_beside_a_provider() {
+    let sandbox = |text: &str| read(text).unwrap().sandbox;
+    assert_eq!(sandbox(""), SandboxConfig { enabled: true, errors: false });
+    assert_eq!(sandbox(PROVIDER), SandboxConfig { enabled: false, errors: false });
+    assert!(sandbox(&format!("{PROVIDER}[sandbox]\nenabled = true\n")).enabled);
+    assert!(sandbox("[sandbox]\nerrors = true\n").errors);
+    let off = fault("[sandbox]\nenabled = false\nerrors = true\n");
+    assert!(off.ends_with("sandbox.errors requires sandbox.enabled = true"), "{off}");
+    let beside = fault(&format!("{PROVIDER}[sandbox]\nerrors = true\n"));
+    assert!(
+        beside.ends_with("requires sandbox.enabled = true, which is off by default beside [[providers]]"),
+        "{beside}"
+    );
 }
 
 #[test]

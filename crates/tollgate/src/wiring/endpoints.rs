@@ -1,7 +1,9 @@
 //! The endpoints of the configuration.
 
+use std::collections::HashSet;
+
 use adapters_provider::SandboxProvider;
-use domain::model::{Model, Pricing};
+use domain::model::{Model, ModelId, Pricing};
 use domain::routing::{AttachmentForm, Endpoint, EndpointDirectory};
 
 use crate::config::{Config, EndpointConfig, ProviderConfig};
@@ -14,10 +16,24 @@ pub fn configured(config: &Config) -> Vec<Endpoint> {
 /// Returns every endpoint: the configured ones in their order, then the sandbox's.
 pub fn directory(config: &Config) -> EndpointDirectory {
     let mut endpoints = configured(config);
-    if config.sandbox_enabled {
+    endpoints.extend(sandbox(config));
+    EndpointDirectory::new(endpoints)
+}
+
+/// Returns the models of the sandbox that are switched on.
+pub fn sandbox_models(config: &Config) -> HashSet<ModelId> {
+    sandbox(config).into_iter().map(|endpoint| endpoint.model).collect()
+}
+
+fn sandbox(config: &Config) -> Vec<Endpoint> {
+    let mut endpoints = Vec::new();
+    if config.sandbox.enabled {
         endpoints.extend(SandboxProvider::endpoints());
     }
-    EndpointDirectory::new(endpoints)
+    if config.sandbox.errors {
+        endpoints.extend(SandboxProvider::error_endpoints());
+    }
+    endpoints
 }
 
 /// Returns `None` only for an endpoint of an unknown provider, which the configuration rejects.
@@ -71,6 +87,22 @@ mod tests {
 
     fn read(text: &str) -> Config {
         load_text(None, text, &Environment::default()).unwrap()
+    }
+
+    #[test]
+    fn sandbox_models_are_those_switched_on() {
+        const PROVIDER: &str = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n";
+        for (text, models) in [
+            (String::new(), 2),
+            ("[sandbox]\nerrors = true\n".to_owned(), 9),
+            ("[sandbox]\nenabled = false\n".to_owned(), 0),
+            (PROVIDER.to_owned(), 0),
+            (format!("[sandbox]\nenabled = true\n{PROVIDER}"), 2),
+            (format!("[sandbox]\nenabled = true\nerrors = true\n{PROVIDER}"), 9),
+        ] {
+            let config = read(&text);
+            assert_eq!((sandbox_models(&config).len(), directory(&config).all().len()), (models, models), "{text}");
+        }
     }
 
     #[test]

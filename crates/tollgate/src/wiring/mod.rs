@@ -27,7 +27,7 @@ mod throttling;
 
 pub use background::Background;
 pub use descriptors::prepare_descriptors;
-pub use endpoints::{configured as configured_endpoints, directory, minimal_rows};
+pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use instance::{Instance, wire_names};
 pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;

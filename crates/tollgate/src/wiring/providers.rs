@@ -51,7 +51,7 @@ impl Upstreams {
             providers.insert(provider.slug.clone(), built);
             identities.insert(provider.slug.clone(), ProviderIdentity { settings: provider.clone(), api_key });
         }
-        if config.sandbox_enabled {
+        if config.sandbox.enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
         }
         Ok(Self {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::configuration_warnings::warn_about;
 use super::routed::{CurrentRouting, RoutedParts, Routing};
-use super::{ProcessMetrics, Upstreams, minimal_rows, router};
+use super::{ProcessMetrics, Upstreams, minimal_rows, router, sandbox_models};
 use crate::config::{self, Config, Environment};
 use crate::telemetry::{self, LevelFilter};
 
@@ -75,7 +75,7 @@ impl Reloader {
         let loaded = tokio::task::spawn_blocking(move || load(&config, &environment)).await??;
         let Loaded { config, upstreams, filter, restart_keys } = loaded;
         let rows = minimal_rows(&config.endpoints);
-        let replaced = self.catalogue.reconfigure(rows, !config.sandbox_enabled).await;
+        let replaced = self.catalogue.reconfigure(rows, sandbox_models(&config)).await;
         replaced.context("the catalogue cannot be read")?;
         // No later step fails.
         self.put_in_force(config, upstreams);

@@ -25,7 +25,7 @@ use super::configuration_warnings::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
     Background, ProcessMetrics, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, denied_changes,
-    ledger, minimal_rows, rejections, retention, router,
+    ledger, minimal_rows, rejections, retention, router, sandbox_models,
 };
 use crate::config::{Config, Environment};
 
@@ -59,7 +59,7 @@ pub async fn services(
         Arc::clone(&stores.models),
         watcher.catalogue_version(),
         minimal_rows(&config.endpoints),
-        !config.sandbox_enabled,
+        sandbox_models(config),
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
     warn_about(config, &live, &upstreams.endpoints);

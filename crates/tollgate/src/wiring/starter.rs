@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn starter_catalogue_has_sandbox_models_at_their_prices() {
         let rows = starter_rows().unwrap();
-        let endpoints = SandboxProvider::endpoints();
+        let mut endpoints = SandboxProvider::endpoints();
+        endpoints.extend(SandboxProvider::error_endpoints());
         assert_eq!(endpoints.len(), 9);
         for endpoint in &endpoints {
             let row = rows.iter().find(|row| row.id == endpoint.model).unwrap();

@@ -21,7 +21,7 @@ use domain::system::{Clock, IdGenerator, SecretGenerator};
 use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
-use super::{directory, minimal_rows, starter};
+use super::{directory, minimal_rows, sandbox_models, starter};
 use crate::config::{Config, EncryptionKeySource, StorageConfig};
 
 /// The treatment of the database's schema at open.
@@ -157,7 +157,7 @@ impl Stores {
     pub async fn guardrail_ports(&self, config: &Config) -> anyhow::Result<GuardrailPorts> {
         let overlay = minimal_rows(&config.endpoints);
         let models = Arc::clone(&self.models);
-        let catalogue = LiveCatalogue::load(models, 0, overlay, !config.sandbox_enabled);
+        let catalogue = LiveCatalogue::load(models, 0, overlay, sandbox_models(config));
         let catalogue = catalogue.await.context("the catalogue cannot be read")?;
         Ok(self.guardrail_ports_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
     }

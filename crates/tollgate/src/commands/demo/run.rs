@@ -74,10 +74,30 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
     }
 }
 
+/// The sandbox with its errors, and a model with a price. Its provider is never asked: the key with a tiny limit is
+/// rejected before.
+const SETTINGS: &str = r#"
+[sandbox]
+enabled = true
+errors = true
+
+[[providers]]
+slug = "demo"
+name = "Demo (not reachable)"
+base_url = "http://127.0.0.1:9"
+
+[[endpoints]]
+model = "demo/priced"
+provider = "demo"
+upstream_model = "priced"
+input_usd_per_million_tokens = "0.05"
+output_usd_per_million_tokens = "0"
+"#;
+
 /// Returns a configuration with all files in the folder and a free loopback port, independent of the caller's
 /// configuration.
 fn config(folder: &Path) -> anyhow::Result<Config> {
-    let mut config = config::load_text(None, "", &Environment::default())?;
+    let mut config = config::load_text(None, SETTINGS, &Environment::default())?;
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     // No client can have connections open: the address is random.
     config.server.drain_period = Duration::ZERO;
@@ -160,6 +180,6 @@ mod tests {
         let config = config(Path::new("/tmp/a?b")).unwrap();
         assert_eq!(config.storage.url, "sqlite:///tmp/a%3Fb/tollgate.db");
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
-        assert!(config.blobs.root.starts_with("/tmp/a?b") && config.providers.is_empty());
+        assert!(config.blobs.root.starts_with("/tmp/a?b") && config.sandbox.errors);
     }
 }

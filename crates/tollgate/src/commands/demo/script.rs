@@ -200,7 +200,10 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         Step {
             request: get("10. All providers and the health of their endpoints", format!("{base}/providers")),
             status: 200,
-            holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["throttled"] == 0,
+            holds: |body| {
+                let slugs = [&body["data"][0]["slug"], &body["data"][1]["slug"]];
+                slugs == ["demo", "sandbox"] && body["data"][1]["health"]["throttled"] == 0
+            },
             summary: None,
         },
     ]
@@ -240,11 +243,11 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
         },
         Step {
             request: request(
-                "13. A key with a tiny limit: rejected before any spend",
+                "13. A key with a tiny limit and a model with a price: rejected before anything is sent",
                 Method::POST,
                 format!("{base}/api/alpha/decisions"),
                 &fixtures.limited_key,
-                Some(SYSTEM_ONE.to_owned()),
+                Some(PRICED.to_owned()),
             ),
             status: 402,
             holds: |body| body["error"]["metadata"]["scope"] == "key",
@@ -294,6 +297,13 @@ const DECISION: &str = r#"{
 /// A question in System One's format.
 const SYSTEM_ONE: &str = r#"{
     "model": "sandbox/decider",
+    "state": "The blender smokes. I want my money back.",
+    "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
+}"#;
+
+/// The same question to a model with a price.
+const PRICED: &str = r#"{
+    "model": "demo/priced",
     "state": "The blender smokes. I want my money back.",
     "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
 }"#;

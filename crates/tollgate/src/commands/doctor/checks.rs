@@ -151,7 +151,7 @@ pub async fn providers(context: &Context) -> Vec<Check> {
 pub fn provider_settings(context: &Context) -> Check {
     let config = &context.config;
     let built = Upstreams::build(config, &context.environment);
-    let count = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox_enabled));
+    let count = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox.enabled));
     Check::of("providers", built.map(|_| count))
 }
 
