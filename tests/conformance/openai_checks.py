@@ -213,9 +213,18 @@ def models():
     rows = {model.id: model for model in page}
     for wanted in ("sandbox/decider", "typesafe/jev-1.14", "conformance/refuser"):
         holds(wanted in rows, f"{wanted} is not listed")
+    holds("anthropic/claude-opus-5" not in rows, "a model without an endpoint is listed")
+    everything = client().models.list(extra_query={"output_modalities": "all", "include_uncallable": "true"}).data
+    holds("anthropic/claude-opus-5" in {model.id for model in everything}, "a model is not listed on request")
     row = rows["sandbox/decider"]
     equal((row.object, row.owned_by), ("model", "sandbox"), "the row's object and owner")
     holds(row.created > 0, "the row has no time")
+    for name in ("sandbox/decider", "typesafe/jev-1.14", "jev-1.14"):
+        equal(client().models.retrieve(name).id, name if "/" in name else f"typesafe/{name}", "the retrieved model")
+        equal(client(prefix="/api/v1").models.retrieve(name).object, "model", "the object below the base path")
+    with raises(openai.NotFoundError, 404) as caught:
+        client().models.retrieve("anthropic/claude-opus-5")
+    holds("nearest callable models" in str(caught[0]), f"no nearest model is named: {caught[0]}")
 
 
 @tollgate.check

@@ -17,7 +17,6 @@ HERE = Path(__file__).resolve().parent
 CONFIGURATION = """
 [server]
 listen = "127.0.0.1:0"
-wire_names = "openrouter"
 
 [sandbox]
 enabled = true
@@ -87,6 +86,7 @@ def main():
         commands = [
             [sys.executable, HERE / "typesafe_checks.py"],
             [sys.executable, HERE / "openai_checks.py"],
+            [sys.executable, HERE / "openrouter_checks.py"],
             ["node", Path(node_folder) / "openrouter_checks.mjs"],
         ]
         for command in commands:

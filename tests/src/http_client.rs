@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::openapi;
+
 /// The time after which a call counts as hung.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -68,11 +70,13 @@ impl Call {
         self
     }
 
-    /// Sends the request over a new connection. Dropping the future closes the connection.
+    /// Sends the request over a new connection. Dropping the future closes the connection. A JSON response of a server
+    /// must match the OpenAPI document that it serves.
     pub async fn send(&self, to: SocketAddr) -> Result<Reply> {
         tokio::time::timeout(CALL_TIMEOUT, self.exchange(to))
             .await
             .with_context(|| format!("no answer to {} {}", self.method, self.path))?
+            .and_then(|reply| openapi::check(to, &self.method, &self.path, &reply).map(|()| reply))
             .with_context(|| format!("{} {}", self.method, self.path))
     }
 

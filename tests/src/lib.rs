@@ -3,7 +3,9 @@
 mod binary;
 mod http_client;
 mod instance;
+mod openapi;
 mod report;
+mod schema;
 mod server;
 mod sqlite;
 mod time;

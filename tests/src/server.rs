@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use crate::{Call, Reply};
+use crate::{Call, Reply, openapi};
 
 /// The maximum time of a start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -49,6 +49,7 @@ impl Server {
                 bail!("the server ended with {status}: {}", server.output());
             }
             if Call::get("/health/ready").send(address).await.is_ok_and(|reply| reply.status == 200) {
+                openapi::register(address, &Call::get("/openapi.json").send(address).await?)?;
                 return Ok(server);
             }
             ensure!(Instant::now() < deadline, "the server is not ready: {}", server.output());

@@ -4,11 +4,10 @@ use serde_json::Value;
 
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails,
-    list_model_endpoints, list_models, list_providers, live, promote_container_file, ready, root, rotate_api_key,
-    submit_decision,
+    list_model_endpoints, list_models, list_providers, live, promote_container_file, ready, retrieve_model, root,
+    rotate_api_key, submit_decision,
 };
 use crate::http::routes::Route;
-use crate::http::wire_names::WireNames;
 use crate::openapi;
 
 /// All routes. A vendor path precedes an equal path below the base path.
@@ -24,6 +23,9 @@ pub(crate) const ROUTES: &[Route] = &[
     get_model::ROUTE,
     list_models::DECISION_MODELS,
     list_models::MODELS,
+    retrieve_model::VENDOR_ROUTE,
+    retrieve_model::VENDOR_ROUTE_BY_SLUG,
+    retrieve_model::ROUTE,
     list_model_endpoints::ROUTE,
     list_providers::ROUTE,
     get_generation::ROUTE,
@@ -54,7 +56,7 @@ pub(crate) const ROUTES: &[Route] = &[
     docs::script::ROUTE,
 ];
 
-/// Returns the OpenAPI document of the API below `base_path` with the configured literal names.
-pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
-    openapi::document(ROUTES, base_path, wire_names)
+/// Returns the OpenAPI document of the API below `base_path`.
+pub fn openapi_document(base_path: &str) -> Value {
+    openapi::document(ROUTES, base_path)
 }

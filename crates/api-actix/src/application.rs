@@ -52,7 +52,7 @@ impl Application {
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
-        let openapi = openapi_document(&settings.base_path, settings.wire_names).to_string().into();
+        let openapi = openapi_document(&settings.base_path).to_string().into();
         let routes = (RouteTable(ROUTES), openapi);
         let gateway = Arc::new(Gateway::new(services, settings, routes, detach, connections.clone()));
         let listener = Listener {

@@ -23,6 +23,7 @@ pub(crate) struct Gateway {
     pub(crate) services: Services,
     pub(crate) routes: RouteTable,
     pub(crate) base_path: String,
+    /// The literal names for clients that are no published package.
     pub(crate) wire_names: WireNames,
     pub(crate) max_json_bytes: usize,
     pub(crate) draft_bounds: DraftBounds,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use domain::decision::{GetGeneration, SubmitDecision};
+use domain::model::{FindCallableModel, ListModels};
 use domain::routing::{ListModelEndpoints, ListProviders};
 
 use crate::services::GuardrailUseCases;
@@ -12,6 +13,10 @@ use crate::services::GuardrailUseCases;
 pub struct RoutedServices {
     /// Operation 2.
     pub submit_decision: Arc<SubmitDecision>,
+    /// Lists the models of the catalogue, in pages.
+    pub list_models: Arc<ListModels>,
+    /// Finds a model that can be called.
+    pub find_callable_model: Arc<FindCallableModel>,
     /// Lists the endpoints of a model.
     pub list_model_endpoints: Arc<ListModelEndpoints>,
     /// Lists the providers.

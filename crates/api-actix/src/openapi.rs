@@ -32,8 +32,8 @@ const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `be
 /// The version of the API, not of the program.
 const VERSION: &str = "1.0.0";
 
-/// Returns the OpenAPI document of the routes, with the API below `base_path` and the configured literal names.
-pub(crate) fn document(routes: &[Route], base_path: &str, wire_names: WireNames) -> Value {
+/// Returns the OpenAPI document of the routes, with the API below `base_path`.
+pub(crate) fn document(routes: &[Route], base_path: &str) -> Value {
     let base_path = base_path.trim_end_matches('/');
     let info = InfoBuilder::new()
         .title("Tollgate")
@@ -51,7 +51,8 @@ pub(crate) fn document(routes: &[Route], base_path: &str, wire_names: WireNames)
         .build();
     // Serialisation cannot fail here. The snapshot test would detect the null fallback.
     let mut document = serde_json::to_value(document).unwrap_or_default();
-    name_literals(&mut document, wire_names);
+    name_literals(&mut document);
+    describe_further_members(&mut document);
     document
 }
 
@@ -104,7 +105,8 @@ fn components() -> utoipa::openapi::Components {
     add::<guardrail_schemas::RemoveKeysResponse>(&mut all);
     add::<guardrail_schemas::ExplainRequest>(&mut all);
     add::<guardrail_schemas::ExplainResponse>(&mut all);
-    add::<schemas::HealthResponse>(&mut all);
+    add::<schemas::LiveResponse>(&mut all);
+    add::<schemas::ReadyResponse>(&mut all);
     add::<schemas::RootResponse>(&mut all);
     add::<wire_schemas::DecisionsForm>(&mut all);
     add::<wire_schemas::SystemOneError>(&mut all);
@@ -138,32 +140,44 @@ fn add<T: ToSchema + PartialSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
     T::schemas(all);
 }
 
-/// Inserts the configured literals: the values of `_shape` and the name of the service metadata member.
-fn name_literals(document: &mut Value, names: WireNames) {
+/// Inserts the literals, which depend on the client: the values of `_shape` and the names of the service metadata member.
+fn name_literals(document: &mut Value) {
     let shapes =
         [("NativeFile", FileShape::Native), ("VendorAFile", FileShape::VendorA), ("VendorBFile", FileShape::VendorB)];
-    // The promoted file is the only example with a shape.
-    for path in document["paths"].as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
-        if let Some(shape) =
-            path.pointer_mut("/post/responses/200/content/application~1json/examples/sandbox/value/_shape")
-        {
-            *shape = Value::from(names.shape(FileShape::Native));
-        }
-    }
     let schemas = &mut document["components"]["schemas"];
+    let mut mapping = serde_json::Map::new();
     for (schema, shape) in shapes {
-        schemas[schema]["properties"]["_shape"] = json!({"type": "string", "const": names.shape(shape)});
+        let names = WireNames::ALL.map(|names| names.shape(shape));
+        schemas[schema]["properties"]["_shape"] = json!({
+            "type": "string",
+            "enum": names,
+            "description": "The second name is for published client packages and by configuration.",
+        });
+        mapping.extend(names.map(|name| (name.to_owned(), json!(format!("#/components/schemas/{schema}")))));
     }
-    let mapping = shapes
-        .map(|(schema, shape)| (names.shape(shape).to_owned(), Value::from(format!("#/components/schemas/{schema}"))));
-    schemas["File"]["discriminator"] =
-        json!({"propertyName": "_shape", "mapping": mapping.into_iter().collect::<serde_json::Map<_, _>>()});
-    for schema in ["ErrorEnvelope", "DecisionsResponse"] {
-        if let Some(properties) = schemas[schema]["properties"].as_object_mut()
-            && let Some(service_metadata) = properties.remove("service_metadata")
-        {
-            properties.insert(names.service_metadata().to_owned(), service_metadata);
+    schemas["File"]["discriminator"] = json!({"propertyName": "_shape", "mapping": mapping});
+    for schema in schemas.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+        let Some(properties) = schema["properties"].as_object_mut() else { continue };
+        if let Some(metadata) = properties.get(WireNames::Interface.service_metadata()) {
+            let mut copy = metadata.clone();
+            copy["description"] = json!("`service_metadata` for published client packages and by configuration.");
+            properties.insert(WireNames::OpenRouter.service_metadata().to_owned(), copy);
         }
+    }
+}
+
+/// Describes members of answers beyond the named ones. All other answers have exactly the members of their schema.
+fn describe_further_members(document: &mut Value) {
+    for (schema, further) in [
+        // Imported rows are shown with all their public members.
+        ("Model", json!(true)),
+        ("Reasoning", json!(true)),
+        // Further prices.
+        ("Pricing", json!({"type": "string"})),
+        // Members that clients of chat models read.
+        ("Generation", json!({"type": "null"})),
+    ] {
+        document["components"]["schemas"][schema]["additionalProperties"] = further;
     }
 }
 
@@ -175,19 +189,29 @@ mod tests {
 
     #[test]
     fn openapi_document_matches_snapshot() {
-        insta::assert_json_snapshot!("openapi_interface", openapi_document("/api/v1", WireNames::Interface));
+        insta::assert_json_snapshot!("openapi_interface", openapi_document("/api/v1"));
     }
 
     #[test]
-    fn openapi_profiles_differ_only_in_literals() {
-        let text = |names| openapi_document("/api/v1", names).to_string();
-        let renamed = text(WireNames::Interface)
-            .replace("\"native\"", "\"openrouter\"")
-            .replace("\"vendor_a\"", "\"anthropic\"")
-            .replace("\"vendor_b\"", "\"openai\"")
-            .replace("\"service_metadata\"", "\"openrouter_metadata\"");
-        let same: Value = serde_json::from_str(&renamed).unwrap();
-        assert_eq!(same, openapi_document("/api/v1", WireNames::OpenRouter));
+    fn openapi_document_has_the_literals_of_every_client() {
+        let document = openapi_document("/api/v1");
+        let schemas = &document["components"]["schemas"];
+        for (schema, names) in [
+            ("NativeFile", ["native", "openrouter"]),
+            ("VendorAFile", ["vendor_a", "anthropic"]),
+            ("VendorBFile", ["vendor_b", "openai"]),
+        ] {
+            assert_eq!(schemas[schema]["properties"]["_shape"]["enum"], json!(names));
+            for name in names {
+                let target = format!("#/components/schemas/{schema}");
+                assert_eq!(schemas["File"]["discriminator"]["mapping"][name], target.as_str());
+            }
+        }
+        for schema in ["ErrorEnvelope", "DecisionsResponse"] {
+            for name in ["service_metadata", "openrouter_metadata"] {
+                assert!(schemas[schema]["properties"][name].is_object(), "{schema} {name}");
+            }
+        }
     }
 
     #[test]
@@ -202,7 +226,7 @@ mod tests {
                 _ => {}
             }
         }
-        let document = openapi_document("", WireNames::Interface);
+        let document = openapi_document("");
         let mut found = Vec::new();
         references(&document, &mut found);
         assert!(found.len() > 20);
@@ -213,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_operation_has_one_known_tag_and_every_tag_is_used() {
-        let document = openapi_document("/api/v1", WireNames::Interface);
+        let document = openapi_document("/api/v1");
         assert_eq!(document["servers"], json!([{"url": "/", "description": "This server"}]));
         let names = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap());
         let known: BTreeSet<&str> = names.collect();
@@ -255,7 +279,7 @@ mod tests {
 
     #[test]
     fn five_operations_have_examples_that_match_their_schemas() {
-        let document = openapi_document("/api/v1", WireNames::Interface);
+        let document = openapi_document("/api/v1");
         for (method, path, has_body) in [
             ("post", "/api/v1/api/alpha/decisions", true),
             ("post", "/api/v1/containers/{container_id}/files/{file_id}/promote", false),
@@ -277,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_operation_declares_statuses_and_security() {
-        let document = openapi_document("/api/v1", WireNames::Interface);
+        let document = openapi_document("/api/v1");
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["info"]["version"], "1.0.0");
         let mut ids = std::collections::HashSet::new();

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use chrono::DateTime;
 use domain::json::Json;
-use domain::model::{CatalogueSnapshot, Modality, ModalityFilter, Model, ModelList};
+use domain::model::{CatalogueSnapshot, ListModels, Modality, ModalityFilter, Model, ModelList, Visibility};
 
 use crate::http::etag::TaggedBody;
 
@@ -21,26 +21,59 @@ struct Rendered {
     rows: Vec<OnceLock<TaggedBody>>,
     /// The rows as list elements.
     listed: Vec<OnceLock<String>>,
-    /// The list of decision models in System One's format.
-    decision_models: OnceLock<String>,
-    /// Whole lists: one for each modality in declaration order, then the list of all models. Unions of modalities are
-    /// rendered per request, because there are too many to cache.
-    whole: [OnceLock<TaggedBody>; Modality::ALL.len() + 1],
+    lists: ArcSwap<RenderedLists>,
+}
+
+/// The rendered lists of one use case. Another one has other endpoints.
+#[derive(Default)]
+struct RenderedLists {
+    list_models: Option<Arc<ListModels>>,
+    /// The lists of decision models in System One's format, by visibility.
+    decision_models: [OnceLock<String>; VISIBILITIES],
+    /// Whole lists by their visibility and that of the decision models beside them.
+    whole: [[WholeLists; VISIBILITIES]; VISIBILITIES],
+}
+
+/// One list for each modality in declaration order, then the list of all modalities. Unions of modalities are rendered
+/// per request, because there are too many to cache.
+type WholeLists = [OnceLock<TaggedBody>; Modality::ALL.len() + 1];
+
+const VISIBILITIES: usize = 2;
+
+fn position(visibility: Visibility) -> usize {
+    match visibility {
+        Visibility::Callable => 0,
+        Visibility::All => 1,
+    }
 }
 
 impl Rendered {
     fn new(snapshot: Arc<CatalogueSnapshot>) -> Self {
         let rows = snapshot.rows().iter().map(|_| OnceLock::new()).collect();
         let listed = snapshot.rows().iter().map(|_| OnceLock::new()).collect();
-        Self { snapshot, rows, listed, decision_models: OnceLock::new(), whole: Default::default() }
+        Self { snapshot, rows, listed, lists: ArcSwap::default() }
     }
 
-    fn whole(&self, filter: ModalityFilter) -> Option<&OnceLock<TaggedBody>> {
-        let index = match filter {
+    /// Returns the lists of a use case. Requests with a replaced one may swap its lists back, which costs a rendering.
+    fn lists(&self, list_models: &Arc<ListModels>) -> Arc<RenderedLists> {
+        let lists = self.lists.load_full();
+        if lists.list_models.as_ref().is_some_and(|known| Arc::ptr_eq(known, list_models)) {
+            return lists;
+        }
+        let fresh = RenderedLists { list_models: Some(Arc::clone(list_models)), ..RenderedLists::default() };
+        let fresh = Arc::new(fresh);
+        self.lists.store(Arc::clone(&fresh));
+        fresh
+    }
+}
+
+impl RenderedLists {
+    fn whole(&self, list: &ModelList, models: Visibility) -> Option<&OnceLock<TaggedBody>> {
+        let index = match list.filter {
             ModalityFilter::All => Modality::ALL.len(),
             ModalityFilter::AnyOf(set) => set.only()? as usize,
         };
-        self.whole.get(index)
+        self.whole.get(position(list.visibility))?.get(position(models))?.get(index).filter(|_| list.is_whole())
     }
 }
 
@@ -52,45 +85,66 @@ impl RenderedCatalogue {
     /// Returns the row at `index` of `snapshot`; `None` if it does not exist.
     pub(crate) fn row(&self, snapshot: &Arc<CatalogueSnapshot>, index: usize) -> Option<TaggedBody> {
         let model = snapshot.rows().get(index)?;
-        let current = self.current.load();
-        if Arc::ptr_eq(&current.snapshot, snapshot) {
-            return current.rows.get(index).map(|row| row.get_or_init(|| self.render(model)).clone());
-        }
-        // The snapshot has changed. Requests with the old snapshot may swap it back. That costs a rendering and stays
-        // correct, because each request reads only rows of its own snapshot.
-        let fresh = Arc::new(Rendered::new(Arc::clone(snapshot)));
-        let row = fresh.rows.get(index).map(|row| row.get_or_init(|| self.render(model)).clone());
-        self.current.store(fresh);
-        row
+        self.of(snapshot).rows.get(index).map(|row| row.get_or_init(|| self.render(model)).clone())
     }
 
-    /// Returns a list; `next` is the path of its next page.
-    pub(crate) fn list(&self, list: &ModelList, next: Option<&str>) -> TaggedBody {
-        let mut current = self.current.load_full();
-        if !Arc::ptr_eq(&current.snapshot, &list.snapshot) {
-            current = Arc::new(Rendered::new(Arc::clone(&list.snapshot)));
-            self.current.store(Arc::clone(&current));
+    /// Returns the row at `index` of `snapshot` as an element of a list; `None` if it does not exist.
+    pub(crate) fn entry(&self, snapshot: &Arc<CatalogueSnapshot>, index: usize) -> Option<TaggedBody> {
+        let model = snapshot.rows().get(index)?;
+        self.of(snapshot).listed.get(index).map(|row| TaggedBody::new(row.get_or_init(|| self.listed(model)).clone()))
+    }
+
+    /// Returns a list of `list_models`; `models` is the visibility of the decision models beside it, `next` the path of
+    /// its next page.
+    pub(crate) fn list(
+        &self,
+        list: &ModelList,
+        list_models: &Arc<ListModels>,
+        models: Visibility,
+        next: Option<&str>,
+    ) -> TaggedBody {
+        let current = self.of(&list.snapshot);
+        let lists = current.lists(list_models);
+        let render = |next| {
+            let rendered = lists.decision_models[position(models)]
+                .get_or_init(|| decision_models(list_models.decision_models(&list.snapshot, models)));
+            self.render_list(&current, list, rendered, next)
+        };
+        match lists.whole(list, models) {
+            Some(whole) => whole.get_or_init(|| render(None)).clone(),
+            None => render(next),
         }
-        match current.whole(list.filter).filter(|_| list.is_whole()) {
-            Some(whole) => whole.get_or_init(|| self.render_list(&current, list, None)).clone(),
-            None => self.render_list(&current, list, next),
+    }
+
+    /// Returns the renderings of a snapshot. Requests with an old snapshot may swap it back. That costs a rendering and
+    /// stays correct, because each request reads only rows of its own snapshot.
+    fn of(&self, snapshot: &Arc<CatalogueSnapshot>) -> Arc<Rendered> {
+        let current = self.current.load_full();
+        if Arc::ptr_eq(&current.snapshot, snapshot) {
+            return current;
         }
+        let fresh = Arc::new(Rendered::new(Arc::clone(snapshot)));
+        self.current.store(Arc::clone(&fresh));
+        fresh
     }
 
     fn render(&self, model: &Model) -> TaggedBody {
         TaggedBody::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
     }
 
+    fn listed(&self, model: &Model) -> String {
+        catalogue_json::write_listed(model, &self.details(model))
+    }
+
     /// Renders a list for three kinds of clients: `data` with `links` and `total_count`, `data` with `object`, and
-    /// `models`. `models` always holds all decision models, so filter and page do not apply to it.
-    fn render_list(&self, current: &Rendered, list: &ModelList, next: Option<&str>) -> TaggedBody {
+    /// `models`. Filter and page do not apply to `models`.
+    fn render_list(&self, current: &Rendered, list: &ModelList, models: &str, next: Option<&str>) -> TaggedBody {
         let rows = list.snapshot.rows();
         let listed = list.rows.iter().filter_map(|&index| {
             let (cell, row) = current.listed.get(index).zip(rows.get(index))?;
-            Some(cell.get_or_init(|| catalogue_json::write_listed(row, &self.details(row))).as_str())
+            Some(cell.get_or_init(|| self.listed(row)).as_str())
         });
         let data = Json::array(listed);
-        let models = current.decision_models.get_or_init(|| decision_models(&list.snapshot));
         let next = next.map_or_else(|| "null".to_owned(), |next| Json::string(next).text().to_owned());
         TaggedBody::new(format!(
             "{{\"object\":\"list\",\"data\":{},\"models\":{models},\"total_count\":{},\"links\":{{\"next\":{next}}}}}",
@@ -104,9 +158,8 @@ impl RenderedCatalogue {
     }
 }
 
-/// Renders every row that serves Decisions requests, by a callable name. An alias without a target has none.
-fn decision_models(snapshot: &CatalogueSnapshot) -> String {
-    let usable = |row: &&Arc<Model>| row.serves_decisions() && snapshot.resolve(row.id.as_str()).is_some();
+/// Renders rows in System One's format.
+fn decision_models<'m>(rows: impl Iterator<Item = &'m Arc<Model>>) -> String {
     let entry = |row: &Arc<Model>| {
         let released = DateTime::from_timestamp(row.created, 0).unwrap_or_default().format("%Y-%m-%d");
         let [name, description, release_date] =
@@ -117,7 +170,7 @@ fn decision_models(snapshot: &CatalogueSnapshot) -> String {
             ("release_date", release_date.text()),
         ])
     };
-    let entries: Vec<Json> = snapshot.rows().iter().filter(usable).map(entry).collect();
+    let entries: Vec<Json> = rows.map(entry).collect();
     Json::array(entries.iter().map(Json::text)).text().to_owned()
 }
 
@@ -126,8 +179,9 @@ mod tests {
     use super::*;
     use actix_web::body::to_bytes;
     use actix_web::test::TestRequest;
-    use domain::model::{AliasTarget, DefaultModality, ListModels, Page, Pricing};
+    use domain::model::{AliasTarget, DefaultModality, Page, Pricing};
     use domain::money::Price;
+    use domain::routing::{Endpoint, EndpointDirectory};
     use domain::testing::MemoryCatalogue;
     use serde_json::Value;
 
@@ -181,13 +235,64 @@ mod tests {
             released,
             alias("~acme/judge-latest", "acme/judge"),
             alias("~acme/lost", "acme/nowhere"),
+            row("acme/idle", &["decisions"]),
             row("acme/painter", &["text", "image"]),
         ]))
     }
 
+    fn listing(catalogue: &Arc<MemoryCatalogue>) -> Arc<ListModels> {
+        let endpoint =
+            Endpoint::new("acme/judge".parse().unwrap(), "p".parse().unwrap(), domain::routing::Wire::SystemOne, "m");
+        Arc::new(ListModels::new(Arc::clone(catalogue) as _, Arc::new(EndpointDirectory::new(vec![endpoint]))))
+    }
+
     fn selected(catalogue: &Arc<MemoryCatalogue>, filter: &str, page: Option<Page>) -> ModelList {
-        let catalogue = Arc::clone(catalogue);
-        ListModels::new(catalogue).execute(Some(filter), DefaultModality::Text, page).unwrap()
+        listing(catalogue).execute(Some(filter), DefaultModality::Text, Visibility::All, page).unwrap()
+    }
+
+    #[actix_web::test]
+    async fn cached_lists_do_not_mix_visibilities() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
+        let listing = listing(&catalogue);
+        for _ in 0..2 {
+            for (visibility, expected) in [
+                (Visibility::Callable, vec!["acme/judge", "~acme/judge-latest"]),
+                (Visibility::All, vec!["acme/judge", "~acme/judge-latest", "~acme/lost", "acme/idle"]),
+            ] {
+                let list = listing.execute(Some("decisions"), DefaultModality::Text, visibility, None).unwrap();
+                for models in [Visibility::Callable, Visibility::All] {
+                    let list = body(rendered.list(&list, &listing, models, None)).await;
+                    assert_eq!(ids(&list), expected);
+                    let count = if models == Visibility::All { 3 } else { 2 };
+                    assert_eq!(
+                        list["models"].as_array().unwrap().len(),
+                        count,
+                        "an alias without a target has no name"
+                    );
+                }
+            }
+        }
+    }
+
+    #[actix_web::test]
+    async fn cached_lists_do_not_mix_endpoints() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
+        let none = Arc::new(ListModels::new(Arc::clone(&catalogue) as _, Arc::new(EndpointDirectory::default())));
+        for (listing, count) in [(&listing(&catalogue), 2), (&none, 0), (&listing(&catalogue), 2)] {
+            let list = listing.execute(Some("all"), DefaultModality::Text, Visibility::Callable, None).unwrap();
+            let list = body(rendered.list(&list, listing, Visibility::Callable, None)).await;
+            assert_eq!((ids(&list).len(), list["models"].as_array().unwrap().len()), (count, count));
+        }
+    }
+
+    #[actix_web::test]
+    async fn entry_is_an_element_of_the_list() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
+        let list = selected(&catalogue, "all", None);
+        let entry = body(rendered.entry(&list.snapshot, 1).unwrap()).await;
+        assert_eq!(entry, body(rendered.list(&list, &listing(&catalogue), Visibility::All, None)).await["data"][1]);
+        assert_eq!((&entry["object"], &entry["owned_by"]), (&"model".into(), &"acme".into()));
+        assert!(rendered.entry(&list.snapshot, 9).is_none());
     }
 
     async fn body(tagged: TaggedBody) -> Value {
@@ -202,7 +307,8 @@ mod tests {
     #[actix_web::test]
     async fn list_contains_rows_and_decision_models() {
         let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new("/base/models".to_owned()));
-        let list = body(rendered.list(&selected(&catalogue, "text", None), None)).await;
+        let list =
+            body(rendered.list(&selected(&catalogue, "text", None), &listing(&catalogue), Visibility::All, None)).await;
         assert_eq!(ids(&list), ["acme/writer", "acme/painter"]);
         assert_eq!((&list["object"], &list["total_count"]), (&"list".into(), &2.into()));
         assert_eq!(list["links"], serde_json::json!({"next": null}));
@@ -214,6 +320,7 @@ mod tests {
         let models = serde_json::json!([
             {"name": "acme/judge", "description": "\"Decides\"", "release_date": "2026-09-17"},
             {"name": "~acme/judge-latest", "description": "", "release_date": "1970-01-01"},
+            {"name": "acme/idle", "description": "", "release_date": "1970-01-01"},
         ]);
         assert_eq!(list["models"], models);
     }
@@ -230,19 +337,25 @@ mod tests {
                 ("text", page(1, 1), None, vec!["acme/painter"]),
                 ("image", None, None, vec!["acme/painter"]),
                 ("image,rerank", None, None, vec!["acme/painter"]),
-                ("decisions", None, None, vec!["acme/judge", "~acme/judge-latest", "~acme/lost"]),
+                ("decisions", None, None, vec!["acme/judge", "~acme/judge-latest", "~acme/lost", "acme/idle"]),
                 ("rerank", None, None, vec![]),
-                ("all", page(3, 2), None, vec!["~acme/lost", "acme/painter"]),
+                ("all", page(3, 3), None, vec!["~acme/lost", "acme/idle", "acme/painter"]),
             ] {
-                let list = body(rendered.list(&selected(&catalogue, filter, page), next)).await;
+                let list = body(rendered.list(
+                    &selected(&catalogue, filter, page),
+                    &listing(&catalogue),
+                    Visibility::All,
+                    next,
+                ))
+                .await;
                 assert_eq!(ids(&list), expected, "{filter} {page:?}");
                 assert_eq!(list["links"]["next"].as_str(), next, "{filter} {page:?}");
                 let total = selected(&catalogue, filter, None).rows.len();
                 assert_eq!(list["total_count"], total, "{filter} {page:?}");
             }
         }
-        let other = MemoryCatalogue::new(Vec::new());
-        let list = body(rendered.list(&selected(&Arc::new(other), "text", None), None)).await;
+        let other = Arc::new(MemoryCatalogue::new(Vec::new()));
+        let list = body(rendered.list(&selected(&other, "text", None), &listing(&other), Visibility::All, None)).await;
         assert_eq!((ids(&list).len(), list["models"].as_array().unwrap().len()), (0, 0));
     }
 }

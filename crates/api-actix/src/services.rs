@@ -11,7 +11,7 @@ use domain::guardrail::{
     GuardrailPorts, ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail,
     RestoreGuardrailVersion, UpdateGuardrail,
 };
-use domain::model::{CountModels, GetModel, ListModels};
+use domain::model::{CountModels, GetModel};
 use domain::observability::{
     CreateDestination, DeleteDestination, DestinationPorts, FindDestinationKeys, GetDestination, ListDestinations,
     UpdateDestination,
@@ -38,8 +38,6 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// Operation 5.
     pub count_models: Arc<CountModels>,
-    /// Lists the models of the catalogue, in pages.
-    pub list_models: Arc<ListModels>,
     /// The use cases of trace destinations.
     pub destinations: DestinationUseCases,
     /// The health checks that decide readiness.

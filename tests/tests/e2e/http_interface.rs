@@ -255,8 +255,19 @@ async fn response_metadata_is_included_on_request() -> Result<()> {
         let call = tollgate_tests::decisions(&gateway.inference.secret, body("sandbox/error-502"));
         let silent = gateway.server.send(&call).await?.json()?;
         ensure!(silent.get(member).is_none_or(Value::is_null), "{silent}");
-        let told = gateway.server.send(&call.header("x-tollgate-metadata", "enabled")).await?.json()?;
+        let asking = call.clone().header("x-tollgate-metadata", "enabled");
+        let told = gateway.server.send(&asking).await?.json()?;
         ensure!(told[member].is_object(), "{told}");
+        for (name, value) in [
+            ("user-agent", "speakeasy-sdk/python 1.3.84 2.914.0 1.0.0 openrouter"),
+            ("user-agent", "typesafe-sdk/0.7.5"),
+            ("x-openrouter-title", "a client"),
+        ] {
+            let told = gateway.server.send(&asking.clone().header(name, value)).await?.json()?;
+            ensure!(told["openrouter_metadata"].is_object(), "{name}: {value}: {told}");
+        }
+        let told = gateway.server.send(&call.header("x-openrouter-metadata", "enabled")).await?.json()?;
+        ensure!(told["openrouter_metadata"].is_object(), "{told}");
     }
     Ok(())
 }

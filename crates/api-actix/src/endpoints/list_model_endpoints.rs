@@ -97,6 +97,9 @@ struct EndpointView<'a> {
     supported_parameters: &'a [String],
     supports_implicit_caching: bool,
     supports_tool_choice: ToolChoice,
+    supports_diarization: bool,
+    native_tools: NoTools,
+    service_tier: Option<()>,
     status: i8,
     uptime_last_5m: Option<f64>,
     uptime_last_30m: Option<f64>,
@@ -123,6 +126,10 @@ struct ToolChoice {
     none: bool,
     required: bool,
 }
+
+/// The tools of a provider, of which Decisions use none. Clients insist on the object.
+#[derive(Serialize)]
+struct NoTools {}
 
 #[derive(Serialize)]
 struct Limits {
@@ -170,6 +177,9 @@ impl<'a> EndpointView<'a> {
             supported_parameters: &model.supported_parameters,
             supports_implicit_caching: false,
             supports_tool_choice: ToolChoice::default(),
+            supports_diarization: false,
+            native_tools: NoTools {},
+            service_tier: None,
             status: status_code(throttling),
             uptime_last_5m: uptime,
             uptime_last_30m: uptime,

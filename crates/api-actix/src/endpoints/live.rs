@@ -20,7 +20,7 @@ pub(crate) const ROUTE: Route = Route::new(
 fn describe() -> OperationBuilder {
     operation("live", "Liveness: the process responds").responses(responses(
         "The process is alive",
-        "HealthResponse",
+        "LiveResponse",
         &[],
         &[405, 500],
     ))

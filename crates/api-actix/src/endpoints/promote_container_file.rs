@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{HeaderMap, USER_AGENT};
+use actix_web::http::header::HeaderMap;
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
@@ -17,7 +17,7 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
-use crate::http::wire_names::{FileShape, WireNames};
+use crate::http::wire_names::{FileShape, WireNames, is_openai_package};
 use crate::openapi::operations::{example_path, header, operation, responses_with};
 use crate::openapi::{examples, tags};
 
@@ -104,7 +104,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, Api
     });
     // A started copy is finished or undone, even if the client disconnects.
     let document = call.run_detachable(work, CancellationToken::new()).await?;
-    Ok(view(&document, shape_for(headers), call.gateway.wire_names))
+    Ok(view(&document, shape_for(headers), call.wire_names()))
 }
 
 fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
@@ -128,9 +128,7 @@ fn shape_for(headers: &HeaderMap) -> FileShape {
     if headers.contains_key("anthropic-version") {
         return FileShape::VendorA;
     }
-    let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
-    let package = agent.starts_with(b"OpenAI/") || agent.starts_with(b"AsyncOpenAI/");
-    if package || headers.keys().any(|name| name.as_str().starts_with("x-stainless-")) {
+    if is_openai_package(headers) || headers.keys().any(|name| name.as_str().starts_with("x-stainless-")) {
         FileShape::VendorB
     } else {
         FileShape::Native

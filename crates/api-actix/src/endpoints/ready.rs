@@ -29,7 +29,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 fn describe() -> OperationBuilder {
     operation("ready", "Readiness: all required stores respond").responses(responses(
         "The process is ready",
-        "HealthResponse",
+        "ReadyResponse",
         &[],
         &[405, 500, 503],
     ))

@@ -160,7 +160,7 @@ async fn decide(
             // Set once per request.
             drop(call.access.charge.set(charge));
             let service_metadata = service_metadata.map(|service_metadata| {
-                (call.gateway.wire_names.service_metadata(), service_metadata.describe_answer(&decision))
+                (call.wire_names().service_metadata(), service_metadata.describe_answer(&decision))
             });
             let response = DecisionResponse {
                 decision: &decision,

@@ -37,6 +37,7 @@ use super::path_hint::path_hint;
 use super::rate;
 use super::recorder::InFlightRequest;
 use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Parameters, Route, RouteMatch};
+use super::wire_names::WireNames;
 use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -126,7 +127,12 @@ impl Call<'_> {
 
     /// Returns true if the caller asks for service metadata in the response.
     pub(crate) fn wants_metadata(&self) -> bool {
-        envelope::wants_metadata(self.request.headers(), self.gateway.wire_names)
+        envelope::wants_metadata(self.request.headers())
+    }
+
+    /// Returns the literal names for the response.
+    pub(crate) fn wire_names(&self) -> WireNames {
+        self.gateway.wire_names.for_client(self.request.headers())
     }
 }
 
@@ -199,8 +205,8 @@ fn write_error(
 ) -> HttpResponse {
     let repeats = |cause: String| !gateway.store_failures.admits(&cause, gateway.services.clock.monotonic());
     error.log(error.unavailable_cause().is_some_and(repeats));
-    let names = gateway.wire_names;
-    let names_on_request = envelope::wants_metadata(request.headers(), names).then_some(names);
+    let headers = request.headers();
+    let names_on_request = envelope::wants_metadata(headers).then(|| gateway.wire_names.for_client(headers));
     envelope::respond(error, request_id, route, format, names_on_request)
 }
 

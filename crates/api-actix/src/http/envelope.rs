@@ -12,11 +12,15 @@ use super::wire_names::WireNames;
 use crate::wires::object::Object;
 use crate::wires::{self, ErrorResponse};
 
+/// The headers that ask for service metadata with the value `enabled`.
+static METADATA_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-tollgate-metadata"), HeaderName::from_static("x-openrouter-metadata")];
+
 /// Returns true if the caller asks for service metadata in the response.
-pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
+pub(crate) fn wants_metadata(headers: &HeaderMap) -> bool {
     let asks =
         |name: &HeaderName| headers.get(name).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enabled"));
-    names.metadata_headers().iter().any(asks)
+    METADATA_HEADERS.iter().any(asks)
 }
 
 /// The retry delay in milliseconds. Client packages read it before `Retry-After`, which has whole seconds.
@@ -143,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn metadata_header_follows_profile() {
+    fn metadata_headers_have_one_value() {
         let headers = |name: &'static str, value: &'static str| {
             HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
         };
-        assert!(wants_metadata(&headers("x-tollgate-metadata", "enabled"), WireNames::Interface));
-        assert!(wants_metadata(&headers("x-openrouter-metadata", "enabled"), WireNames::OpenRouter));
-        assert!(!wants_metadata(&headers("x-openrouter-metadata", "enabled"), WireNames::Interface));
-        assert!(!wants_metadata(&headers("x-tollgate-metadata", "no"), WireNames::Interface));
+        assert!(wants_metadata(&headers("x-tollgate-metadata", "enabled")));
+        assert!(wants_metadata(&headers("x-openrouter-metadata", "Enabled")));
+        assert!(!wants_metadata(&headers("x-openrouter-title", "enabled")));
+        assert!(!wants_metadata(&headers("x-tollgate-metadata", "no")));
     }
 
     #[test]

@@ -36,6 +36,16 @@ pub(crate) fn count(query: &str, name: &str) -> Result<Option<usize>, ApiError> 
         .transpose()
 }
 
+/// Returns the value of the parameter `name` as a boolean.
+///
+/// # Errors
+/// As [`value`], and 400 if it is not `true` or `false`.
+pub(crate) fn switch(query: &str, name: &str) -> Result<Option<bool>, ApiError> {
+    value(query, name)?
+        .map(|text| text.parse().map_err(|_| ApiError::invalid(format!("{name} must be true or false"))))
+        .transpose()
+}
+
 fn decode(text: &str) -> Option<String> {
     let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
     percent_decode(spaced.as_bytes()).decode_utf8().ok().map(Cow::into_owned)
@@ -63,6 +73,16 @@ mod tests {
     fn value_rejects_duplicates_and_invalid_utf8() {
         assert!(filter("output_modalities=text&output_modalities=text").unwrap_err().contains("more than once"));
         assert!(filter("output_modalities=%ff").unwrap_err().contains("UTF-8"));
+    }
+
+    #[test]
+    fn switch_accepts_only_true_and_false() {
+        let include = |query: &str| switch(query, "include").map_err(|error| error.view().message.to_owned());
+        assert_eq!(include("a=1").unwrap(), None);
+        assert_eq!((include("include=true").unwrap(), include("include=false").unwrap()), (Some(true), Some(false)));
+        for query in ["include", "include=", "include=1", "include=True"] {
+            assert_eq!(include(query).unwrap_err(), "include must be true or false", "{query}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
-use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr, Required};
 
 use super::examples;
@@ -135,9 +135,10 @@ fn any_of(names: &[String]) -> ContentBuilder {
     let schema: RefOr<Schema> = match names {
         [name] => Ref::from_schema_name(name).into(),
         names => {
-            let one_of =
-                names.iter().fold(OneOfBuilder::new(), |one_of, name| one_of.item(Ref::from_schema_name(name)));
-            Schema::OneOf(one_of.build()).into()
+            // The formats overlap: a body may be valid in several of them.
+            let any_of =
+                names.iter().fold(AnyOfBuilder::new(), |any_of, name| any_of.item(Ref::from_schema_name(name)));
+            Schema::AnyOf(any_of.build()).into()
         }
     };
     ContentBuilder::new().schema(Some(schema))

@@ -61,6 +61,23 @@ pub(super) struct DestinationConfigChange {
     secret: Option<String>,
 }
 
+/// The connection settings of a stored destination. No answer has their secrets.
+#[derive(ToSchema)]
+pub(super) struct StoredDestinationConfig {
+    /// The URL; the values of a query are masked.
+    url: String,
+    /// The names of the headers, with masked values.
+    headers: HashMap<String, MaskedSecret>,
+    /// Present if a signing secret is stored; masked.
+    #[schema(nullable = false)]
+    secret: Option<MaskedSecret>,
+}
+
+/// The mask in place of a secret.
+#[derive(ToSchema)]
+#[schema(pattern = "^[*]{4,}$")]
+pub(super) struct MaskedSecret(String);
+
 /// The selection of traces to send.
 #[derive(ToSchema)]
 pub(super) struct DestinationChoices {
@@ -84,8 +101,7 @@ pub(super) struct DestinationRecord {
     name: String,
     #[schema(rename = "type")]
     r#type: DestinationType,
-    /// Secrets are masked.
-    config: DestinationConfig,
+    config: StoredDestinationConfig,
     enabled: bool,
     privacy_mode: bool,
     sampling_rate: f64,

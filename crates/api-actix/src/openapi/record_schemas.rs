@@ -12,7 +12,7 @@ pub(super) struct ModelListResponse {
     #[schema(pattern = "^list$")]
     object: String,
     data: Vec<ListedModel>,
-    /// All decision models, in the format of System One's clients.
+    /// The decision models, whatever the filter and the page, in the format of System One's clients.
     models: Vec<DecisionModel>,
     /// The number of models that match the filter.
     #[schema(minimum = 0)]
@@ -86,8 +86,15 @@ pub(super) struct ModelEndpoint {
     max_prompt_tokens: Option<i64>,
     supported_parameters: Vec<String>,
     supports_implicit_caching: bool,
+    supports_tool_choice: ToolChoice,
+    /// Always false.
+    supports_diarization: bool,
+    /// Always empty.
     #[schema(value_type = Object)]
-    supports_tool_choice: Value,
+    native_tools: Value,
+    /// Always null.
+    #[schema(required)]
+    service_tier: Option<String>,
     /// 0: not throttled. -1: throttled for some workspaces, by their own failures. -2: throttled for all.
     #[schema(minimum = -2, maximum = 0)]
     status: i32,
@@ -122,6 +129,16 @@ pub(super) struct ModelEndpoint {
     /// `deny` if the provider neither stores inputs nor trains on them, otherwise `allow`.
     data_collection: String,
     health: EndpointHealth,
+}
+
+/// The support of each `tool_choice`; always false.
+#[derive(ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "the members that clients insist on")]
+pub(super) struct ToolChoice {
+    auto: bool,
+    function: bool,
+    none: bool,
+    required: bool,
 }
 
 /// Percentiles: the given per cent of the answers were at least this good.

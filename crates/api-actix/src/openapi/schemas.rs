@@ -249,6 +249,9 @@ pub(super) struct Model {
     pricing: Pricing,
     top_provider: TopProvider,
     supported_parameters: Vec<String>,
+    /// The model that an alias leads to; only in rows of aliases.
+    #[schema(nullable = false)]
+    alias_target: Option<AliasTarget>,
     links: Links,
     reasoning: Option<Reasoning>,
     #[schema(required)]
@@ -263,6 +266,14 @@ pub(super) struct Model {
     supported_voices: Option<Vec<String>>,
     #[schema(required)]
     hugging_face_id: Option<String>,
+}
+
+/// The target of an alias.
+#[derive(ToSchema)]
+pub(super) struct AliasTarget {
+    name: String,
+    /// The id of the model.
+    slug: String,
 }
 
 /// The input and output modalities.
@@ -286,6 +297,9 @@ pub(super) struct Pricing {
     completion: String,
     image: String,
     request: String,
+    /// Prices under conditions, as imported.
+    #[schema(nullable = false, value_type = Option<Vec<Object>>)]
+    overrides: Option<Vec<Value>>,
 }
 
 /// The limits of the top provider.
@@ -327,11 +341,28 @@ pub(super) struct ModelCount {
     count: i64,
 }
 
-/// The status of a health check.
+/// The process is alive.
 #[derive(ToSchema)]
-pub(super) struct HealthResponse {
+pub(super) struct LiveResponse {
     #[schema(pattern = "^ok$")]
     status: String,
+}
+
+/// The process serves requests.
+#[derive(ToSchema)]
+pub(super) struct ReadyResponse {
+    status: ReadyStatus,
+    /// The stores that do not respond; only with the status `degraded`.
+    #[schema(nullable = false, min_items = 1)]
+    unavailable: Option<Vec<String>>,
+}
+
+/// `degraded` if known keys are served without a store.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum ReadyStatus {
+    Ok,
+    Degraded,
 }
 
 /// The name of the service and the paths of its documentation.

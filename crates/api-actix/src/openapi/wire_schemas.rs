@@ -25,6 +25,9 @@ pub(super) struct SystemOneError {
     error: ErrorBody,
     /// The owner of the caller's workspace, if set.
     user_id: Option<String>,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// Questions about an input, in OpenAI's format.
@@ -96,12 +99,18 @@ pub(super) struct OpenAiDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// An error in OpenAI's format.
 #[derive(ToSchema)]
 pub(super) struct OpenAiError {
     error: OpenAiErrorBody,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// The error.
@@ -143,12 +152,18 @@ pub(super) struct GeminiDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// An error in Gemini's format.
 #[derive(ToSchema)]
 pub(super) struct GeminiError {
     error: GeminiErrorBody,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// The error.
@@ -189,6 +204,9 @@ pub(super) struct SglangDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }
 
 /// An error in SGLang's format.
@@ -203,4 +221,7 @@ pub(super) struct SglangError {
     code: i32,
     #[schema(value_type = Object)]
     metadata: Value,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_actix::{WireNames, openapi_document};
+use api_actix::openapi_document;
 use domain::api_key::MockKeyGrants;
 use domain::error::StoreError;
 use domain::testing::MemoryRateLimiter;
@@ -12,7 +12,7 @@ use super::gateway::{BASE, Caller, Setup};
 
 /// Returns every path of the OpenAPI document with sample parameters.
 fn described() -> Vec<(String, String, bool)> {
-    let document = openapi_document(BASE, WireNames::Interface);
+    let document = openapi_document(BASE);
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {

@@ -86,13 +86,15 @@ async fn model_name_errors_are_distinct() {
     let gateway = Setup::new().await.start();
     let ask = async |model: &str| gateway.decide(&format!(r#"{{"model":"{model}","questions":"?"}}"#)).await;
     let reply = ask("acme/jugde").await;
-    assert_eq!(reply.expect_error(404), "Model not found");
+    assert_eq!(reply.expect_error(404), "Model not found; nearest callable models: acme/judge");
     assert_eq!(reply.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     assert_eq!(reply.json()["user_id"], "owner-1");
     assert!(ask("acme/writer").await.expect_error(400).contains("does not answer Decisions"));
     assert!(ask("acme/varies").await.expect_error(400).contains("variable price"));
     let reply = ask("acme/idle").await;
-    assert!(reply.expect_error(404).contains("no endpoint is configured"));
+    let message = "no endpoint is configured for acme/idle; nearest callable models: acme/judge";
+    assert_eq!(reply.expect_error(404), message);
+    assert_eq!(reply.json()["error"]["metadata"]["nearest"], serde_json::json!(["acme/judge"]));
     assert_eq!(reply.json()["error"]["metadata"]["routing_funnel"][0]["endpoint_count"], 0);
 }
 
@@ -147,11 +149,7 @@ async fn simulated_failures_are_returned_unchanged() {
 
 #[tokio::test]
 async fn service_metadata_is_sent_only_on_request() {
-    let answering = async |script: Vec<_>| {
-        let mut setup = Setup::answering(script).await;
-        setup.settings.wire_names = WireNames::OpenRouter;
-        setup.start()
-    };
+    let answering = async |script: Vec<_>| Setup::answering(script).await.start();
     let gateway = answering(vec![overloaded(1), answer(ANSWERS), answer(ANSWERS)]).await;
     let headers = [("Content-Type", "application/json"), ("x-openrouter-metadata", "enabled")];
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
@@ -164,6 +162,21 @@ async fn service_metadata_is_sent_only_on_request() {
     let gateway = answering(vec![overloaded(1), overloaded(1)]).await;
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
     assert_eq!(reply.json()["openrouter_metadata"]["attempts"].as_array().unwrap().len(), 2);
+    let own = ("x-tollgate-metadata", "enabled");
+    for (agent, configured, member) in [
+        ("curl/8", WireNames::Interface, "service_metadata"),
+        ("curl/8", WireNames::OpenRouter, "openrouter_metadata"),
+        ("typesafe-sdk/0.7.5", WireNames::Interface, "openrouter_metadata"),
+    ] {
+        let mut setup = Setup::answering(vec![answer(ANSWERS)]).await;
+        setup.settings.wire_names = configured;
+        let headers = [("Content-Type", "application/json"), own, ("User-Agent", agent)];
+        let gateway = setup.start();
+        let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
+        assert!(reply.json()[member].is_object(), "{agent} {configured:?}");
+        let failed = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, b"{}").await;
+        assert!(failed.json()[member].is_object(), "{agent} {configured:?}");
+    }
 }
 
 #[tokio::test]

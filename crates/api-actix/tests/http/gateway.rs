@@ -29,7 +29,7 @@ use domain::guardrail::{
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
-use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
+use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
 use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMetrics};
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
@@ -220,6 +220,8 @@ impl Setup {
         );
         let routed = RoutedServices {
             submit_decision,
+            list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone())),
+            find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(
                 Arc::clone(&self.catalogue),
                 Arc::clone(&directory),
@@ -243,7 +245,6 @@ impl Setup {
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
-            list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue))),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),

@@ -144,7 +144,7 @@ async fn explain_accepts_every_wire_and_reports_decision_errors() {
         explain(&gateway, r#"{"body":{"model":"acme/judge","questions":{"q":{"type":"noul"}},"state":"s"}}"#).await;
     assert_eq!(explained.expect_error(400), decisions);
     let unknown = explain(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
-    assert_eq!(unknown.expect_error(404), "Model not found");
+    assert_eq!(unknown.expect_error(404), "Model not found; nearest callable models: acme/judge");
     assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
     let blocking = json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]});
     rule(&gateway, &blocking).await;

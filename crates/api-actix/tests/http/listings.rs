@@ -27,7 +27,7 @@ async fn outside(gateway: &Gateway, path: &str) -> Reply {
 #[tokio::test]
 async fn model_list_has_every_client_format() {
     let gateway = Setup::new().await.start();
-    let listed = outside(&gateway, "/v1/models").await;
+    let listed = outside(&gateway, "/v1/models?include_uncallable=true").await;
     assert_eq!(ids(&listed), ["acme/judge", "acme/idle", "acme/varies"]);
     let json = listed.json();
     assert_eq!(
@@ -43,7 +43,63 @@ async fn model_list_has_every_client_format() {
     assert!(listed.header("x-typesafe-request-id").is_some());
     let text = gateway.get(Caller::Management, "/models", &[]).await;
     assert_eq!(ids(&text), ["acme/writer"]);
-    assert_eq!(text.json()["models"], json["models"], "independent of the filter");
+    assert_eq!(text.json()["models"], json!([named("acme/judge")]), "callable ones, independent of the filter");
+}
+
+#[tokio::test]
+async fn vendor_list_shows_callable_models_unless_all_are_requested() {
+    let gateway = Setup::new().await.start();
+    let (callable, all) = (["acme/judge"].as_slice(), ["acme/judge", "acme/idle", "acme/varies"].as_slice());
+    for (path, expected) in [
+        ("/v1/models", callable),
+        ("/v1/models?include_uncallable=false", callable),
+        ("/v1/models?output_modalities=all", callable),
+        ("/v1/models?include_uncallable=true", all),
+        ("/api/v1/models?output_modalities=decisions", all),
+        ("/api/v1/models?output_modalities=decisions&include_uncallable=true", all),
+        ("/api/v1/models?output_modalities=decisions&include_uncallable=false", callable),
+    ] {
+        let listed = outside(&gateway, path).await;
+        assert_eq!(ids(&listed), expected, "{path}");
+        let json = listed.json();
+        let names: Vec<&str> =
+            json["models"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+        assert_eq!(names, if path.ends_with("true") { all } else { callable }, "{path}");
+        assert_eq!(listed.json()["total_count"], expected.len(), "{path}");
+    }
+    let next = outside(&gateway, "/v1/models?limit=1&include_uncallable=true").await.json()["links"]["next"].clone();
+    assert_eq!(next, "/v1/models?limit=1&offset=1&include_uncallable=true");
+    outside(&gateway, "/v1/models?include_uncallable=yes").await.expect_error(400);
+}
+
+#[tokio::test]
+async fn vendor_entry_is_a_callable_model_unless_all_are_requested() {
+    let gateway = Setup::new().await.start();
+    let listed = outside(&gateway, "/v1/models").await.json()["data"][0].clone();
+    for path in ["acme/judge", "acme%2Fjudge", "judge", "Acme/JUDGE", "acme/judge:nitro"] {
+        let below = outside(&gateway, &format!("/api/v1/models/{}", path.replace('/', "%2F"))).await;
+        assert_eq!(below.json(), listed, "{path}");
+        let entry = outside(&gateway, &format!("/v1/models/{path}")).await;
+        assert_eq!((entry.status, entry.json()), (200, listed.clone()), "{path}");
+        assert!(entry.header("x-typesafe-request-id").is_some() && entry.header("etag").is_some());
+    }
+    for path in ["acme/idle", "acme/writer", "acme/varies", "idle"] {
+        let reply = outside(&gateway, &format!("/v1/models/{path}")).await;
+        let message = reply.expect_error(404);
+        assert!(message.starts_with("this model cannot be called"), "{path}: {message}");
+        assert!(message.ends_with("; nearest callable models: acme/judge"), "{path}: {message}");
+        assert_eq!(reply.json()["error"]["metadata"]["nearest"], json!(["acme/judge"]));
+        if path != "idle" {
+            let entry = outside(&gateway, &format!("/v1/models/{path}?include_uncallable=true")).await;
+            assert_eq!((entry.status, &entry.json()["id"]), (200, &path.into()));
+        }
+    }
+    let unknown = outside(&gateway, "/v1/models/acme/jugde").await.expect_error(404);
+    assert_eq!(unknown, "Model not found; nearest callable models: acme/judge");
+    for path in ["/v1/models/zzzzzzzzzzzzzzzzzzzzzzzz", "/v1/models/%ff", "/v1/models/acme/%ff"] {
+        outside(&gateway, path).await.expect_error(404);
+    }
+    gateway.send("GET", "/v1/models/acme/judge", &[], b"").await.expect_error(401);
 }
 
 #[tokio::test]
@@ -61,7 +117,8 @@ async fn list_length_equals_count() {
         let count = gateway.get(Caller::Inference, &format!("/models/count{query}"), &[]).await.json();
         for path in ["/api/v1/models", "/v1/models"] {
             if query.contains("output") || path == "/api/v1/models" {
-                let listed = outside(&gateway, &format!("{path}{query}")).await;
+                let all = if query.is_empty() { "?" } else { "&" }.to_owned() + "include_uncallable=true";
+                let listed = outside(&gateway, &format!("{path}{query}{all}")).await;
                 assert_eq!(ids(&listed).len(), count["data"]["count"], "{path}{query}");
                 assert_eq!(listed.json()["total_count"], count["data"]["count"], "{path}{query}");
             }
@@ -93,8 +150,9 @@ async fn next_links_visit_all_pages() {
     }
     assert_eq!(lengths, [500, 500, 203]);
     assert_eq!(all, (0..1_203).map(|number| format!("acme/m-{number}")).collect::<Vec<_>>());
-    assert_eq!(ids(&outside(&gateway, "/v1/models").await).len(), 1_203);
-    assert_eq!(ids(&outside(&gateway, "/v1/models?limit=2&offset=1202").await), ["acme/m-1202"]);
+    assert_eq!(ids(&outside(&gateway, "/v1/models?include_uncallable=true").await).len(), 1_203);
+    let last = outside(&gateway, "/v1/models?limit=2&offset=1202&include_uncallable=true").await;
+    assert_eq!(ids(&last), ["acme/m-1202"]);
     for query in ["limit=0", "limit=1001", "limit=-1", "offset=x", "limit=1&limit=1", "offset="] {
         gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.expect_error(400);
     }
@@ -104,7 +162,13 @@ async fn next_links_visit_all_pages() {
 async fn lists_have_etags_and_need_a_key() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
-    for path in ["/v1/models", "/api/v1/models?limit=1", "/api/v1/models/acme/judge/endpoints", "/api/v1/providers"] {
+    for path in [
+        "/v1/models",
+        "/v1/models/judge",
+        "/api/v1/models?limit=1",
+        "/api/v1/models/acme/judge/endpoints",
+        "/api/v1/providers",
+    ] {
         let first = outside(&gateway, path).await;
         let etag = first.header("etag").unwrap();
         let again = gateway.send("GET", path, &[("Authorization", &bearer), ("If-None-Match", etag)], b"").await;
@@ -121,7 +185,7 @@ async fn model_lists_accept_vendor_key_headers() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     let key = ("X-Api-Key", bearer.trim_start_matches("Bearer "));
-    for path in ["/v1/models", "/api/v1/models"] {
+    for path in ["/v1/models", "/v1/models/judge", "/api/v1/models"] {
         let reply = gateway.send("GET", path, &[key], b"").await;
         assert_eq!(
             (reply.status, reply.header("x-typesafe-request-id")),
@@ -137,7 +201,7 @@ async fn vendor_list_precedes_equal_base_path() {
     let mut setup = Setup::new().await;
     setup.settings.base_path = "/v1".to_owned();
     let gateway = setup.start();
-    assert_eq!(ids(&outside(&gateway, "/v1/models").await).len(), 3);
+    assert_eq!(ids(&outside(&gateway, "/v1/models").await), ["acme/judge"]);
     assert_eq!(outside(&gateway, "/v1/models/count").await.json()["data"]["count"], 1);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_actix::{WireNames, openapi_document};
+use api_actix::openapi_document;
 use domain::testing::ToggleHealthCheck;
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ async fn readiness_names_unavailable_store() {
 async fn openapi_route_serves_generated_document() {
     let gateway = Setup::new().await.start();
     let reply = gateway.send("GET", "/openapi.json", &[], b"").await;
-    assert_eq!(reply.json(), openapi_document(BASE, WireNames::Interface));
+    assert_eq!(reply.json(), openapi_document(BASE));
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn root_names_service_and_unknown_paths_get_hints() {
     let gateway = Setup::new().await.start();
     let root = gateway.send("GET", "/", &[], b"").await;
     assert_eq!(root.status, 200);
-    fits(&openapi_document(BASE, WireNames::Interface), "RootResponse", &root.json());
+    fits(&openapi_document(BASE), "RootResponse", &root.json());
     for (method, path, expected) in [
         ("POST", "/v1/chat/completions", "Resource not found; Tollgate serves decision models"),
         ("POST", "/v1/v1/decisions", "Resource not found; check the base URL: this operation is at /v1/decisions"),
@@ -102,7 +102,7 @@ fn fits(document: &Value, schema: &str, body: &Value) {
 
 #[tokio::test]
 async fn responses_match_openapi_schemas() {
-    let document = openapi_document(BASE, WireNames::Interface);
+    let document = openapi_document(BASE);
     let setup = Setup::answering([answer("{}")]).await;
     let file = setup.put("a", 1).await;
     let gateway = setup.start();
@@ -142,5 +142,5 @@ async fn responses_match_openapi_schemas() {
     fits(&document, "GuardrailDeletedResponse", &deleted.json());
     fits(&document, "ModelResponse", &gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json());
     fits(&document, "CountResponse", &gateway.get(Caller::Inference, "/models/count", &[]).await.json());
-    fits(&document, "HealthResponse", &gateway.send("GET", "/health/live", &[], b"").await.json());
+    fits(&document, "LiveResponse", &gateway.send("GET", "/health/live", &[], b"").await.json());
 }

@@ -28,13 +28,17 @@ async fn promoted_file_has_client_shape() {
         promote(&[("anthropic-version", "2023-06-01"), ("X-Stainless-Lang", "python")]).await["_shape"],
         "vendor_a"
     );
-    let vendor_b = promote(&[("User-Agent", "OpenAI/Python 2.0")]).await;
+    let vendor_b = promote(&[("X-Stainless-Lang", "python")]).await;
     let expected = serde_json::json!({
         "_shape": "vendor_b", "id": vendor_b["id"], "object": "file", "bytes": 9, "created_at": 1_767_225_600,
         "filename": "out/report.csv", "purpose": "assistants_output", "status": "processed",
     });
     assert_eq!(vendor_b, expected);
-    assert_eq!(promote(&[("X-Stainless-Lang", "js")]).await["_shape"], "vendor_b");
+    let openai = promote(&[("User-Agent", "OpenAI/Python 2.0"), ("X-Stainless-Lang", "python")]).await;
+    assert_eq!((&openai["_shape"], &openai["object"]), (&"openai".into(), &"file".into()));
+    let agent = "speakeasy-sdk/python 1.3.84 2.914.0 1.0.0 openrouter";
+    assert_eq!(promote(&[("User-Agent", agent)]).await["_shape"], "openrouter");
+    assert_eq!(promote(&[("X-OpenRouter-Title", "a"), ("anthropic-version", "1")]).await["_shape"], "anthropic");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Forbidden;
 use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
-use crate::model::ModelId;
+use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
 use crate::routing::RoutingFunnel;
 use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnsupportedQuestions};
@@ -90,9 +90,9 @@ pub enum SubmitDecisionError {
     #[error(transparent)]
     LimitExceeded(LimitExceeded),
     /// No model has this name.
-    #[error("model not found")]
+    #[error("Model not found{}", or_nearest(.nearest))]
     UnknownModel {
-        /// Up to three ids of decision models with a similar spelling.
+        /// Up to three ids of callable models with a similar spelling.
         nearest: Vec<String>,
     },
     /// The model exists, but does not answer Decisions requests.
@@ -130,10 +130,12 @@ pub enum SubmitDecisionError {
         funnel: RoutingFunnel,
     },
     /// No endpoint serves the model.
-    #[error("no endpoint is configured for {model}")]
+    #[error("no endpoint is configured for {model}{}", or_nearest(.nearest))]
     NoEndpoint {
         /// The model.
         model: ModelId,
+        /// Up to three ids of callable models, the most similar first.
+        nearest: Vec<String>,
         /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },

@@ -96,8 +96,24 @@ impl CatalogueSnapshot {
     }
 
     /// Returns up to `most` ids of concrete rows that `keep` accepts, by edit distance to `name`. Ids farther than half
-    /// of its length are left out.
+    /// of their length are left out.
     pub fn nearest(&self, name: &str, most: usize, keep: impl Fn(&Model) -> bool) -> Vec<String> {
+        self.by_distance(name, most, |distance, id| distance <= id.len() / 2, keep)
+    }
+
+    /// Returns the ids of [`Self::nearest`]; if there are none, the nearest ids at any distance.
+    pub fn closest(&self, name: &str, most: usize, keep: impl Fn(&Model) -> bool) -> Vec<String> {
+        let near = self.nearest(name, most, &keep);
+        if near.is_empty() { self.by_distance(name, most, |_, _| true, keep) } else { near }
+    }
+
+    fn by_distance(
+        &self,
+        name: &str,
+        most: usize,
+        is_close: impl Fn(usize, &str) -> bool,
+        keep: impl Fn(&Model) -> bool,
+    ) -> Vec<String> {
         let lower: String = name.to_ascii_lowercase().chars().take(256).collect();
         let slug = |id: &str| id.split_once('/').map_or(id.to_owned(), |(_, slug)| slug.to_owned());
         let wanted_slug = slug(&lower);
@@ -111,7 +127,7 @@ impl CatalogueSnapshot {
                 // The author may be wrong or missing.
                 let by_slug = strsim::levenshtein(&wanted_slug, &slug(id));
                 let distance = if by_slug <= slug(id).len() / 3 { whole.min(by_slug + 1) } else { whole };
-                (distance <= id.len() / 2).then_some((distance, id))
+                is_close(distance, id).then_some((distance, id))
             })
             .collect();
         close.sort_unstable();
@@ -281,6 +297,8 @@ mod tests {
         assert_eq!(catalogue().nearest("acme/jugde-2.5", 1, |_| true), ["acme/judge-2.5"]);
         assert_eq!(catalogue().nearest("judge-2.5", 1, |_| true), ["acme/judge-2.5"]);
         assert!(catalogue().nearest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 3, |_| true).is_empty());
+        assert_eq!(catalogue().closest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 3, |_| true).len(), 3);
+        assert_eq!(catalogue().closest("acme/jugde-2.5", 1, |_| true), ["acme/judge-2.5"]);
     }
 
     proptest! {

@@ -32,6 +32,37 @@ impl GetModelError {
     }
 }
 
+/// An error of looking up a model that can be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FindCallableModelError {
+    /// No model has this name.
+    #[error("Model not found{}", or_nearest(.nearest))]
+    Unknown {
+        /// Ids of callable models with a similar spelling.
+        nearest: Vec<String>,
+    },
+    /// The model exists and cannot be called.
+    #[error("this model cannot be called: it has no endpoint that answers Decisions requests{}", or_nearest(.nearest))]
+    NotCallable {
+        /// Ids of callable models, the most similar first.
+        nearest: Vec<String>,
+    },
+}
+
+impl FindCallableModelError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown { .. } | Self::NotCallable { .. } => ErrorKind::NotFound,
+        }
+    }
+}
+
+/// Returns the end of a sentence that names callable models; empty without any.
+pub(crate) fn or_nearest(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("; nearest callable models: {}", nearest.join(", ")) }
+}
+
 /// An error of listing models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListModelsError {

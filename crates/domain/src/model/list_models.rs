@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Catalogue, CatalogueSnapshot, ListModelsError, Modality, ModalityFilter, ModalitySet};
+use super::{
+    CallableModels, Catalogue, CatalogueSnapshot, ListModelsError, Modality, ModalityFilter, ModalitySet, Model,
+    Visibility,
+};
 
 /// The filter of a list without an output modality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,8 @@ pub struct ModelList {
     pub snapshot: Arc<CatalogueSnapshot>,
     /// The filter.
     pub filter: ModalityFilter,
+    /// The models that it shows.
+    pub visibility: Visibility,
     /// Indices in [`CatalogueSnapshot::rows`], in the catalogue's order.
     pub rows: Vec<usize>,
     /// The number of rows that match the filter: always the count with the same filter.
@@ -79,12 +84,13 @@ impl ModelList {
 /// Lists models.
 pub struct ListModels {
     catalogue: Arc<dyn Catalogue>,
+    callable: Arc<dyn CallableModels>,
 }
 
 impl ListModels {
-    /// Wires the port.
-    pub fn new(catalogue: Arc<dyn Catalogue>) -> Self {
-        Self { catalogue }
+    /// Wires the catalogue and the models with an endpoint.
+    pub fn new(catalogue: Arc<dyn Catalogue>, callable: Arc<dyn CallableModels>) -> Self {
+        Self { catalogue, callable }
     }
 
     /// Lists models. `output_modalities` is the filter as the caller wrote it, parsed as by [`super::CountModels`].
@@ -93,11 +99,13 @@ impl ListModels {
         &self,
         output_modalities: Option<&str>,
         default: DefaultModality,
+        visibility: Visibility,
         page: Option<Page>,
     ) -> Result<ModelList, ListModelsError> {
         let filter = output_modalities.map_or(Ok(default.filter()), str::parse)?;
         let snapshot = self.catalogue.snapshot();
-        let mut rows: Vec<usize> = snapshot.select(filter).collect();
+        let is_visible = |&index: &usize| self.is_visible(&snapshot, &snapshot.rows()[index], visibility);
+        let mut rows: Vec<usize> = snapshot.select(filter).filter(is_visible).collect();
         let total = rows.len();
         let mut next = None;
         if let Some(page) = page {
@@ -106,15 +114,42 @@ impl ListModels {
             rows.truncate(end);
             rows.drain(..start);
         }
-        Ok(ModelList { snapshot, filter, rows, total, next })
+        Ok(ModelList { snapshot, filter, visibility, rows, total, next })
+    }
+
+    /// Returns the rows of a snapshot that serve Decisions requests under their own names. An alias without a target has
+    /// none.
+    pub fn decision_models<'s>(
+        &'s self,
+        snapshot: &'s CatalogueSnapshot,
+        visibility: Visibility,
+    ) -> impl Iterator<Item = &'s Arc<Model>> {
+        let usable = move |row: &&Arc<Model>| {
+            row.serves_decisions()
+                && snapshot.resolve(row.id.as_str()).is_some()
+                && self.is_visible(snapshot, row, visibility)
+        };
+        snapshot.rows().iter().filter(usable)
+    }
+
+    /// An alias is as callable as the model it leads to.
+    fn is_visible(&self, snapshot: &CatalogueSnapshot, row: &Model, visibility: Visibility) -> bool {
+        match (visibility, &row.alias_target) {
+            (Visibility::All, _) => true,
+            (Visibility::Callable, None) => self.callable.is_callable(row),
+            (Visibility::Callable, Some(_)) => {
+                snapshot.resolve(row.id.as_str()).is_some_and(|target| self.callable.is_callable(&target.model))
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CountModels, Model, Pricing};
+    use crate::model::{AliasTarget, CountModels, Model, Pricing};
     use crate::money::Price;
+    use crate::routing::{Endpoint, EndpointDirectory, Wire};
     use crate::testing::MemoryCatalogue;
     use rstest::rstest;
 
@@ -133,8 +168,48 @@ mod tests {
         Arc::new(MemoryCatalogue::new((0..9).map(row).collect()))
     }
 
+    fn listing() -> ListModels {
+        let endpoint = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        let endpoints = ["acme/m-0", "acme/m-4", "acme/m-7", "acme/other"].map(endpoint);
+        ListModels::new(catalogue(), Arc::new(EndpointDirectory::new(endpoints.to_vec())))
+    }
+
     fn list(filter: Option<&str>, default: DefaultModality, page: Option<Page>) -> ModelList {
-        ListModels::new(catalogue()).execute(filter, default, page).unwrap()
+        listing().execute(filter, default, Visibility::All, page).unwrap()
+    }
+
+    #[test]
+    fn list_of_callable_models_has_those_with_an_endpoint_and_their_aliases() {
+        let alias = |id: &str, slug: &str| {
+            let target = AliasTarget { name: slug.to_owned(), slug: slug.parse().unwrap() };
+            let row = Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
+            Model { alias_target: Some(target), ..row }
+        };
+        let mut rows: Vec<Model> = catalogue().snapshot().rows().iter().map(|row| (**row).clone()).collect();
+        rows.extend([
+            alias("~acme/called", "acme/m-7"),
+            alias("~acme/idle", "acme/m-1"),
+            alias("~acme/lost", "acme/x"),
+        ]);
+        let listing = ListModels { catalogue: Arc::new(MemoryCatalogue::new(rows)), ..listing() };
+        let ids = |list: &ModelList| -> Vec<String> {
+            list.rows.iter().map(|&index| list.snapshot.rows()[index].id.to_string()).collect()
+        };
+        let callable = |filter: Option<&str>, page: Option<Page>| {
+            listing.execute(filter, DefaultModality::Decisions, Visibility::Callable, page).unwrap()
+        };
+        // m-0 has an endpoint and answers no decisions.
+        assert_eq!(ids(&callable(None, None)), ["acme/m-4", "acme/m-7", "~acme/called"]);
+        assert_eq!(ids(&callable(Some("all"), None)), ["acme/m-4", "acme/m-7", "~acme/called"]);
+        assert!(ids(&callable(Some("image"), None)).is_empty());
+        let second = callable(None, page(Some(1), Some(1)));
+        assert_eq!((ids(&second), second.total, second.next), (vec!["acme/m-7".to_owned()], 3, Some((2, 1))));
+        let usable = |visibility| -> Vec<&str> {
+            listing.decision_models(&second.snapshot, visibility).map(|row| row.id.as_str()).collect()
+        };
+        assert_eq!(usable(Visibility::Callable), ["acme/m-4", "acme/m-7", "~acme/called"]);
+        let all = ["acme/m-1", "acme/m-4", "acme/m-7", "~acme/called", "~acme/idle"];
+        assert_eq!(usable(Visibility::All), all);
     }
 
     fn page(offset: Option<usize>, limit: Option<usize>) -> Option<Page> {
@@ -191,8 +266,7 @@ mod tests {
 
     #[test]
     fn list_rejects_unknown_modality() {
-        let list = ListModels::new(catalogue());
-        let error = list.execute(Some("file"), DefaultModality::Text, None).unwrap_err();
+        let error = listing().execute(Some("file"), DefaultModality::Text, Visibility::All, None).unwrap_err();
         assert!(error.to_string().contains("Valid values are: text"), "{error}");
     }
 }

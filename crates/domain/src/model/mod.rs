@@ -1,5 +1,6 @@
 //! Models: the catalogue and how names resolve in it.
 
+mod callable;
 mod catalogue;
 mod count_models;
 mod errors;
@@ -13,6 +14,7 @@ mod ports;
 mod resolve;
 mod slug;
 
+pub use callable::*;
 pub use catalogue::*;
 pub use count_models::*;
 pub use errors::*;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Model, ModelId, SANDBOX_AUTHOR};
+use crate::model::{CallableModels, Model, ModelId, SANDBOX_AUTHOR};
 use crate::pricing::TokenPrices;
 use crate::question::QuestionType;
 use crate::question::{AnswerRules, ConfidenceSource};
@@ -411,10 +411,21 @@ impl EndpointDirectory {
         by_id.or_else(by_slug).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns true if a Decisions request for this concrete row reaches an endpoint.
+    pub fn serves(&self, model: &Model) -> bool {
+        model.serves_decisions() && !model.pricing.is_variable() && !self.for_model(model).is_empty()
+    }
+
     /// Returns the sandbox endpoint with this name, ignoring case. It needs no catalogue row.
     pub fn sandbox(&self, name: &str) -> Option<&Arc<Endpoint>> {
         let id: ModelId = name.parse().ok()?;
         self.by_model.get(&id)?.iter().find(|endpoint| endpoint.wire == Wire::Sandbox)
+    }
+}
+
+impl CallableModels for EndpointDirectory {
+    fn is_callable(&self, model: &Model) -> bool {
+        self.serves(model)
     }
 }
 

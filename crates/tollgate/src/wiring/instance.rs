@@ -142,7 +142,7 @@ fn http_settings(config: &Config) -> HttpSettings {
 }
 
 /// Converts the configuration's type to the HTTP layer's.
-pub fn wire_names(names: WireNamesConfig) -> WireNames {
+fn wire_names(names: WireNamesConfig) -> WireNames {
     match names {
         WireNamesConfig::Interface => WireNames::Interface,
         WireNamesConfig::OpenRouter => WireNames::OpenRouter,

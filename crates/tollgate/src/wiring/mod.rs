@@ -28,7 +28,7 @@ mod throttling;
 pub use background::Background;
 pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
-pub use instance::{Instance, wire_names};
+pub use instance::Instance;
 pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use price_check::price_warnings;

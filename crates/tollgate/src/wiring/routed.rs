@@ -10,7 +10,7 @@ use domain::decision::{
     SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::guardrail::KnownNames;
-use domain::model::Catalogue;
+use domain::model::{Catalogue, FindCallableModel, ListModels};
 use domain::routing::{EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders};
 use domain::system::{Randomness, TimeSource};
 use domain::usage::{FindRecord, PendingRecords};
@@ -68,6 +68,8 @@ impl RoutedParts {
         RoutedServices {
             guardrails: self.guardrails(KnownNames::new(catalogue(), directory()), &submit_decision),
             submit_decision: Arc::new(submit_decision),
+            list_models: Arc::new(ListModels::new(catalogue(), directory())),
+            find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), health(), clock())),
             list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),
             get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),

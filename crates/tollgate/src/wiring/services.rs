@@ -16,7 +16,7 @@ use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::AssignKeysToGuardrail;
-use domain::model::{Catalogue, CountModels, GetModel, ListModels};
+use domain::model::{Catalogue, CountModels, GetModel};
 use domain::rate::{DefaultRates, RateLimiter};
 use domain::system::{HealthProbe, Workers};
 use domain::usage::PendingRecords;
@@ -139,7 +139,6 @@ pub async fn services(
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
         get_model: Arc::new(GetModel::new(catalogue())),
         count_models: Arc::new(CountModels::new(catalogue())),
-        list_models: Arc::new(ListModels::new(catalogue())),
         probes,
         count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
         meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),

@@ -37,8 +37,8 @@ impl From<ExplainGuardrailError> for ApiError {
         match error {
             ExplainGuardrailError::UnknownGuardrail => plain,
             ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
-            ExplainGuardrailError::UnknownModel { nearest } => {
-                plain.message("Model not found").metadata("nearest", nearest)
+            ExplainGuardrailError::UnknownModel { ref nearest } => {
+                plain.message(error.to_string()).metadata("nearest", nearest.as_slice())
             }
             ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
             ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),

@@ -39,15 +39,18 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .service_metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::Unpriced(ref model) => plain.metadata("model", model.as_str()).message(error.to_string()),
         SubmitDecisionError::LimitExceeded(exceeded) => limit_exceeded(plain, &exceeded),
-        SubmitDecisionError::UnknownModel { nearest } => {
+        SubmitDecisionError::UnknownModel { ref nearest } => {
             let location = ErrorLocation::Member("model".to_owned());
-            plain.message("Model not found").metadata("nearest", nearest).location(location)
+            plain.message(error.to_string()).metadata("nearest", nearest.as_slice()).location(location)
         }
+        SubmitDecisionError::NoEndpoint { ref nearest, ref funnel, .. } => plain
+            .message(error.to_string())
+            .metadata("nearest", nearest.as_slice())
+            .metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::NotADecisionModel(_) | SubmitDecisionError::VariablePrice(_) => {
             plain.message(error.to_string())
         }
-        SubmitDecisionError::NoEndpoint { ref funnel, .. }
-        | SubmitDecisionError::Unsupported { ref funnel, .. }
+        SubmitDecisionError::Unsupported { ref funnel, .. }
         | SubmitDecisionError::ExcludedByPreferences { ref funnel, .. } => {
             plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel))
         }

@@ -331,8 +331,13 @@ fn routing_errors_name_correction() {
     let unknown = api_error(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
     assert_eq!((unknown.status().as_u16(), unknown.view().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
     let model = || "acme/judge".parse().unwrap();
-    let none = api_error(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
+    assert_eq!(unknown.view().message, "Model not found; nearest callable models: acme/judge");
+    let nearest = vec!["acme/jury".to_owned(), "acme/judge:free".to_owned()];
+    let none = api_error(SubmitDecisionError::NoEndpoint { model: model(), nearest, funnel: vec![("model", 0)] }, 0);
     assert_eq!(none.status().as_u16(), 404);
+    let message = "no endpoint is configured for acme/judge; nearest callable models: acme/jury, acme/judge:free";
+    assert_eq!(none.view().message, message);
+    assert_eq!(none.view().metadata["nearest"], json!(["acme/jury", "acme/judge:free"]));
     assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
     let unwanted =
         api_error(SubmitDecisionError::ExcludedByPreferences { model: model(), funnel: vec![("only", 0)] }, 0);

@@ -3,6 +3,7 @@
 use crate::decision::{FilteringError, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::filter::InvalidFilters;
+use crate::model::or_nearest;
 
 /// The error of explaining a guardrail.
 #[derive(Debug, thiserror::Error)]
@@ -14,9 +15,9 @@ pub enum ExplainGuardrailError {
     #[error("key_hash is not an active inference key")]
     UnknownKey,
     /// No model has this name. A Decisions request would fail as well.
-    #[error("model not found")]
+    #[error("Model not found{}", or_nearest(.nearest))]
     UnknownModel {
-        /// Up to three ids of decision models with a similar spelling.
+        /// Up to three ids of callable models with a similar spelling.
         nearest: Vec<String>,
     },
     /// The model does not answer Decisions requests, for the reason in the inner error.

@@ -123,7 +123,11 @@ fn settle_returns_all_tokens_when_no_provider_was_called() {
         SubmitDecisionError::UnknownModel { nearest: Vec::new() },
         SubmitDecisionError::Filtering(FilteringError::ClientDisconnected),
         SubmitDecisionError::RecordQuotaExceeded(full),
-        SubmitDecisionError::NoEndpoint { model: "acme/judge".parse().unwrap(), funnel: Vec::new() },
+        SubmitDecisionError::NoEndpoint {
+            model: "acme/judge".parse().unwrap(),
+            nearest: Vec::new(),
+            funnel: Vec::new(),
+        },
     ];
     for end in ends {
         assert_eq!(used(&Err(end)), 0);

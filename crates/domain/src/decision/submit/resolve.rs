@@ -9,7 +9,7 @@ use crate::pricing::TokenPrices;
 use crate::routing::RoutingFunnel;
 use crate::routing::{Candidate, Endpoint, EndpointDirectory, Sort, SortBy};
 
-/// The number of similar names in the error for an unknown model.
+/// The number of similar names in the error for a model that cannot be called.
 const NEAREST: usize = 3;
 
 /// A model of the catalogue with the endpoints that serve it.
@@ -56,12 +56,20 @@ fn resolve_model(
     if let Some(found) = snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name)) {
         return ResolvedModel::from_row(&found.model, found.dynamic, endpoints.for_model(&found.model));
     }
-    match endpoints.sandbox(name) {
-        Some(endpoint) => Ok(ResolvedModel::new(&endpoint.model, None, None, std::slice::from_ref(endpoint))),
-        None => {
-            Err(SubmitDecisionError::UnknownModel { nearest: snapshot.nearest(name, NEAREST, Model::serves_decisions) })
-        }
+    if let Some(endpoint) = endpoints.sandbox(name) {
+        return Ok(ResolvedModel::new(&endpoint.model, None, None, std::slice::from_ref(endpoint)));
     }
+    let nearest = snapshot.nearest(name, NEAREST, |model| endpoints.serves(model));
+    Err(SubmitDecisionError::UnknownModel { nearest })
+}
+
+/// Returns the callable models nearest to a model without an endpoint.
+pub(super) fn nearest_callable(
+    snapshot: &CatalogueSnapshot,
+    endpoints: &EndpointDirectory,
+    model: &ModelId,
+) -> Vec<String> {
+    snapshot.closest(model.as_str(), NEAREST, |other| endpoints.serves(other))
 }
 
 impl ResolvedModel {

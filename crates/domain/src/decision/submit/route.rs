@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::plan::{Precedence, SubRequest, plan};
-use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, resolve_models};
+use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_models};
 use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
@@ -95,7 +95,10 @@ impl RoutePlanner {
             .and_then(|chosen| plan_chosen(&request.provider_input, chosen, precedence));
         match planned {
             Ok(sub_requests) => Ok(RoutePlan { model, prices_differ, sub_requests, funnel }),
-            Err(NoCandidates::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
+            Err(NoCandidates::NoEndpoint) => {
+                let nearest = nearest_callable(&snapshot, &self.endpoints, &model);
+                Err(SubmitDecisionError::NoEndpoint { model, nearest, funnel })
+            }
             Err(NoCandidates::Preferences) => Err(SubmitDecisionError::ExcludedByPreferences { model, funnel }),
             Err(NoCandidates::Unsupported(unsupported)) => {
                 Err(SubmitDecisionError::Unsupported { model, unsupported, funnel })

@@ -387,8 +387,20 @@ async fn unusable_model_is_rejected_with_reason() {
     assert!(matches!(setup.run().await.result, Err(SubmitDecisionError::VariablePrice(_))));
 
     let run = Setup { endpoints: Vec::new(), ..Setup::new([]) }.run().await;
-    let Err(SubmitDecisionError::NoEndpoint { funnel, .. }) = run.result else { panic!("there is no endpoint") };
-    assert_eq!(funnel, [("model", 0), ("price", 0)]);
+    let Err(SubmitDecisionError::NoEndpoint { funnel, nearest, .. }) = run.result else {
+        panic!("there is no endpoint")
+    };
+    assert_eq!((funnel, nearest), (vec![("model", 0), ("price", 0)], Vec::new()));
+    let mut setup = Setup::new([]);
+    setup.rows.push(row("acme/unlike"));
+    setup.request = request("acme/unlike");
+    let Err(SubmitDecisionError::NoEndpoint { nearest, .. }) = setup.run().await.result else { panic!("no endpoint") };
+    assert_eq!(nearest, ["acme/judge"], "only models that can be called, at any distance");
+    let mut setup = Setup::new([]);
+    setup.rows.push(row("acme/jugde-2"));
+    setup.request = request("acme/jugde");
+    let Err(SubmitDecisionError::UnknownModel { nearest }) = setup.run().await.result else { panic!("unknown") };
+    assert_eq!(nearest, ["acme/judge"], "a model without an endpoint is of no help");
 }
 
 #[tokio::test]
