@@ -125,6 +125,15 @@ impl Instance {
             .with_context(|| format!("{arguments:?} printed {:?}", String::from_utf8_lossy(&output.stdout)))
     }
 
+    /// Runs a command on a pseudo-terminal; returns everything that it printed.
+    pub async fn run_on_terminal(&self, arguments: &[&str]) -> Result<String> {
+        let line = format!("'{}' --config test.toml {}", binary::tollgate()?.display(), arguments.join(" "));
+        let mut command = Command::new("script");
+        let output = self.prepare(&mut command).args(["-qec", &line, "/dev/null"]).output().await;
+        let output = output.context("`script` of util-linux runs commands on a pseudo-terminal")?;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
     /// Runs a command that must fail with one sentence on standard error and no standard output; returns the sentence.
     pub async fn refused(&self, arguments: &[&str]) -> Result<String> {
         let output = self.run(arguments).await?;

@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod control;
 pub mod output;
 pub mod telemetry;
 pub mod view;

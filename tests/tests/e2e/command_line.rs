@@ -68,6 +68,8 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         (&format!("usage show {usage}"), "id cost"),
         ("migrate up", ""),
         ("migrate status", ""),
+        ("endpoint list", "data"),
+        ("status", "ok database servers processes"),
         ("doctor", ""),
         ("openapi", "openapi info paths"),
     ] {

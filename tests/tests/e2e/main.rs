@@ -57,6 +57,7 @@ mod replicas;
 mod rotation;
 mod routing;
 mod sandbox;
+mod status;
 mod stores;
 mod string_limits;
 mod throttling;

@@ -99,7 +99,9 @@ pub enum Command {
     /// Encrypt secrets in the database
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Check the configuration, the stores and the providers
+    /// Show the running servers of the database: readiness, stores, providers, journal; exits with 1 if none is ready
+    Status,
+    /// Check the configuration, the stores, the providers and the running servers
     Doctor {
         /// Audit the ledger only: compare every counter with the records, and every charge with its tokens and prices
         #[arg(long)]

@@ -99,6 +99,7 @@ fn documented_commands_are_parsed() {
         "audit verify --anchor 7:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
         "migrate up",
         "migrate status",
+        "status",
         "doctor",
         "config check",
         "config init",

@@ -10,6 +10,7 @@ use domain::ids::WorkspaceId;
 use super::references::find_workspace;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Config, Environment};
+use crate::control::ControlClient;
 use crate::output::Output;
 use crate::wiring::{Schema, Stores, fold_journals};
 
@@ -32,7 +33,13 @@ impl Context {
     /// The configuration is invalid.
     pub fn new(global: GlobalArgs, environment: Environment) -> Result<Self, config::ConfigError> {
         let config = config::load(global.config.as_deref(), &environment)?;
-        Ok(Self { config, environment, output: Output::new(global.json), config_flag: global.config })
+        let output = Output::new(global.json).with_colours(environment.get("NO_COLOR").is_none());
+        Ok(Self { config, environment, output, config_flag: global.config })
+    }
+
+    /// Returns the client of the running servers of the configured database.
+    pub fn servers(&self) -> ControlClient {
+        ControlClient::new(&self.config.storage.file)
     }
 
     /// Returns the actor for the audit log: the user of the operating system, regardless of the environment. The user

@@ -9,8 +9,9 @@ use domain::routing::{Endpoint, EndpointDirectory, TokenPrices};
 
 use super::{Context, catalogue};
 use crate::cli::EndpointCommand;
-use crate::output::table;
-use crate::view::{EndpointView, List};
+use crate::control::ServerStatus;
+use crate::output::{note, table_lines};
+use crate::view::{EndpointView, List, ServerEndpointHealth};
 use crate::wiring::directory;
 
 /// Runs a command on endpoints.
@@ -24,19 +25,49 @@ async fn list(context: &Context, model: Option<&str>) -> anyhow::Result<ExitCode
     let stores = context.stores().await?;
     let snapshot = catalogue::snapshot(context, &stores).await?;
     let directory = directory(&context.config);
-    let data: Vec<EndpointView> = match model {
+    let endpoints = match model {
         None => directory.all().to_vec(),
         Some(name) => serving(name, &snapshot, &directory)?,
-    }
-    .iter()
-    .map(|endpoint| EndpointView::new(endpoint, row_prices(endpoint, &snapshot)))
-    .collect();
-    let list = List { data };
-    context.output.show(&list, || {
-        let lines: Vec<[String; 7]> = list.data.iter().map(EndpointView::line).collect();
-        table(EndpointView::HEAD, &lines)
+    };
+    let servers = running_servers(context).await;
+    let view = |endpoint: &Arc<Endpoint>| {
+        let health = (!servers.is_empty()).then(|| health(endpoint, &servers));
+        EndpointView::new(endpoint, row_prices(endpoint, &snapshot)).with_health(health)
+    };
+    let list = List { data: endpoints.iter().map(view).collect() };
+    context.output.show_lines(&list, || {
+        let rows: Vec<[String; 10]> = list.data.iter().map(EndpointView::line).collect();
+        table_lines(EndpointView::HEAD, &rows, |row| list.data[row].is_failing())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the status of each running server; notes why the health is unknown otherwise.
+async fn running_servers(context: &Context) -> Vec<ServerStatus> {
+    let mut found = Vec::new();
+    match context.servers().servers().await {
+        Ok(servers) if servers.is_empty() => note("No server is running: the health of the endpoints is unknown."),
+        Ok(servers) => {
+            for server in servers {
+                match server.status {
+                    Ok(status) => found.push(status),
+                    Err(error) => note(&format!("The server {} does not show its status: {error:#}", server.id)),
+                }
+            }
+        }
+        Err(error) => note(&format!("The health of the endpoints is unknown: {error:#}")),
+    }
+    found
+}
+
+/// Returns the health of an endpoint in each server that has it.
+fn health(endpoint: &Endpoint, servers: &[ServerStatus]) -> Vec<ServerEndpointHealth> {
+    let (model, provider) = (endpoint.model.as_str(), endpoint.provider.as_str());
+    let of_server = |server: &ServerStatus| {
+        let found = server.endpoints.iter().find(|one| one.is_of(model, provider, &endpoint.upstream_model))?;
+        Some(ServerEndpointHealth { server: server.id.clone(), health: found.clone() })
+    };
+    servers.iter().filter_map(of_server).collect()
 }
 
 /// Returns the endpoints of a model, by any of its names.

@@ -22,15 +22,9 @@ async fn list(context: &Context) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let processes = forget_processes(&context.config, &stores).await?.list().await?;
     let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
-    context
-        .output
-        .show(&list, || table(["PROCESS", "SEEN AT", "JOURNAL"], &list.data.iter().map(row).collect::<Vec<_>>()))?;
+    let rows: Vec<[String; 3]> = list.data.iter().map(ProcessView::row).collect();
+    context.output.show(&list, || table(ProcessView::HEAD, &rows))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn row(process: &ProcessView) -> [String; 3] {
-    let journal = if process.has_journal { "on this machine" } else { "not on this machine" };
-    [process.id.clone(), process.seen_at.clone(), journal.to_owned()]
 }
 
 async fn forget(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {

@@ -22,6 +22,7 @@ mod references;
 mod run;
 mod serve;
 mod store;
+mod status;
 mod timestamp;
 mod usage;
 mod usage_error;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::usage_error::usage_error;
 use super::{
     Context, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
-    guardrail, journal, key, migrate, openapi, serve, store, usage, workspace,
+    guardrail, journal, key, migrate, openapi, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
@@ -84,6 +84,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Journal(command) => journal::run(context, command).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Migrate(command) => migrate::run(context, command).await,
+        Command::Status => status::run(context).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,
         Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),

@@ -57,6 +57,16 @@ pub struct ProviderConfig {
     pub capabilities: CapabilitySettings,
 }
 
+impl ProviderConfig {
+    /// Returns the name of the environment variable with the API key, if it is in one.
+    pub fn secret_variable(&self) -> Option<&str> {
+        match &self.api_key {
+            Some(SecretSource::Variable(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// The location of the model's name in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelLocationConfig {

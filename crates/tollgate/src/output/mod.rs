@@ -6,4 +6,4 @@ mod stdout;
 
 pub use escape::escape;
 pub use indent::indent;
-pub use stdout::{Output, note, table};
+pub use stdout::{Line, Output, note, table, table_lines};

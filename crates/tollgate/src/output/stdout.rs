@@ -12,13 +12,40 @@ use super::escape::{escape, escape_json, escape_text};
 #[derive(Debug)]
 pub struct Output {
     json: bool,
+    coloured: bool,
     written: Cell<bool>,
 }
+
+/// A line of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The text, without a line end.
+    pub text: String,
+    /// True for a problem, which is red on a terminal.
+    pub is_problem: bool,
+}
+
+impl Line {
+    /// Creates a line.
+    pub fn new(text: impl Into<String>, is_problem: bool) -> Self {
+        Self { text: text.into(), is_problem }
+    }
+}
+
+/// The sequences of a terminal for red text and for the default.
+const RED: &str = "\u{1b}[31m";
+const DEFAULT: &str = "\u{1b}[0m";
 
 impl Output {
     /// Creates an output. With `json`, [`Output::show`] writes documents and [`Output::text`] writes nothing.
     pub fn new(json: bool) -> Self {
-        Self { json, written: Cell::new(false) }
+        Self { json, coloured: false, written: Cell::new(false) }
+    }
+
+    /// Permits colours on a terminal.
+    #[must_use]
+    pub fn with_colours(self, permitted: bool) -> Self {
+        Self { coloured: permitted && self.is_terminal(), ..self }
     }
 
     /// Returns true with `--json`.
@@ -48,6 +75,14 @@ impl Output {
         }
     }
 
+    /// Writes the document or, without `--json`, the lines of `lines`, problems in red if colours are permitted.
+    ///
+    /// # Errors
+    /// Standard output failed. A closed pipe is no error.
+    pub fn show_lines<T: Serialize>(&self, document: &T, lines: impl FnOnce() -> Vec<Line>) -> anyhow::Result<()> {
+        if self.json { self.show(document, String::new) } else { self.write(&paint(&lines(), self.coloured)) }
+    }
+
     /// Writes a text; nothing with `--json`.
     ///
     /// # Errors
@@ -69,6 +104,32 @@ impl Output {
             _ => Ok(()),
         }
     }
+}
+
+/// Joins lines. Control characters are escaped, so only problems have sequences of the terminal.
+fn paint(lines: &[Line], coloured: bool) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let escaped = escape(&line.text);
+        let painted = coloured && line.is_problem;
+        let parts = if painted { [RED, &escaped, DEFAULT] } else { ["", &escaped, ""] };
+        parts.iter().for_each(|part| text.push_str(part));
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the lines of a table; a row is a problem if `is_problem` returns true for its number.
+pub fn table_lines<const N: usize>(
+    head: [&str; N],
+    rows: &[[String; N]],
+    is_problem: impl Fn(usize) -> bool,
+) -> Vec<Line> {
+    let text = table(head, rows);
+    text.lines()
+        .enumerate()
+        .map(|(number, line)| Line::new(line, number.checked_sub(1).is_some_and(&is_problem)))
+        .collect()
 }
 
 /// Writes a line to standard error. Control characters are escaped.
@@ -109,6 +170,15 @@ mod tests {
     fn table_aligns_columns() {
         let rows = [["a".to_owned(), "1".to_owned()], ["bcd".to_owned(), String::new()]];
         assert_eq!(table(["ID", "N"], &rows), "ID   N\na    1\nbcd\n");
+    }
+
+    #[test]
+    fn paint_colours_problems_and_escapes_text() {
+        let rows = [["a".to_owned()], ["\u{1b}[2J".to_owned()]];
+        let lines = table_lines(["N"], &rows, |row| row == 1);
+        assert_eq!(paint(&lines, false), "N\na\n\\u001b[2J\n");
+        assert_eq!(paint(&lines, true), "N\na\n\u{1b}[31m\\u001b[2J\u{1b}[0m\n");
+        assert!(!Output::new(true).with_colours(true).coloured, "a JSON document has no colours");
     }
 
     #[test]

@@ -4,6 +4,9 @@ use domain::decision::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, TokenPrices, Wire};
 use serde::Serialize;
 
+use super::per_cent;
+use crate::control::{EndpointHealth, LastError};
+
 /// A configured endpoint, including the properties of its wire.
 #[derive(Serialize)]
 pub struct EndpointView {
@@ -40,6 +43,18 @@ pub struct EndpointView {
     /// The settings of a chat model; only on that wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatView>,
+    /// Its health in each running server that has it; null if no server runs.
+    pub health: Option<Vec<ServerEndpointHealth>>,
+}
+
+/// The health of an endpoint in a running server.
+#[derive(Serialize)]
+pub struct ServerEndpointHealth {
+    /// The id of the server's start.
+    pub server: String,
+    /// The health.
+    #[serde(flatten)]
+    pub health: EndpointHealth,
 }
 
 /// Prices in USD per token, exact.
@@ -126,14 +141,47 @@ impl EndpointView {
             quantization: endpoint.quantization.as_str(),
             attempt_timeout_ms: u64::try_from(endpoint.attempt_timeout.as_millis()).unwrap_or(u64::MAX),
             chat: (endpoint.wire == Wire::ChatCompletions).then(|| endpoint.chat.into()),
+            health: None,
         }
     }
 
-    /// The column heads of [`Self::line`].
-    pub const HEAD: [&str; 7] = ["MODEL", "PROVIDER", "WIRE", "USD/TOKEN IN", "USD/TOKEN OUT", "LIMITS", "DATA"];
+    /// Adds the health in running servers.
+    #[must_use]
+    pub fn with_health(self, health: Option<Vec<ServerEndpointHealth>>) -> Self {
+        Self { health, ..self }
+    }
 
-    /// Returns a table row.
-    pub fn line(&self) -> [String; 7] {
+    /// Returns true if the last attempt of a running server failed.
+    pub fn is_failing(&self) -> bool {
+        self.health.iter().flatten().any(|one| one.health.last_attempt_failed)
+    }
+
+    /// Returns the health in the server with the lowest accept rate.
+    fn worst_health(&self) -> Option<&EndpointHealth> {
+        let rate = |health: &EndpointHealth| health.accept_rate.unwrap_or(f64::INFINITY);
+        let all = self.health.iter().flatten().map(|one| &one.health);
+        all.min_by(|one, other| rate(one).total_cmp(&rate(other)))
+    }
+
+    /// The column heads of [`Self::line`].
+    pub const HEAD: [&str; 10] = [
+        "MODEL",
+        "PROVIDER",
+        "WIRE",
+        "USD/TOKEN IN",
+        "USD/TOKEN OUT",
+        "LIMITS",
+        "DATA",
+        "ACCEPTED",
+        "LATENCY MS",
+        "LAST ERROR",
+    ];
+
+    /// Returns a table row, with the health in the server with the lowest accept rate.
+    pub fn line(&self) -> [String; 10] {
+        let health = self.worst_health();
+        let latency = health.and_then(|health| health.latency_ms).map(|latency| format!("{latency:.1}"));
+        let last_error = health.and_then(|health| health.last_error.as_ref()).map(LastError::to_string);
         let price =
             |of: fn(&EndpointPricesView) -> &String| self.prices.as_ref().map_or("-", |prices| of(prices)).to_owned();
         let data = match (self.zdr, self.data_collection) {
@@ -149,6 +197,9 @@ impl EndpointView {
             price(|prices| &prices.completion),
             self.limits_in_words(),
             data.to_owned(),
+            per_cent(health.and_then(|health| health.accept_rate)),
+            latency.unwrap_or_else(|| "-".to_owned()),
+            last_error.unwrap_or_else(|| "-".to_owned()),
         ]
     }
 
@@ -209,6 +260,38 @@ mod tests {
         let zdr = DataPolicy { zdr: true, collects: false };
         let line = EndpointView::new(&Endpoint { data_policy: zdr, ..endpoint(Wire::SystemOne) }, None).line();
         assert_eq!(line[6], "zero retention");
+    }
+
+    #[test]
+    fn line_shows_health_of_worst_server() {
+        let health = |rate: Option<f64>, failed: bool| ServerEndpointHealth {
+            server: "s".to_owned(),
+            health: EndpointHealth {
+                model: "a/b".to_owned(),
+                provider: "p".to_owned(),
+                upstream_model: "m".to_owned(),
+                throttled: false,
+                throttled_workspaces: 0,
+                accept_rate: rate,
+                latency_ms: Some(12.34),
+                retry_in_seconds: None,
+                attempts: 2,
+                last_error: failed.then(|| LastError {
+                    outcome: "timed_out".to_owned(),
+                    upstream_status: None,
+                    rejected_credential: false,
+                }),
+                last_attempt_failed: failed,
+            },
+        };
+        let view = |health| EndpointView::new(&endpoint(Wire::SystemOne), None).with_health(health);
+        let cells = |view: &EndpointView| view.line()[7..].join(" ");
+        assert_eq!(cells(&view(None)), "- - -");
+        assert!(serde_json::to_value(view(None)).unwrap()["health"].is_null());
+        let shown = view(Some(vec![health(None, false), health(Some(0.25), true), health(Some(1.0), false)]));
+        assert_eq!(cells(&shown), "25 % 12.3 timed_out");
+        assert!(shown.is_failing() && !view(Some(vec![health(Some(1.0), false)])).is_failing());
+        assert_eq!(serde_json::to_value(&shown).unwrap()["health"][1]["server"], "s");
     }
 
     #[test]

@@ -18,6 +18,17 @@ pub struct ProcessView {
     pub has_journal: bool,
 }
 
+impl ProcessView {
+    /// The column heads of [`Self::row`].
+    pub const HEAD: [&str; 3] = ["PROCESS", "SEEN AT", "JOURNAL"];
+
+    /// Returns a table row.
+    pub fn row(&self) -> [String; 3] {
+        let journal = if self.has_journal { "on this machine" } else { "not on this machine" };
+        [self.id.clone(), self.seen_at.clone(), journal.to_owned()]
+    }
+}
+
 impl From<&(LiveProcess, bool)> for ProcessView {
     fn from((found, has_journal): &(LiveProcess, bool)) -> Self {
         Self {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
 
 use super::background::clean_up_after_dead_processes;
+use super::control::{self, ServerIdentity};
 use super::services::services;
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
 use crate::config::{Config, Environment, WireNamesConfig};
@@ -33,13 +34,15 @@ impl Instance {
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
-        let (services, reloader) = services(config, environment, &stores, &background, &measures).await?;
+        let (services, reloader, parts) = services(config, environment, &stores, &background, &measures).await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
+        let identity = ServerIdentity::new(config, environment, &stores, application.local_addr());
+        control::listen(config, identity, parts, application.connections(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
             lock = take_server_lock(&config.storage.file, &stores).await;
@@ -57,7 +60,6 @@ impl Instance {
     /// in flight. A second return of `ask` ends the drain period, a third one aborts the requests.
     ///
     /// # Errors
-    /// The server failed.
     /// The server failed.
     pub async fn serve_until<A: AsyncFnMut()>(self, mut ask: A) -> anyhow::Result<()> {
         let metrics = self.metrics.as_ref().map(MetricsServer::handle);

@@ -3,6 +3,7 @@
 mod background;
 pub mod broadcast;
 mod configuration_warnings;
+mod control;
 mod denied_changes;
 mod descriptors;
 mod endpoints;
@@ -26,6 +27,7 @@ mod stores;
 mod throttling;
 
 pub use background::Background;
+pub use control::used_variables;
 pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use instance::Instance;

@@ -44,7 +44,12 @@ impl Reloader {
         measures: ProcessMetrics,
     ) -> Self {
         let endpoints = Arc::clone(&upstreams.endpoints);
-        let routing = Routing { health: router::health(config, &endpoints), endpoints };
+        let routing = Routing {
+            health: router::health(config, &endpoints),
+            endpoints,
+            provider: Arc::clone(&upstreams.provider),
+            loaded_at: parts.stores.clock.now(),
+        };
         let services = LiveServices::new(parts.build(config, Arc::clone(&upstreams.provider), &routing, None));
         let routing = watch::Sender::new(Arc::new(routing));
         let (config, environment) = (config.clone(), environment.clone());
@@ -95,8 +100,12 @@ impl Reloader {
     }
 
     fn put_in_force(&mut self, config: Config, upstreams: Upstreams) {
-        let routing =
-            Routing { health: Arc::new(self.health(&config, &upstreams)), endpoints: Arc::clone(&upstreams.endpoints) };
+        let routing = Routing {
+            health: Arc::new(self.health(&config, &upstreams)),
+            endpoints: Arc::clone(&upstreams.endpoints),
+            provider: Arc::clone(&upstreams.provider),
+            loaded_at: self.parts.stores.clock.now(),
+        };
         self.measures.add_providers(&upstreams.endpoints);
         let replaced = self.services.current();
         let services = self.parts.build(&config, Arc::clone(&upstreams.provider), &routing, Some(&replaced));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use adapters_system::TokioTimer;
 use api_actix::{GuardrailUseCases, RoutedServices};
+use chrono::{DateTime, Utc};
 use domain::budget::LimitStatusReader;
 use domain::decision::{
     DecisionProvider, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, GetGeneration, RoutingPorts,
@@ -25,6 +26,10 @@ pub struct Routing {
     pub endpoints: Arc<EndpointDirectory>,
     /// Their health.
     pub health: Arc<HealthBoard>,
+    /// Calls their providers.
+    pub provider: Arc<dyn DecisionProvider>,
+    /// The time at which the configuration was read.
+    pub loaded_at: DateTime<Utc>,
 }
 
 /// The endpoints of the current configuration, for background tasks and metrics.

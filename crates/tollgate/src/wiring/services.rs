@@ -22,6 +22,7 @@ use domain::system::{HealthProbe, Workers};
 use domain::usage::PendingRecords;
 
 use super::configuration_warnings::warn_about;
+use super::control::StatusParts;
 use super::probes::{DatabaseProbe, JournalProbe};
 use super::{
     Background, ProcessMetrics, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, denied_changes,
@@ -38,7 +39,7 @@ const CACHED_POLICIES: u64 = 32_768;
 const RECHECK_AFTER: Duration = Duration::from_millis(900);
 
 /// Builds every use case and starts the background tasks. The reloader replaces those that depend on providers and
-/// endpoints.
+/// endpoints. Also returns the parts that the server's status shows.
 ///
 /// # Errors
 /// A provider's settings are invalid, or the catalogue cannot be read.
@@ -48,7 +49,7 @@ pub async fn services(
     stores: &Stores,
     background: &Background,
     measures: &ProcessMetrics,
-) -> anyhow::Result<(Services, Reloader)> {
+) -> anyhow::Result<(Services, Reloader, StatusParts)> {
     let upstreams = Upstreams::build(config, environment)?;
     let clock = || Arc::clone(&stores.clock);
     let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
@@ -121,7 +122,7 @@ pub async fn services(
             broadcaster,
         },
         limits,
-        pending: journaled.map(|ledger| ledger as Arc<dyn PendingRecords>),
+        pending: journaled.clone().map(|ledger| ledger as Arc<dyn PendingRecords>),
     };
     let reloader = Reloader::new((config, environment), upstreams, Arc::clone(&live), parts, measures.clone());
     background.watch_endpoints(reloader.routing(), &stores.clock);
@@ -130,6 +131,7 @@ pub async fn services(
     let limiter: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(clock()));
     let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
     let cache: Arc<dyn GrantCache> = Arc::clone(&grants) as Arc<dyn GrantCache>;
+    let status = StatusParts { routing: reloader.routing(), ledger: journaled, probes: probes.clone(), clock: clock() };
     let services = Services {
         rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
         authenticate: Arc::new(Authenticate::new(grants, clock())),
@@ -149,7 +151,7 @@ pub async fn services(
         clock: clock(),
         workers,
     };
-    Ok((services, reloader))
+    Ok((services, reloader, status))
 }
 
 /// Reports the record quota. The reference is weak: the metrics outlive the server and would keep the ledger open.

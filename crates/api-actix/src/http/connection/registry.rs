@@ -151,7 +151,7 @@ impl Connections {
     }
 
     /// Returns true once the drain has begun.
-    pub(crate) fn is_draining(&self) -> bool {
+    pub fn is_draining(&self) -> bool {
         self.0.phase.load(Ordering::Acquire) >= DRAINING
     }
 

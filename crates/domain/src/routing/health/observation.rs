@@ -54,6 +54,13 @@ pub struct AttemptError {
     pub upstream_status: Option<u16>,
 }
 
+impl AttemptError {
+    /// Returns true if the provider rejected our credential. A 403 is not counted, because moderation answers it.
+    pub fn is_rejected_credential(&self) -> bool {
+        self.kind == AttemptFailureKind::ProviderAuthFailed && self.upstream_status != Some(403)
+    }
+}
+
 impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.kind, self.upstream_status) {

@@ -36,6 +36,8 @@ pub struct ThrottleView {
     pub accept_rate: Option<f64>,
     /// The last failure that any workspace met.
     pub last_error: Option<AttemptError>,
+    /// True if the last attempt failed: the last failure is later than the last success.
+    pub last_attempt_failed: bool,
 }
 
 /// The throttle of one endpoint.
@@ -49,6 +51,7 @@ pub(super) struct EndpointThrottle {
     backoffs: TopTwo,
     /// The last content failures of workspaces.
     content_failures: TopTwo,
+    last_attempt_failed: bool,
 }
 
 impl EndpointThrottle {
@@ -98,6 +101,7 @@ impl EndpointThrottle {
         match report.observation {
             Observation::Neutral => {}
             Observation::Succeeded { .. } => {
+                self.last_attempt_failed = false;
                 self.count(policy, report, Counts { answered: 1, accepts: 1, ..attempt }, now);
             }
             Observation::Failed { class, error } => {
@@ -119,6 +123,7 @@ impl EndpointThrottle {
                         }
                     }
                 }
+                self.last_attempt_failed = true;
                 self.all.last_error = Some(error);
                 let own = self.workspaces.see(policy, report.workspace, now);
                 own.scope.last_error = Some(error);
@@ -146,6 +151,7 @@ impl EndpointThrottle {
             retry_in,
             accept_rate: self.all.window.total(policy.throttle_window, now).accept_rate(),
             last_error: self.all.last_error,
+            last_attempt_failed: self.last_attempt_failed,
         }
     }
 

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use adapters_storage::SeaOrmDestinationRepository;
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use domain::container::{BlobKey, BlobStore, ByteSource};
 use domain::error::StoreError;
@@ -16,7 +18,7 @@ use super::reach::reach;
 use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
-use crate::config::{ModelConfig, nearest};
+use crate::config::{ModelConfig, ProviderConfig, nearest};
 use crate::wiring::{
     SEGMENT_BYTES, StoreDisks, Stores, Upstreams, configured_endpoints, database_room, directory, idle_options,
     price_warnings,
@@ -129,10 +131,10 @@ impl ByteSource for OneByte {
 }
 
 /// Checks that secrets exist and settings are valid, then that each provider can be reached; reports questionable
-/// settings.
-pub async fn providers(context: &Context) -> Vec<Check> {
+/// settings. `of_servers` are the variables of running servers.
+pub async fn providers(context: &Context, of_servers: &BTreeSet<&str>) -> Vec<Check> {
     let config = &context.config;
-    let mut checks = vec![provider_settings(context)];
+    let mut checks = vec![provider_settings(context, of_servers)];
     let proxied = config.proxy.https.is_some() || config.proxy.http.is_some();
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
@@ -147,12 +149,20 @@ pub async fn providers(context: &Context) -> Vec<Check> {
     checks
 }
 
-/// Checks that secrets exist and settings of providers are valid.
-pub fn provider_settings(context: &Context) -> Check {
+/// Checks that secrets exist and settings of providers are valid. A variable that this process lacks is no error if a
+/// running server has it.
+pub fn provider_settings(context: &Context, of_servers: &BTreeSet<&str>) -> Check {
     let config = &context.config;
-    let built = Upstreams::build(config, &context.environment);
-    let count = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox.enabled));
-    Check::of("providers", built.map(|_| count))
+    let lacks = |name: &&str| context.environment.get(name).is_none() && of_servers.contains(name);
+    let elsewhere: BTreeSet<&str> =
+        config.providers.iter().filter_map(ProviderConfig::secret_variable).filter(lacks).collect();
+    let built = Upstreams::build(config, &context.environment.with_placeholders(&elsewhere));
+    let mut detail = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox.enabled));
+    if !elsewhere.is_empty() {
+        let names = elsewhere.into_iter().collect::<Vec<_>>().join(", ");
+        detail.push_str(&format!("; set in the running server, not here: {names}"));
+    }
+    Check::of("providers", built.map(|_| detail))
 }
 
 /// Reports questionable settings of providers and endpoints, as far as the configuration alone shows them.

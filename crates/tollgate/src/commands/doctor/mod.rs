@@ -6,6 +6,7 @@ mod reach;
 mod report;
 mod run;
 mod secret_files;
+mod servers;
 mod warnings;
 
 pub use audit::audit;

@@ -1,15 +1,19 @@
 //! The command `doctor`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use super::checks;
 use super::report::{Check, Report};
 use super::secret_files;
+use super::servers::ServerChecks;
 use crate::commands::Context;
 
 /// Runs all checks and prints the report; the exit code is a failure if any check failed.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context)];
+    let mut servers = ServerChecks::run(context).await;
+    found.append(&mut servers.checks);
     match context.stores_as_they_are().await {
         Ok(stores) => {
             found.push(checks::migrations(&stores).await);
@@ -24,14 +28,14 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     if !context.config.storage.read_only {
         found.push(checks::journal(context));
     }
-    found.extend(checks::providers(context).await);
+    found.extend(checks::providers(context, &servers.variables()).await);
     found.extend(secret_files::exposed(&context.config));
     show(context, found)
 }
 
 /// Checks the configuration without a store or a connection.
 pub fn check_configuration(context: &Context) -> anyhow::Result<ExitCode> {
-    let mut found = vec![checks::configuration(context), checks::provider_settings(context)];
+    let mut found = vec![checks::configuration(context), checks::provider_settings(context, &BTreeSet::new())];
     found.extend(checks::setting_warnings(context));
     found.extend(secret_files::exposed(&context.config));
     show(context, found)

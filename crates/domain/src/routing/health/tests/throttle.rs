@@ -125,6 +125,21 @@ fn connection_failures_count_for_all_workspaces_at_once() {
 }
 
 #[test]
+fn last_attempt_failed_until_an_attempt_succeeds() {
+    let mut fixture = EndpointFixture::new();
+    assert!(!fixture.throttling().last_attempt_failed);
+    for (code, is_rejected) in [(401, true), (403, false), (500, false)] {
+        fixture.report(1, status(code)).report(1, Observation::Neutral);
+        let view = fixture.throttling();
+        assert!(view.last_attempt_failed, "{code}");
+        assert_eq!(view.last_error.unwrap().is_rejected_credential(), is_rejected, "{code}");
+        fixture.report(2, OK);
+        let view = fixture.throttling();
+        assert!(!view.last_attempt_failed && view.last_error.is_some(), "{code}");
+    }
+}
+
+#[test]
 fn rejected_credentials_back_off_for_all_workspaces_then_admit_probes() {
     let mut fixture = EndpointFixture::new();
     fixture.reports(500, 2, OK).report(1, status(401));

@@ -1,0 +1,148 @@
+//! The folder of the control sockets of a database.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// The permissions of the folder: its owner only. They protect the sockets.
+const OWNER_ONLY: u32 = 0o700;
+/// The maximum length of the path of a Unix socket on all systems, in bytes.
+const MAX_SOCKET_PATH: usize = 100;
+/// The extension of sockets.
+const EXTENSION: &str = "sock";
+
+/// The folder beside a database with a socket for each of its servers.
+#[derive(Debug, Clone)]
+pub struct ControlFolder(PathBuf);
+
+impl ControlFolder {
+    /// Returns the folder of a database file.
+    pub fn of(database: &Path) -> Self {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".control");
+        Self(PathBuf::from(name))
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Binds the socket of a server. Creates the folder if it is missing, and removes sockets of dead servers.
+    ///
+    /// # Errors
+    /// The folder or the socket cannot be created.
+    pub async fn bind(&self, id: &str) -> io::Result<(UnixListener, PathBuf)> {
+        match DirBuilder::new().mode(OWNER_ONLY).create(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => fs::set_permissions(&self.0, fs::Permissions::from_mode(OWNER_ONLY))?,
+        }
+        self.remove_dead().await;
+        let name = format!("{id}.{EXTENSION}");
+        let short = self.short_path(&name)?;
+        let listener = UnixListener::bind(&short.path)?;
+        Ok((listener, self.0.join(name)))
+    }
+
+    /// Returns the ids of all sockets, those of dead servers included; none without a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn ids(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let id = |path: PathBuf| {
+            let is_socket = path.extension() == Some(OsStr::new(EXTENSION));
+            path.file_stem().filter(|_| is_socket).and_then(OsStr::to_str).map(str::to_owned)
+        };
+        let mut ids: Vec<String> = entries.filter_map(|entry| id(entry.ok()?.path())).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Connects to a server; `None` if it is dead.
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub async fn connect(&self, id: &str) -> io::Result<Option<UnixStream>> {
+        let connecting = async {
+            let short = self.short_path(&format!("{id}.{EXTENSION}"))?;
+            UnixStream::connect(&short.path).await
+        };
+        match connecting.await {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove_dead(&self) {
+        for id in self.ids().unwrap_or_default() {
+            if let Ok(None) = self.connect(&id).await {
+                // Another server may have removed it.
+                let _ = fs::remove_file(self.0.join(format!("{id}.{EXTENSION}")));
+            }
+        }
+    }
+
+    /// Returns a path of a socket that fits into a socket address: the kernel's name of the open folder replaces a long
+    /// path.
+    fn short_path(&self, name: &str) -> io::Result<ShortPath> {
+        let path = self.0.join(name);
+        if path.as_os_str().as_bytes().len() <= MAX_SOCKET_PATH {
+            return Ok(ShortPath { path, _folder: None });
+        }
+        let folder = File::open(&self.0)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()));
+        Ok(ShortPath { path, _folder: Some(folder) })
+    }
+}
+
+/// A path that is valid while the folder is open.
+struct ShortPath {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bind_removes_dead_sockets_and_admits_owner_only() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = ControlFolder::of(&root.path().join("t.db"));
+        assert!(folder.ids().unwrap().is_empty(), "without a folder");
+        let (dead, _) = folder.bind("dead").await.unwrap();
+        assert!(folder.connect("dead").await.unwrap().is_some());
+        drop(dead);
+        assert!(folder.connect("dead").await.unwrap().is_none());
+        assert!(folder.connect("missing").await.unwrap().is_none());
+        let (_first, _) = folder.bind("first").await.unwrap();
+        let (_second, path) = folder.bind("second").await.unwrap();
+        assert_eq!(folder.ids().unwrap(), ["first", "second"]);
+        assert!(path.ends_with("t.db.control/second.sock"));
+        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[tokio::test]
+    async fn bind_accepts_long_path() {
+        let root = tempfile::tempdir().unwrap();
+        let long = root.path().join("a".repeat(120));
+        fs::create_dir(&long).unwrap();
+        let folder = ControlFolder::of(&long.join("t.db"));
+        let (_listener, path) = folder.bind("server").await.unwrap();
+        assert!(path.exists());
+        assert!(folder.connect("server").await.unwrap().is_some());
+    }
+}

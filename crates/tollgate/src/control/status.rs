@@ -1,0 +1,166 @@
+//! The status of a running server.
+//!
+//! A command of another release may read it, so missing members have defaults and unknown members are ignored.
+
+use serde::{Deserialize, Serialize};
+
+/// The status of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerStatus {
+    /// The id of this start of the server.
+    pub id: String,
+    /// The id of the process in the operating system.
+    pub pid: u32,
+    /// The release.
+    pub version: String,
+    /// The start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The time since the start, in seconds.
+    pub uptime_seconds: u64,
+    /// The bound address.
+    pub address: String,
+    /// The prefix of all paths.
+    #[serde(default)]
+    pub base_path: String,
+    /// The configuration file; null without one.
+    #[serde(default)]
+    pub config_file: Option<String>,
+    /// The time at which the configuration was last read, RFC 3339 in UTC.
+    #[serde(default)]
+    pub configured_at: Option<String>,
+    /// The readiness.
+    pub state: ServerState,
+    /// Open client connections with a request.
+    #[serde(default)]
+    pub connections_in_request: usize,
+    /// The readiness of each store.
+    #[serde(default)]
+    pub stores: Vec<StoreStatus>,
+    /// The journal; null on a read-only database.
+    #[serde(default)]
+    pub journal: Option<JournalStatus>,
+    /// The health of each endpoint, in the order of the configuration.
+    #[serde(default)]
+    pub endpoints: Vec<EndpointHealth>,
+    /// The names of the set environment variables that the configuration uses.
+    #[serde(default)]
+    pub variables: Vec<String>,
+}
+
+/// The readiness of a server, as `/health/ready` reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerState {
+    /// All stores respond.
+    Ready,
+    /// Requests are served without a store that does not respond.
+    Degraded,
+    /// A required store does not respond.
+    Unavailable,
+    /// The server is stopping.
+    Draining,
+}
+
+impl ServerState {
+    /// Returns the word of the JSON document.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Unavailable => "unavailable",
+            Self::Draining => "draining",
+        }
+    }
+
+    /// Returns true if the server accepts requests.
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::Degraded)
+    }
+}
+
+/// The readiness of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Its name.
+    pub name: String,
+    /// True if it responded.
+    pub ready: bool,
+    /// The reason if it did not respond.
+    pub error: Option<String>,
+    /// True if requests are served while it does not respond.
+    #[serde(default)]
+    pub serves_during_outage: bool,
+}
+
+/// The status of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalStatus {
+    /// The entries that are not yet in the database.
+    pub unfolded_entries: u64,
+    /// The size of these entries, in bytes.
+    pub unfolded_bytes: u64,
+    /// The maximum of [`Self::unfolded_bytes`].
+    pub max_bytes: u64,
+    /// False while the disk does not accept entries.
+    pub writable: bool,
+    /// Decisions requests in flight.
+    pub open_requests: usize,
+}
+
+/// The health of an endpoint in one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndpointHealth {
+    /// The model's name in the catalogue.
+    pub model: String,
+    /// The provider's slug.
+    pub provider: String,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// True if requests of all workspaces are rejected.
+    pub throttled: bool,
+    /// The number of workspaces that are throttled because of their own requests.
+    pub throttled_workspaces: u32,
+    /// The share of successful attempts in the window, 0 to 1; null without an attempt.
+    pub accept_rate: Option<f64>,
+    /// The average latency of successful answers, in milliseconds; null without an answer.
+    pub latency_ms: Option<f64>,
+    /// The remaining back-off, in seconds.
+    pub retry_in_seconds: Option<u64>,
+    /// Attempts since the start.
+    pub attempts: u64,
+    /// The last failure.
+    pub last_error: Option<LastError>,
+    /// True if no attempt succeeded after the last failure.
+    pub last_attempt_failed: bool,
+}
+
+impl EndpointHealth {
+    /// Returns true if the last attempt ended with a rejected credential.
+    pub fn is_credential_rejected(&self) -> bool {
+        self.last_attempt_failed && self.last_error.as_ref().is_some_and(|error| error.rejected_credential)
+    }
+
+    /// Returns true for the health of this endpoint.
+    pub fn is_of(&self, model: &str, provider: &str, upstream_model: &str) -> bool {
+        (&*self.model, &*self.provider, &*self.upstream_model) == (model, provider, upstream_model)
+    }
+}
+
+/// The last failure of an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastError {
+    /// The outcome of the attempt, as in usage records.
+    pub outcome: String,
+    /// The HTTP status of the provider, if it sent one.
+    pub upstream_status: Option<u16>,
+    /// True if the provider rejected the credential.
+    #[serde(default)]
+    pub rejected_credential: bool,
+}
+
+impl std::fmt::Display for LastError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.outcome)?;
+        self.upstream_status.map_or(Ok(()), |status| write!(f, " ({status})"))
+    }
+}

@@ -1,0 +1,238 @@
+//! The control socket of this process: answers the commands that ask running servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_actix::Connections;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::budget::JournaledLedger;
+use domain::error::StoreError;
+use domain::routing::{Endpoint, HealthBoard};
+use domain::system::{Clock, HealthProbe};
+use futures_util::future::join_all;
+
+use super::routed::CurrentRouting;
+use super::{Background, Stores};
+use crate::config::{Config, Environment, ProviderConfig};
+use crate::control::{
+    ControlFolder, ControlHandler, ControlListener, ControlRequest, EndpointHealth, JournalStatus, LastError,
+    ServerState, ServerStatus, StoreStatus,
+};
+use crate::view::time;
+
+/// Probes must finish within two seconds; a slower one is abandoned after this time.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The parts of a running server that its status shows.
+pub struct StatusParts {
+    /// The endpoints of the current configuration and their health.
+    pub routing: CurrentRouting,
+    /// The ledger; `None` on a read-only database.
+    pub ledger: Option<Arc<JournaledLedger>>,
+    /// The readiness probes.
+    pub probes: Vec<Arc<dyn HealthProbe>>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The properties of a server that never change.
+pub struct ServerIdentity {
+    id: String,
+    started_at: DateTime<Utc>,
+    began: Duration,
+    address: String,
+    base_path: String,
+    config_file: Option<String>,
+    variables: Vec<String>,
+}
+
+impl ServerIdentity {
+    /// Describes the server that starts now.
+    pub fn new(config: &Config, environment: &Environment, stores: &Stores, address: std::net::SocketAddr) -> Self {
+        let file = config.file.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+        Self {
+            id: stores.ids.process_id().to_string(),
+            started_at: stores.clock.now(),
+            began: stores.clock.monotonic(),
+            address: address.to_string(),
+            base_path: config.server.base_path.clone(),
+            config_file: file.map(|file| file.display().to_string()),
+            variables: used_variables(config, environment),
+        }
+    }
+}
+
+/// Listens on the control socket in the background. A failure does not stop the server: only commands miss it.
+pub async fn listen(
+    config: &Config,
+    identity: ServerIdentity,
+    parts: StatusParts,
+    connections: Connections,
+    background: &Background,
+) {
+    let folder = ControlFolder::of(&config.storage.file);
+    match ControlListener::bind(&folder, &identity.id).await {
+        Ok(listener) => {
+            let handler = Arc::new(StatusHandler { identity, parts, connections });
+            let (tasks, cancelled) = (background.tasks.clone(), background.cancelled.clone());
+            background.tasks.spawn(listener.run(handler, tasks, cancelled));
+        }
+        // The folder of a read-only database may be read-only, too.
+        Err(error) if config.storage.read_only => tracing::debug!(%error, "no control socket"),
+        Err(error) => tracing::warn!(
+            folder = %folder.path().display(),
+            %error,
+            "no control socket: commands cannot show the status of this server"
+        ),
+    }
+}
+
+struct StatusHandler {
+    identity: ServerIdentity,
+    parts: StatusParts,
+    connections: Connections,
+}
+
+#[async_trait]
+impl ControlHandler for StatusHandler {
+    async fn answer(&self, request: ControlRequest) -> String {
+        let answer = match request {
+            ControlRequest::Status => serde_json::to_string(&self.status().await),
+        };
+        answer.unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string())
+    }
+}
+
+impl StatusHandler {
+    async fn status(&self) -> ServerStatus {
+        let Self { identity, parts, connections } = self;
+        let stores = join_all(parts.probes.iter().map(|probe| store_status(&**probe))).await;
+        let now = parts.clock.monotonic();
+        let routing = Arc::clone(&parts.routing.borrow());
+        ServerStatus {
+            id: identity.id.clone(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: time(identity.started_at),
+            uptime_seconds: now.saturating_sub(identity.began).as_secs(),
+            address: identity.address.clone(),
+            base_path: identity.base_path.clone(),
+            config_file: identity.config_file.clone(),
+            state: state(&stores, connections.is_draining()),
+            connections_in_request: connections.counts().in_request,
+            stores,
+            journal: parts.ledger.as_deref().map(journal_status),
+            endpoints: routing.endpoints.all().iter().map(|one| endpoint_health(one, &routing.health, now)).collect(),
+            configured_at: Some(time(routing.loaded_at)),
+            variables: identity.variables.clone(),
+        }
+    }
+}
+
+async fn store_status(probe: &dyn HealthProbe) -> StoreStatus {
+    let outcome = tokio::time::timeout(PROBE_TIMEOUT, probe.probe())
+        .await
+        .unwrap_or_else(|_| Err(StoreError::unavailable("the probe did not end")));
+    StoreStatus {
+        name: probe.name().to_owned(),
+        ready: outcome.is_ok(),
+        error: outcome.err().map(|error| format!("{:#}", anyhow::Error::from(error))),
+        serves_during_outage: probe.serves_during_outage(),
+    }
+}
+
+fn state(stores: &[StoreStatus], is_draining: bool) -> ServerState {
+    if is_draining {
+        ServerState::Draining
+    } else if stores.iter().all(|store| store.ready) {
+        ServerState::Ready
+    } else if stores.iter().all(|store| store.ready || store.serves_during_outage) {
+        ServerState::Degraded
+    } else {
+        ServerState::Unavailable
+    }
+}
+
+fn journal_status(ledger: &JournaledLedger) -> JournalStatus {
+    let status = ledger.journal_status();
+    JournalStatus {
+        unfolded_entries: status.unfolded_entries,
+        unfolded_bytes: status.unfolded_bytes,
+        max_bytes: status.max_bytes,
+        writable: status.is_writable,
+        open_requests: ledger.open_calls(),
+    }
+}
+
+fn endpoint_health(endpoint: &Endpoint, health: &HealthBoard, now: Duration) -> EndpointHealth {
+    let (view, throttling) = (health.view(endpoint.index, now), health.throttling(endpoint.index, now));
+    EndpointHealth {
+        model: endpoint.model.to_string(),
+        provider: endpoint.provider.to_string(),
+        upstream_model: endpoint.upstream_model.clone(),
+        throttled: throttling.throttled,
+        throttled_workspaces: throttling.throttled_workspaces,
+        accept_rate: throttling.accept_rate,
+        latency_ms: view.latency.map(|latency| (latency.as_secs_f64() * 1e6).round() / 1e3),
+        retry_in_seconds: throttling.retry_in.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
+        attempts: view.observations,
+        last_error: throttling.last_error.map(|error| LastError {
+            outcome: error.kind.as_str().to_owned(),
+            upstream_status: error.upstream_status,
+            rejected_credential: error.is_rejected_credential(),
+        }),
+        last_attempt_failed: throttling.last_attempt_failed,
+    }
+}
+
+/// Returns the names of the set variables that the configuration uses: for secrets, overridden settings and proxies.
+/// Values never leave the process, nor does the name of a missing variable, which may be a misplaced secret.
+pub fn used_variables(config: &Config, environment: &Environment) -> Vec<String> {
+    let mut names: Vec<&str> = config.providers.iter().filter_map(ProviderConfig::secret_variable).collect();
+    names.extend(environment.with_prefix("TOLLGATE__").map(|(name, _)| name));
+    names.extend(["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"]);
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().filter(|name| environment.get(name).is_some()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load_text;
+
+    fn store(ready: bool, serves_during_outage: bool) -> StoreStatus {
+        StoreStatus { name: "s".to_owned(), ready, error: None, serves_during_outage }
+    }
+
+    #[test]
+    fn state_follows_stores_and_drain() {
+        for (stores, is_draining, expected) in [
+            (vec![], false, ServerState::Ready),
+            (vec![store(true, false), store(true, false)], false, ServerState::Ready),
+            (vec![store(true, false), store(false, true)], false, ServerState::Degraded),
+            (vec![store(false, true), store(false, false)], false, ServerState::Unavailable),
+            (vec![store(true, false)], true, ServerState::Draining),
+        ] {
+            assert_eq!(state(&stores, is_draining), expected, "{stores:?}");
+        }
+    }
+
+    #[test]
+    fn used_variables_have_names_only() {
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\napi_key_env = \"A_KEY\"\n\
+                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\napi_key_env = \"B_KEY\"\n";
+        let environment: Environment = [
+            ("A_KEY", "sk-secret"),
+            ("OTHER", "sk-secret"),
+            ("TOLLGATE__LOG__FORMAT", "json"),
+            ("https_proxy", "http://user:sk-secret@h:1"),
+        ]
+        .into_iter()
+        .collect();
+        let config = load_text(None, text, &environment).unwrap();
+        let used = used_variables(&config, &environment);
+        assert_eq!(used, ["A_KEY", "TOLLGATE__LOG__FORMAT", "https_proxy"]);
+    }
+}
