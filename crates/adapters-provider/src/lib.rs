@@ -20,6 +20,7 @@
 pub mod canonical;
 pub mod chat_completions;
 mod connection;
+mod credential;
 pub mod gemini_decisions;
 pub mod http;
 mod http_provider;
@@ -35,6 +36,7 @@ pub mod sglang_decisions;
 pub mod system_one;
 pub mod wire;
 
+pub use credential::{CredentialCheck, check_credential};
 pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
 pub use http_provider::HttpProvider;
 pub use providers::http_provider;

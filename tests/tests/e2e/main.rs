@@ -43,6 +43,7 @@ mod promote;
 mod promote_hostile;
 mod promote_writers;
 mod propagation;
+mod provider_command;
 mod provider_errors;
 mod provider_faults;
 mod providers;

@@ -166,6 +166,23 @@ impl HttpClient {
             .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..invalid_response(detail) })
     }
 
+    /// Gets an address and returns the status. The body is not read. The time is not bounded: drop the future to cancel
+    /// the call.
+    pub(crate) async fn get_status(&self, target: &Target, uri: Uri) -> Result<u16, AttemptFailure> {
+        let mut headers = target.headers.clone();
+        headers.remove(CONTENT_TYPE);
+        let sent = SentCounter::default();
+        let _end = sent.end_on_drop();
+        let mut request = Request::new(Payload::none().with_counter(&sent));
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        let answer = exchange(&target.origin, request, target.host.as_ref(), sent.deadline())
+            .await
+            .map_err(CallError::into_failure)?;
+        answer.body.retire();
+        Ok(answer.status)
+    }
+
     async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
         if !is_json(&answer.headers) {
             // A peer that answers with another type gets no further request.

@@ -28,6 +28,11 @@ impl Payload {
         Self { media_type: Self::JSON, first: Some(body.into()), rest: Vec::new() }
     }
 
+    /// Builds no body, for a GET.
+    pub(crate) fn none() -> Self {
+        Self { media_type: Self::JSON, first: None, rest: Vec::new() }
+    }
+
     /// Builds a body of another type, in pieces.
     pub fn of(media_type: HeaderValue, pieces: Vec<Bytes>) -> Self {
         Self { media_type, first: None, rest: pieces }

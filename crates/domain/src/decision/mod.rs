@@ -15,6 +15,7 @@ mod provider;
 mod request;
 mod settings;
 mod submit;
+mod test_provider;
 
 pub use broadcast::*;
 pub use client::*;
@@ -30,6 +31,7 @@ pub use provider::*;
 pub use request::*;
 pub use settings::*;
 pub use submit::*;
+pub use test_provider::*;
 
 pub use crate::pricing::ReportedUsage;
 pub use crate::question::*;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::{
     AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
     EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, StoreCommand, UsageCommand,
+    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, ProviderCommand, UsageCommand,
     WorkspaceCommand,
 };
 
@@ -84,6 +85,9 @@ pub enum Command {
     /// List endpoints
     #[command(subcommand)]
     Endpoint(EndpointCommand),
+    /// Test providers
+    #[command(subcommand)]
+    Provider(ProviderCommand),
     /// Read usage records
     #[command(subcommand)]
     Usage(UsageCommand),

@@ -85,6 +85,8 @@ fn documented_commands_are_parsed() {
         "catalogue show a/b:free",
         "endpoint list",
         "endpoint list --model a/b",
+        "provider test p",
+        "provider test p --model m",
         "usage list --limit 5",
         "usage list --workspace w --key h --since 2027-01-01 --until 2027-01-31T00:00:00Z --csv",
         "usage list --provider p --status failed",

@@ -18,6 +18,7 @@ mod journal;
 mod key;
 mod migrate;
 mod openapi;
+mod provider;
 mod references;
 mod run;
 mod serve;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::usage_error::usage_error;
 use super::{
     Context, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
-    guardrail, journal, key, migrate, openapi, serve, status, store, usage, workspace,
+    guardrail, journal, key, migrate, openapi, provider, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
@@ -79,6 +79,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Catalogue(command) => catalogue::run(context, command).await,
         Command::Endpoint(command) => endpoint::run(context, command).await,
         Command::Destination(command) => destination::run(context, command).await,
+        Command::Provider(command) => provider::run(context, command).await,
         Command::Usage(command) => usage::run(context, command).await,
         Command::Audit(command) => audit::run(context, command).await,
         Command::Journal(command) => journal::run(context, command).await,

@@ -12,5 +12,5 @@ mod status;
 pub use client::{ControlClient, RunningServer};
 pub use folder::ControlFolder;
 pub use listener::{ControlHandler, ControlListener};
-pub use request::ControlRequest;
+pub use request::{ControlRequest, ProviderTestReport};
 pub use status::{EndpointHealth, JournalStatus, LastError, ServerState, ServerStatus, StoreStatus};

@@ -13,6 +13,7 @@ mod limit;
 mod list;
 mod money;
 mod rejection;
+mod provider_test;
 mod status;
 mod time;
 mod usage;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use api_actix::Connections;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::budget::JournaledLedger;
+use domain::decision::TestProvider;
 use domain::error::StoreError;
-use domain::routing::{Endpoint, HealthBoard};
+use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ProviderSlug, Wire};
 use domain::system::{Clock, HealthProbe};
 use futures_util::future::join_all;
 
@@ -17,7 +19,7 @@ use super::{Background, Stores};
 use crate::config::{Config, Environment, ProviderConfig};
 use crate::control::{
     ControlFolder, ControlHandler, ControlListener, ControlRequest, EndpointHealth, JournalStatus, LastError,
-    ServerState, ServerStatus, StoreStatus,
+    ProviderTestReport, ServerState, ServerStatus, StoreStatus,
 };
 use crate::view::time;
 
@@ -99,12 +101,24 @@ impl ControlHandler for StatusHandler {
     async fn answer(&self, request: ControlRequest) -> String {
         let answer = match request {
             ControlRequest::Status => serde_json::to_string(&self.status().await),
+            ControlRequest::TestProvider { provider, model } => match self.test(&provider, model.as_deref()).await {
+                Ok(report) => serde_json::to_string(&report),
+                Err(error) => serde_json::to_string(&serde_json::json!({ "error": format!("{error:#}") })),
+            },
         };
         answer.unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string())
     }
 }
 
 impl StatusHandler {
+    async fn test(&self, provider: &str, model: Option<&str>) -> anyhow::Result<ProviderTestReport> {
+        let slug: ProviderSlug = provider.parse()?;
+        let routing = Arc::clone(&self.parts.routing.borrow());
+        let endpoint = test_endpoint(&routing.endpoints, &slug, model, None)?;
+        let test = TestProvider::new(Arc::clone(&routing.provider), Arc::clone(&self.parts.clock));
+        Ok(ProviderTestReport::new(&endpoint, test.execute(&endpoint).await))
+    }
+
     async fn status(&self) -> ServerStatus {
         let Self { identity, parts, connections } = self;
         let stores = join_all(parts.probes.iter().map(|probe| store_status(&**probe))).await;
@@ -128,6 +142,30 @@ impl StatusHandler {
             variables: identity.variables.clone(),
         }
     }
+}
+
+/// Returns the endpoint that a test of a provider calls: the first one of the model, by its name in the catalogue or at
+/// the provider. A model without an endpoint is called over `wire`, if it is given.
+///
+/// # Errors
+/// The provider has no endpoint, and no model and wire are given.
+pub fn test_endpoint(
+    endpoints: &EndpointDirectory,
+    provider: &ProviderSlug,
+    model: Option<&str>,
+    wire: Option<Wire>,
+) -> anyhow::Result<Arc<Endpoint>> {
+    let mut of_provider = endpoints.all().iter().filter(|endpoint| endpoint.provider == *provider);
+    let Some(model) = model else {
+        let first = of_provider.next().cloned();
+        return first.with_context(|| format!("no endpoint uses the provider {provider}; name a model with --model"));
+    };
+    let is_named = |endpoint: &&Arc<Endpoint>| endpoint.model.as_str() == model || endpoint.upstream_model == model;
+    if let Some(found) = of_provider.find(is_named) {
+        return Ok(Arc::clone(found));
+    }
+    let wire = wire.with_context(|| format!("the provider {provider} has no endpoint of the model {model:?}"))?;
+    Ok(Arc::new(Endpoint::new("test/model".parse()?, provider.clone(), wire, model)))
 }
 
 async fn store_status(probe: &dyn HealthProbe) -> StoreStatus {
@@ -217,6 +255,27 @@ mod tests {
         ] {
             assert_eq!(state(&stores, is_draining), expected, "{stores:?}");
         }
+    }
+
+    #[test]
+    fn test_endpoint_is_found_by_any_name_of_its_model() {
+        let endpoint = |model: &str, provider: &str, upstream: &str| {
+            Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, upstream)
+        };
+        let all = [endpoint("a/x", "other", "x"), endpoint("a/b", "p", "one"), endpoint("a/c", "p", "two")];
+        let directory = EndpointDirectory::new(all.to_vec());
+        let slug: ProviderSlug = "p".parse().unwrap();
+        let found = |model: Option<&str>, wire| {
+            let found = test_endpoint(&directory, &slug, model, wire).map_err(|error| error.to_string())?;
+            Ok::<_, String>(found.upstream_model.clone())
+        };
+        assert_eq!(found(None, None).unwrap(), "one");
+        assert_eq!(found(Some("a/c"), None).unwrap(), "two");
+        assert_eq!(found(Some("two"), None).unwrap(), "two");
+        assert_eq!(found(Some("new"), Some(Wire::ChatCompletions)).unwrap(), "new");
+        assert!(found(Some("x"), None).unwrap_err().contains("no endpoint of the model \"x\""));
+        let unused = test_endpoint(&directory, &"q".parse().unwrap(), None, Some(Wire::SystemOne));
+        assert!(unused.unwrap_err().to_string().contains("--model"));
     }
 
     #[test]

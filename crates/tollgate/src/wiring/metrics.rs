@@ -151,7 +151,7 @@ impl ProcessMetrics {
             let (current, clock) = (current.clone(), Arc::clone(clock));
             let read = move || {
                 let routing = Arc::clone(&current.borrow());
-                let Routing { endpoints, health } = &*routing;
+                let Routing { endpoints, health, .. } = &*routing;
                 let now = clock.monotonic();
                 let sample = |(index, endpoint): (usize, &Arc<Endpoint>)| {
                     value(&health.throttling(index, now)).map(|value| of_endpoint(index, endpoint, value))

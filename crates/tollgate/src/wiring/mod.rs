@@ -27,14 +27,14 @@ mod stores;
 mod throttling;
 
 pub use background::Background;
-pub use control::used_variables;
+pub use control::{test_endpoint, used_variables};
 pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use instance::Instance;
 pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use price_check::price_warnings;
-pub use providers::Upstreams;
+pub use providers::{Upstreams, check_provider_credential, single_provider};
 pub use reloader::Reloader;
 pub use routed::{CurrentRouting, RoutedParts, Routing};
 pub use router::idle_options;

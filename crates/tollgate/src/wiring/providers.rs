@@ -5,10 +5,12 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use adapters_provider::{
-    Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter, ProviderSettings,
-    ProxySettings, ResponseWrapper, SandboxProvider, Secret, http_provider,
+    CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter, ProviderSettings,
+    ProxySettings, ResponseWrapper, SandboxProvider, Secret, check_credential,
+    http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;
@@ -18,6 +20,9 @@ use http::header::AUTHORIZATION;
 
 use super::endpoints;
 use crate::config::{Config, Environment, ModelLocationConfig, ProviderConfig, ProxyConfig, ResponseWrapperConfig};
+
+/// The maximum time to wait for a list of models.
+const CREDENTIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The providers with their endpoints.
 pub struct Upstreams {
@@ -77,6 +82,38 @@ impl Upstreams {
         };
         next.endpoints.all().iter().map(same).collect()
     }
+}
+
+/// Builds the provider of one slug, without the secrets of the others; `None` if it is not configured.
+///
+/// # Errors
+/// Its secret is missing, or its settings are invalid.
+pub fn single_provider(
+    config: &Config,
+    environment: &Environment,
+    slug: &ProviderSlug,
+) -> anyhow::Result<Option<Arc<dyn DecisionProvider>>> {
+    if config.sandbox_enabled && slug.as_str() == SANDBOX_AUTHOR {
+        return Ok(Some(Arc::new(SandboxProvider::new())));
+    }
+    let Some(provider) = config.providers.iter().find(|provider| provider.slug == *slug) else { return Ok(None) };
+    let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
+    build(provider, &mut clients, environment).map(Some).with_context(|| format!("the provider {slug} cannot be used"))
+}
+
+/// Checks the credential of a provider with its list of models.
+///
+/// # Errors
+/// The secret is missing, or the settings are invalid.
+pub async fn check_provider_credential(
+    config: &Config,
+    environment: &Environment,
+    provider: &ProviderConfig,
+) -> anyhow::Result<CredentialCheck> {
+    let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
+    let settings = settings(provider, environment)?;
+    let timeout = provider.attempt_timeout.min(CREDENTIAL_TIMEOUT);
+    Ok(check_credential(&clients.of(provider)?, &settings, timeout).await?)
 }
 
 fn build(
@@ -169,7 +206,6 @@ fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
 mod tests {
     use super::*;
     use crate::config::load_text;
-    use std::time::Duration;
 
     const CONFIG: &str = r#"
         [[providers]]

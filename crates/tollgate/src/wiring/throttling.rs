@@ -66,7 +66,7 @@ impl ThrottleLog {
     /// Returns the changes since the last check.
     fn changes(&mut self, now: Duration) -> Vec<Change<'_>> {
         let mut changes = Vec::new();
-        let Routing { endpoints, health } = &*self.routing;
+        let Routing { endpoints, health, .. } = &*self.routing;
         for (endpoint, was_throttled) in endpoints.all().iter().zip(&mut self.throttled) {
             let throttling = health.throttling(endpoint.index, now);
             let is_throttled = throttling.throttled || throttling.throttled_workspaces > 0;
@@ -129,7 +129,10 @@ mod tests {
         let endpoints = Arc::new(EndpointDirectory::new(vec![endpoint("healthy"), endpoint("failing")]));
         let policy = HealthPolicy::default();
         let board = Arc::new(HealthBoard::new(2, policy));
-        let mut log = ThrottleLog::new(Arc::new(Routing { endpoints, health: Arc::clone(&board) }));
+        let provider = Arc::new(adapters_provider::SandboxProvider::new());
+        let loaded_at = chrono::DateTime::UNIX_EPOCH;
+        let routing = Routing { endpoints, health: Arc::clone(&board), provider, loaded_at };
+        let mut log = ThrottleLog::new(Arc::new(routing));
         let mut changes = |now: Duration| -> Vec<(String, bool)> {
             let changes = log.changes(now);
             changes.iter().map(|change| (change.endpoint.upstream_model.clone(), change.is_throttled)).collect()

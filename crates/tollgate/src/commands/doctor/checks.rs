@@ -5,6 +5,7 @@ use std::path::Path;
 use adapters_storage::SeaOrmDestinationRepository;
 use std::collections::BTreeSet;
 
+use adapters_provider::CredentialCheck;
 use async_trait::async_trait;
 use domain::container::{BlobKey, BlobStore, ByteSource};
 use domain::error::StoreError;
@@ -20,8 +21,8 @@ use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{ModelConfig, ProviderConfig, nearest};
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, configured_endpoints, database_room, directory, idle_options,
-    price_warnings,
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_credential, configured_endpoints, database_room,
+    directory, idle_options, price_warnings,
 };
 
 /// The size of the file that checks the folder of the journal.
@@ -138,15 +139,36 @@ pub async fn providers(context: &Context, of_servers: &BTreeSet<&str>) -> Vec<Ch
     let proxied = config.proxy.https.is_some() || config.proxy.http.is_some();
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
-        checks.push(if proxied {
-            let detail = "not checked, because a proxy is set";
-            Check::new(name.clone(), Status::Warning, detail)
+        let mut is_reached = true;
+        if proxied {
+            let detail = "connections not checked, because a proxy is set";
+            checks.push(Check::new(name.clone(), Status::Warning, detail));
         } else {
-            Check::of(name.clone(), reach(&provider.base_url, provider.connect_timeout).await)
-        });
+            let reached = reach(&provider.base_url, provider.connect_timeout).await;
+            is_reached = reached.is_ok();
+            checks.push(Check::of(name.clone(), reached));
+        }
+        if is_reached && provider.api_key.is_some() {
+            checks.push(credential(context, provider).await);
+        }
         checks.extend(warnings(&name, warnings::provider_warnings(config, provider)));
     }
     checks
+}
+
+/// Checks that a provider accepts our credential, as far as its list of models shows it.
+async fn credential(context: &Context, provider: &ProviderConfig) -> Check {
+    let name = format!("provider {}, credential", provider.slug);
+    let not_checked =
+        |reason: String| format!("not checked: {reason}; `tollgate provider test {}` makes a real call", provider.slug);
+    match check_provider_credential(&context.config, &context.environment, provider).await {
+        Ok(CredentialCheck::Accepted) => Check::new(name, Status::Ok, "accepted for the list of models"),
+        Ok(CredentialCheck::Rejected(status)) => {
+            Check::new(name, Status::Broken, format!("rejected: GET models answered {status}"))
+        }
+        Ok(CredentialCheck::Unknown(reason)) => Check::new(name, Status::Ok, not_checked(reason)),
+        Err(error) => Check::new(name, Status::Warning, not_checked(format!("{error:#}"))),
+    }
 }
 
 /// Checks that secrets exist and settings of providers are valid. A variable that this process lacks is no error if a

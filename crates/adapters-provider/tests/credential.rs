@@ -1,0 +1,51 @@
+//! The check of a credential without a billed call.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use adapters_provider::{CredentialCheck, HttpClient, ProviderSettings, Secret, check_credential};
+use domain::routing::Wire;
+use support::{AMPLE, Upstream, read_request};
+use tokio::io::AsyncWriteExt;
+
+/// Serves `GET /v1/models` with one status for the right key and another one for all other requests.
+async fn provider(right: u16, other: u16) -> String {
+    let upstream = Upstream::start(move |mut socket| async move {
+        while let Some((head, body)) = read_request(&mut socket).await {
+            assert!(head.starts_with("GET /v1/models HTTP/1.1\r\n") && body.is_empty(), "{head}");
+            assert!(!head.contains("content-"), "{head}");
+            let status = if head.contains("authorization: Bearer sk-right\r\n") { right } else { other };
+            let response = format!("HTTP/1.1 {status} .\r\ncontent-length: 2\r\n\r\n{{}}");
+            if socket.write_all(response.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    });
+    upstream.await.base_url()
+}
+
+async fn check(base_url: &str, key: Option<&str>) -> CredentialCheck {
+    let client = HttpClient::new(&support::settings()).unwrap();
+    let usual = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
+    let settings = ProviderSettings { api_key: key.map(|key| Secret::new(key.to_owned())), ..usual };
+    check_credential(&client, &settings, AMPLE).await.unwrap()
+}
+
+#[tokio::test]
+async fn credential_is_accepted_if_the_list_needs_it() {
+    let base_url = provider(200, 401).await;
+    assert_eq!(check(&base_url, Some("sk-right")).await, CredentialCheck::Accepted);
+    assert_eq!(check(&base_url, Some("sk-wrong")).await, CredentialCheck::Rejected(401));
+    let unknown = |reason: &str| CredentialCheck::Unknown(reason.to_owned());
+    assert_eq!(check(&base_url, None).await, unknown("no API key is configured"));
+    assert_eq!(check(&provider(200, 200).await, Some("sk-right")).await, unknown("its list of models is public"));
+    assert_eq!(check(&provider(404, 404).await, Some("sk-right")).await, unknown("GET models answered 404"));
+}
+
+#[tokio::test]
+async fn credential_is_unknown_if_the_provider_is_away() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    assert!(matches!(check(&base_url, Some("sk-right")).await, CredentialCheck::Unknown(_)));
+}

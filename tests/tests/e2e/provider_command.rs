@@ -1,0 +1,123 @@
+//! `tollgate provider test`, and the credential check of `doctor`.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tollgate_tests::{Behaviour, Instance, Recorded, Upstream};
+
+use crate::gateway::{TestGateway, providers_toml};
+
+const VALID: &str =
+    r#"{"model":"m","answers":{"test":{"type":"noul","noul":0.97}},"usage":{"input_tokens":9,"output_tokens":1}}"#;
+const REJECTED: &str =
+    r#"{"error":{"code":"invalid_api_key","message":"Incorrect API key provided: alpha-secret-0001"}}"#;
+
+/// Answers only the key of `alpha`, like a provider with a private list of models.
+fn private_list(request: &Recorded) -> (u16, String) {
+    let is_right = request.head.contains("alpha-secret-0001");
+    match (is_right, request.head.starts_with("GET /v1/models ")) {
+        (true, true) => (200, "{}".to_owned()),
+        (true, false) => (200, VALID.to_owned()),
+        (false, _) => (401, REJECTED.to_owned()),
+    }
+}
+
+fn installation(alpha: &Upstream) -> Result<Instance> {
+    let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    Ok(instance)
+}
+
+async fn document(instance: &Instance, arguments: &[&str]) -> Result<(Value, Option<i32>)> {
+    let output = instance.run(&[arguments, &["--json"]].concat()).await?;
+    let document = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    Ok((document, output.status.code()))
+}
+
+#[tokio::test]
+async fn provider_test_makes_a_real_call_without_a_server() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let instance = installation(&alpha)?;
+    let (report, code) = document(&instance, &["provider", "test", "alpha"]).await?;
+    ensure!(code == Some(0) && report["ok"] == true, "{report}");
+    ensure!(report["outcome"] == "answered" && report["upstream_status"] == 200, "{report}");
+    ensure!(report["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0) && report["input_tokens"] == 9, "{report}");
+    let sent = alpha.take_requests();
+    ensure!(sent.len() == 1 && sent[0].text().contains("\"judge-1\""), "{sent:?}");
+
+    let (report, code) = document(&instance, &["provider", "test", "alpha", "--model", "judge-2"]).await?;
+    ensure!(code == Some(0) && report["upstream_model"] == "judge-2", "{report}");
+
+    // The credential of beta is missing.
+    let (report, code) = document(&instance, &["provider", "test", "beta"]).await?;
+    ensure!(code == Some(1) && report["ok"] == false, "{report}");
+    ensure!(report["outcome"] == "provider_auth_failed" && report["upstream_status"] == 401, "{report}");
+    ensure!(report["provider_code"] == "invalid_api_key", "{report}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn provider_test_masks_keys_and_names_unknown_providers() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Answer(401, String::new(), REJECTED.to_owned())).await?;
+    let instance = installation(&alpha)?;
+    let output = instance.run(&["provider", "test", "alpha"]).await?;
+    let shown = String::from_utf8(output.stdout)?;
+    ensure!(output.status.code() == Some(1) && shown.contains("status 401"), "{shown}");
+    ensure!(shown.contains("invalid_api_key") && !shown.contains("alpha-secret-0001"), "{shown}");
+    let said = instance.refused(&["provider", "test", "alpah"]).await?;
+    ensure!(said.contains("nearest slug is \"alpha\""), "{said}");
+    drop(alpha);
+    let (report, code) = document(&instance, &["provider", "test", "alpha"]).await?;
+    ensure!(code == Some(1) && report["outcome"] == "connect_error", "{report}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn provider_test_asks_the_server_for_a_secret_that_the_shell_lacks() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let mut gateway = TestGateway::of(installation(&alpha)?).await?;
+    gateway.instance.set_env("ALPHA_API_KEY", "");
+    let (report, code) = document(&gateway.instance, &["provider", "test", "alpha"]).await?;
+    ensure!(code == Some(0) && report["ok"] == true, "{report}");
+    let output = gateway.instance.run(&["provider", "test", "alpha"]).await?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("the running server") && said.contains("made the call"), "{said}");
+    gateway.server.stop().await?;
+    let said = gateway.instance.refused(&["provider", "test", "alpha"]).await?;
+    ensure!(said.contains("api_key_env names is not set"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_tells_accepted_credentials_from_open_ports() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let mut instance = installation(&alpha)?;
+    ensure!(instance.run(&["migrate", "up"]).await?.status.success());
+    let credential = async |instance: &Instance| -> Result<(Value, Option<i32>)> {
+        let (report, code) = document(instance, &["doctor"]).await?;
+        let checks = report["checks"].as_array().context("no checks")?;
+        let check = checks.iter().find(|check| check["name"] == "provider alpha, credential");
+        let reached = checks.iter().any(|check| {
+            check["name"] == "provider alpha" && check["detail"].to_string().contains("accepts TCP connections")
+        });
+        ensure!(reached, "{report}");
+        Ok((check.with_context(|| format!("no check of the credential: {report}"))?.clone(), code))
+    };
+    let (check, code) = credential(&instance).await?;
+    ensure!(check["status"] == "ok" && check["detail"] == "accepted for the list of models", "{check}");
+    ensure!(code == Some(0));
+    instance.set_env("ALPHA_API_KEY", "another");
+    let (check, code) = credential(&instance).await?;
+    ensure!(check["status"] == "broken" && check["detail"] == "rejected: GET models answered 401", "{check}");
+    ensure!(code == Some(1));
+    for (behaviour, reason) in [
+        (Behaviour::json("{}"), "its list of models is public"),
+        (Behaviour::status(404), "GET models answered 404"),
+    ] {
+        alpha.behave(behaviour);
+        let (check, code) = credential(&instance).await?;
+        let detail = format!("not checked: {reason}; `tollgate provider test alpha` makes a real call");
+        ensure!(check["detail"] == detail && code == Some(0), "{check}");
+    }
+    Ok(())
+}
