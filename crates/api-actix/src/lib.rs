@@ -22,7 +22,7 @@ pub mod wires;
 
 pub use app::openapi_document;
 pub use application::Application;
-pub use endpoints::destinations::DestinationView;
+pub use endpoints::destinations::{DestinationView, read_destination};
 pub use endpoints::guardrails::{GuardrailVersionView, GuardrailView};
 pub use http::admission::InFlightCounts;
 pub use http::admission_bound::{AdmissionBound, AdmissionSettings};

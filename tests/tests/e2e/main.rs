@@ -14,6 +14,7 @@ mod connections;
 mod costs;
 mod crashes;
 mod descriptors;
+mod destination_command;
 mod disconnects;
 mod edges;
 mod fallback;

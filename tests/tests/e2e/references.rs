@@ -86,6 +86,31 @@ async fn key_is_found_by_secret_prefix_and_unique_name() -> Result<()> {
 }
 
 #[tokio::test]
+async fn guardrail_is_assigned_to_keys_by_any_reference() -> Result<()> {
+    let instance = Instance::new("")?;
+    let guardrail = instance.guardrail(&[]).await?;
+    let mut keys = Vec::new();
+    for name in ["one", "two", "three", "four"] {
+        keys.push(instance.key(&["--name", name]).await?);
+    }
+    let [one, two, three, four] = keys.as_slice() else { anyhow::bail!("no keys") };
+    let references = ["one", &two.hash[..10], &three.secret, &four.id, "one"];
+    let assign = |command: &'static str| [&["guardrail", command, guardrail.as_str()][..], &references].concat();
+    let assigned = instance.json(&assign("assign")).await?;
+    ensure!(assigned["assigned_count"] == 4, "{assigned}");
+    let unassigned = instance.json(&assign("unassign")).await?;
+    ensure!(unassigned["unassigned_count"] == 4, "{unassigned}");
+    let unknown = format!("{}0", &one.secret[..one.secret.len() - 1]);
+    for (word, reason) in [("five", "key not found"), (&unknown, "key not found")] {
+        let said = instance.refused(&["guardrail", "assign", &guardrail, "one", word]).await?;
+        ensure!(said.contains("the key number 2") && said.contains(reason) && !said.contains(word), "{said}");
+    }
+    let shown = instance.json(&["guardrail", "show", &guardrail]).await?;
+    ensure!(shown["key_count"] == 0, "a failed command changes nothing: {shown}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn expiry_is_date_or_time() -> Result<()> {
     let instance = Instance::new("")?;
     let key = instance.key(&["--expires-at", "2999-12-01"]).await?;

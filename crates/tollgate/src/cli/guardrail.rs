@@ -58,7 +58,8 @@ pub enum GuardrailCommand {
     Assign {
         /// The guardrail
         id: String,
-        /// Key hashes or ids; - reads them from standard input, separated by white space
+        /// Keys: id, hash, unique prefix of the hash, secret or name; - reads them from standard input, separated by
+        /// white space
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
@@ -66,7 +67,8 @@ pub enum GuardrailCommand {
     Unassign {
         /// The guardrail
         id: String,
-        /// Key hashes or ids; - reads them from standard input, separated by white space
+        /// Keys: id, hash, unique prefix of the hash, secret or name; - reads them from standard input, separated by
+        /// white space
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },

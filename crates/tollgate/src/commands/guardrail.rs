@@ -1,7 +1,6 @@
 //! `tollgate guardrail …`
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -17,6 +16,8 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 
 use super::Context;
+use super::input::read_input;
+use super::references::find_keys;
 use crate::cli::GuardrailCommand;
 use crate::output::{indent, note, table};
 use crate::view::{
@@ -98,13 +99,7 @@ async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitC
 
 /// Reads a record from a file or, for `-`, from standard input.
 fn record(file: &str) -> anyhow::Result<Json> {
-    let (text, name) = if file == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        (text, "standard input")
-    } else {
-        (fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?, file)
-    };
+    let (text, name) = read_input(file)?;
     Json::parse(&text).with_context(|| format!("{name} cannot be used"))
 }
 
@@ -189,8 +184,9 @@ async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 
 async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let keys = keys(words, std::io::stdin())?;
+    let words = key_words(words, std::io::stdin())?;
     let stores = context.stores().await?;
+    let keys = find_keys(&stores, &words).await?;
     let Some(assigned_count) = stores.guardrails.assign_keys(id, &keys, &context.actor()).await? else {
         bail!("guardrail {id} not found")
     };
@@ -226,8 +222,9 @@ async fn keys_without<'a>(
 
 async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let keys = keys(words, std::io::stdin())?;
+    let words = key_words(words, std::io::stdin())?;
     let stores = context.stores().await?;
+    let keys = find_keys(&stores, &words).await?;
     let Some(unassigned_count) = stores.assignments.remove(id, &keys, &context.actor()).await? else {
         bail!("guardrail {id} not found")
     };
@@ -285,8 +282,8 @@ fn describe_error_of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
     }
 }
 
-/// Returns the keys sorted and without duplicates; `-` stands for the lines of `input`.
-fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyReference>> {
+/// Returns the words, with those of `input` in the place of `-`.
+fn key_words(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
         if word == "-" {
@@ -297,16 +294,10 @@ fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyRefer
             texts.push(word);
         }
     }
-    let parse = |(index, text): (usize, &String)| {
-        text.parse::<KeyReference>().with_context(|| format!("the key number {} cannot be used", index + 1))
-    };
-    let mut keys: Vec<KeyReference> = texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
-    if keys.is_empty() {
+    if texts.is_empty() {
         bail!("no keys given");
     }
-    keys.sort_unstable();
-    keys.dedup();
-    Ok(keys)
+    Ok(texts)
 }
 
 fn parse_id(text: &str) -> anyhow::Result<GuardrailId> {
@@ -318,13 +309,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_merges_arguments_and_standard_input() {
-        let (a, b) = ("a".repeat(64), "b".repeat(64));
-        let found = keys(vec![b.clone(), "-".to_owned()], format!("{a}\n {b}\n").as_bytes()).unwrap();
-        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [a, b]);
-        assert!(keys(vec!["-".to_owned()], &b""[..]).is_err());
-        let error = keys(vec!["a".repeat(64), "x".to_owned()], &b""[..]).unwrap_err();
-        assert!(error.to_string().contains("number 2"));
+    fn key_words_merge_arguments_and_standard_input() {
+        let words = key_words(vec!["b".to_owned(), "-".to_owned()], &b"a\n c\n"[..]).unwrap();
+        assert_eq!(words, ["b", "a", "c"]);
+        assert!(key_words(vec!["-".to_owned()], &b""[..]).is_err());
     }
 
     #[test]

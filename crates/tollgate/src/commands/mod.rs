@@ -14,6 +14,7 @@ mod download;
 mod endpoint;
 mod first_start;
 mod guardrail;
+mod input;
 mod journal;
 mod key;
 mod migrate;

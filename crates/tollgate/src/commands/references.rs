@@ -1,6 +1,6 @@
 //! References to workspaces and keys in arguments: ids, names, secrets, hashes and prefixes of hashes.
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use domain::api_key::{ApiKey, ApiKeySecret, KeyReference};
 use domain::ids::WorkspaceId;
 use domain::workspace::Workspace;
@@ -49,17 +49,41 @@ fn match_workspace(workspaces: &[Workspace], name: &str) -> anyhow::Result<Works
 /// # Errors
 /// No key or several keys match, or the store failed. No error repeats the text, which may be a secret.
 pub async fn find_key(stores: &Stores, text: &str) -> anyhow::Result<KeyReference> {
-    if let Ok(reference) = text.parse() {
-        return Ok(reference);
+    match parse_key(text) {
+        Some(reference) => Ok(reference),
+        None => match_key(&all_keys(stores).await?, text),
     }
-    if let Ok(secret) = text.parse::<ApiKeySecret>() {
-        return Ok(secret.hash().into());
-    }
+}
+
+/// Finds keys like [`find_key`], sorted and without duplicates.
+///
+/// # Errors
+/// As of [`find_key`]; the error has the number of the key, from 1.
+pub async fn find_keys(stores: &Stores, texts: &[String]) -> anyhow::Result<Vec<KeyReference>> {
+    // Hashes by the hundred thousand need no list of all keys.
+    let is_parsed = texts.iter().all(|text| parse_key(text).is_some());
+    let keys = if is_parsed { Vec::new() } else { all_keys(stores).await? };
+    let find = |(index, text): (usize, &String)| {
+        let found = parse_key(text).map_or_else(|| match_key(&keys, text), Ok);
+        found.with_context(|| format!("the key number {} cannot be used", index + 1))
+    };
+    let mut found: Vec<KeyReference> = texts.iter().enumerate().map(find).collect::<anyhow::Result<_>>()?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns the key of an id, a hash or a secret.
+fn parse_key(text: &str) -> Option<KeyReference> {
+    text.parse().ok().or_else(|| Some(text.parse::<ApiKeySecret>().ok()?.hash().into()))
+}
+
+async fn all_keys(stores: &Stores) -> anyhow::Result<Vec<ApiKey>> {
     let mut keys = stores.keys.list(None).await?;
     for workspace in stores.workspaces.list().await? {
         keys.extend(stores.keys.list(Some(workspace.id)).await?);
     }
-    match_key(&keys, text)
+    Ok(keys)
 }
 
 fn match_key(keys: &[ApiKey], text: &str) -> anyhow::Result<KeyReference> {

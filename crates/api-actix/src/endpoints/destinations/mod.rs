@@ -9,6 +9,7 @@ pub(crate) mod list;
 mod record;
 pub(crate) mod update;
 
+pub use fields::read_destination;
 pub use record::DestinationView;
 
 use std::borrow::Cow;
