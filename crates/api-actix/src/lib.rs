@@ -23,7 +23,7 @@ pub mod wires;
 pub use app::openapi_document;
 pub use application::Application;
 pub use endpoints::destinations::{DestinationView, read_destination};
-pub use endpoints::guardrails::{GuardrailVersionView, GuardrailView};
+pub use endpoints::guardrails::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 pub use http::admission::InFlightCounts;
 pub use http::admission_bound::{AdmissionBound, AdmissionSettings};
 pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};

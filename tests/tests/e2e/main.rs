@@ -1,5 +1,6 @@
 //! End-to-end tests of the binary over HTTP, with real stores.
 
+mod ask;
 mod audit;
 mod auth;
 mod backup;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::{
     AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
     EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, StoreCommand, UsageCommand,
+    AskArgs, AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
     EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, ProviderCommand, UsageCommand,
     WorkspaceCommand,
 };
@@ -48,6 +49,8 @@ pub enum Command {
         #[arg(long)]
         verbose: bool,
     },
+    /// Send a Decisions request to the running server and print the answers
+    Ask(AskArgs),
     /// Create and manage API keys
     #[command(subcommand)]
     Key(KeyCommand),

@@ -72,6 +72,17 @@ pub enum GuardrailCommand {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
+    /// Show what a guardrail would do with a Decisions request, without sending it
+    Explain {
+        /// The guardrail
+        id: String,
+        /// Body of the Decisions request as JSON, in any format of the HTTP API; - reads standard input
+        #[arg(long, value_name = "FILE")]
+        from: String,
+        /// Key of the request [default: a key of the guardrail's workspace without limits]
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+    },
     /// Set or clear the default guardrail of a workspace
     Default {
         /// The guardrail

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod ask;
 mod audit;
 mod config;
 mod container;
@@ -16,6 +17,7 @@ mod usage;
 mod workspace;
 
 pub use args::*;
+pub use ask::*;
 pub use audit::*;
 pub use config::*;
 pub use container::*;

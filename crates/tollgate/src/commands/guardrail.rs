@@ -15,7 +15,7 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 
-use super::Context;
+use super::{Context, explain};
 use super::input::read_input;
 use super::references::find_keys;
 use crate::cli::GuardrailCommand;
@@ -43,6 +43,7 @@ pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result
         GuardrailCommand::Delete { id } => delete(context, &id).await,
         GuardrailCommand::Assign { id, keys } => assign(context, &id, keys).await,
         GuardrailCommand::Unassign { id, keys } => unassign(context, &id, keys).await,
+        GuardrailCommand::Explain { id, from, key } => explain::run(context, &id, &from, key.as_deref()).await,
         GuardrailCommand::Default { id: Some(id), .. } => set_default(context, &id).await,
         GuardrailCommand::Default { id: None, workspace, .. } => clear_default(context, workspace.as_deref()).await,
     }

@@ -1,5 +1,6 @@
 //! The commands: each parses its arguments, runs one use case and prints the result.
 
+mod ask;
 mod audit;
 mod backup;
 mod catalogue;
@@ -12,6 +13,7 @@ mod doctor;
 mod document;
 mod download;
 mod endpoint;
+mod explain;
 mod first_start;
 mod guardrail;
 mod input;

@@ -9,8 +9,7 @@ use serde_json::json;
 
 use super::usage_error::usage_error;
 use super::{
-    Context, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
-    guardrail, journal, key, migrate, openapi, provider, serve, status, store, usage, workspace,
+    Context, ask, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint, guardrail, journal, key, migrate, openapi, provider, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
@@ -69,6 +68,7 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
 
 async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Ask(args) => ask::run(context, args).await,
         Command::Key(command) => key::run(context, command).await,
         Command::Guardrail(command) => guardrail::run(context, command).await,
         Command::Workspace(command) => workspace::run(context, command).await,

@@ -59,6 +59,15 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     Ok(data(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 
+/// Reads the body of a Decisions request in any format that a Decisions path accepts.
+///
+/// # Errors
+/// The message of a 400 response.
+pub fn read_decision_request(body: &str, bounds: DraftBounds) -> Result<DecisionRequest, String> {
+    let raw: &RawValue = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    request(JsonText::from(raw), bounds).map_err(|error| error.view().message.to_owned())
+}
+
 /// Reads the request in any format that a Decisions path accepts.
 fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
@@ -70,8 +79,9 @@ fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, A
     Ok(asked.draft.check_within(bounds)?)
 }
 
+/// The explanation of a request.
 #[derive(Serialize)]
-struct ExplanationView<'a> {
+pub struct ExplanationView<'a> {
     allowed: bool,
     decided_by: Option<DeciderView<'a>>,
     guardrails: Vec<String>,
@@ -135,7 +145,8 @@ struct LimitView {
 }
 
 impl<'a> ExplanationView<'a> {
-    fn new(explanation: &'a Explanation) -> Self {
+    /// Creates the view of an explanation.
+    pub fn new(explanation: &'a Explanation) -> Self {
         Self {
             allowed: explanation.allowed,
             decided_by: explanation.decided_by.as_ref().map(DeciderView::new),

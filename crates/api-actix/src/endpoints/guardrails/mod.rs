@@ -15,6 +15,7 @@ pub(crate) mod remove_keys;
 pub(crate) mod restore_version;
 pub(crate) mod update;
 
+pub use explain::{ExplanationView, read_decision_request};
 pub use record::{GuardrailVersionView, GuardrailView};
 
 use actix_web::HttpResponse;

@@ -58,6 +58,19 @@ impl ExplainGuardrail {
         key: Option<&str>,
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
+        self.execute_for_operator(id, key, request).await
+    }
+
+    /// Explains a request like [`Self::execute`] for the operator, who reads the store without a key.
+    ///
+    /// # Errors
+    /// As of [`Self::execute`].
+    pub async fn execute_for_operator(
+        &self,
+        id: &str,
+        key: Option<&str>,
+        request: &DecisionRequest,
+    ) -> Result<Explanation, ExplainGuardrailError> {
         let id: GuardrailId = id.parse().map_err(|_| ExplainGuardrailError::UnknownGuardrail)?;
         let guardrail = self.ports.guardrails.find(id).await?.ok_or(ExplainGuardrailError::UnknownGuardrail)?;
         let key = self.key(key).await?;
