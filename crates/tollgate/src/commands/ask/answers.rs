@@ -1,5 +1,6 @@
 //! The answers of a response, for people.
 
+use domain::json::Json;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,7 +12,8 @@ const MAX_OTHERS: usize = 4;
 
 #[derive(Deserialize)]
 struct Response<'a> {
-    answers: serde_json::Map<String, Value>,
+    #[serde(borrow)]
+    answers: &'a RawValue,
     model: String,
     provider: Option<String>,
     id: String,
@@ -32,14 +34,13 @@ struct Usage<'a> {
 /// questions.
 pub fn text(body: &str) -> Option<String> {
     let response: Response<'_> = serde_json::from_str(body).ok()?;
-    let rows: Vec<[String; 3]> = response
-        .answers
-        .iter()
-        .map(|(name, answer)| {
-            let (answer, detail) = describe(answer)?;
-            Some([name.clone(), answer, detail])
-        })
-        .collect::<Option<_>>()?;
+    // In the order of the response.
+    let answers = Json::parse(response.answers.get()).ok()?.members()?;
+    let row = |(name, answer): (String, Json)| {
+        let (answer, detail) = describe(&serde_json::from_str(answer.text()).ok()?)?;
+        Some([name, answer, detail])
+    };
+    let rows: Vec<[String; 3]> = answers.into_iter().map(row).collect::<Option<_>>()?;
     let Usage { input_tokens, output_tokens, cost } = response.usage;
     Some(format!(
         "{}\n{} by {}: {input_tokens} tokens in, {output_tokens} out, {cost} USD ({})\n",
