@@ -15,6 +15,7 @@ mod m20261123_000012_outcome_names;
 mod m20261123_000013_incompatible_migrations;
 mod m20261123_000014_rejections;
 mod m20261123_000015_budget_alerts;
+mod m20261123_000020_deleted_workspaces;
 
 mod migrator;
 

@@ -8,6 +8,7 @@ use crate::{
     m20261122_000008_store_identity, m20261123_000009_recall_answers, m20261123_000010_changes,
     m20261123_000011_key_ids, m20261123_000012_outcome_names, m20261123_000013_incompatible_migrations,
     m20261123_000014_rejections, m20261123_000015_budget_alerts,
+    m20261123_000020_deleted_workspaces,
 };
 
 /// All migrations, oldest first. New ones are only added at the end.
@@ -32,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000013_incompatible_migrations::Migration),
             Box::new(m20261123_000014_rejections::Migration),
             Box::new(m20261123_000015_budget_alerts::Migration),
+            Box::new(m20261123_000020_deleted_workspaces::Migration),
         ]
     }
 }

@@ -116,9 +116,10 @@ impl ManagedRow for workspaces::Model {
         self.id.clone()
     }
 
-    /// Computes the hash without usage, which changes with every promotion.
+    /// Computes the hash without usage, which changes with every promotion. Rows of earlier releases have no time of
+    /// deletion, so it is hashed only if it is set.
     fn managed_hash(&self) -> AuditHash {
-        RowHasher::new(Self::TABLE)
+        let hasher = RowHasher::new(Self::TABLE)
             .text(self.id.as_str())
             .text(self.name.as_str())
             .text(self.owner_id.as_deref())
@@ -133,8 +134,11 @@ impl ManagedRow for workspaces::Model {
             .number(self.budget_lifetime_pico)
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
-            .text(self.default_guardrail_id.as_deref())
-            .finish()
+            .text(self.default_guardrail_id.as_deref());
+        match self.deleted_at {
+            Some(at) => hasher.number(at).finish(),
+            None => hasher.finish(),
+        }
     }
 
     fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {

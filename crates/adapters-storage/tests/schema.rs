@@ -55,6 +55,7 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000013_incompatible_migrations",
         "m20261123_000014_rejections",
         "m20261123_000015_budget_alerts",
+        "m20261123_000020_deleted_workspaces",
     ];
     assert_eq!(names, all);
 }

@@ -66,3 +66,4 @@ mod string_limits;
 mod throttling;
 mod uploads;
 mod usage;
+mod workspace_command;

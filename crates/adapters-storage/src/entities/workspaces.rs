@@ -29,6 +29,8 @@ pub struct Model {
     pub credit_began_at: Option<i64>,
     /// Charges before that time that were folded after it. They are added to the base of the credit.
     pub credit_late_pico: i64,
+    /// The time of the deletion. The row stays for usage records, counters and deleted keys.
+    pub deleted_at: Option<i64>,
     /// The hash of the managed columns after the last change.
     pub audit_hash: Option<Vec<u8>>,
 }

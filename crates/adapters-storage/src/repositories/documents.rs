@@ -248,6 +248,7 @@ async fn take_quota(
         .col_expr(workspaces::Column::StorageUsedBytes, Expr::col(workspaces::Column::StorageUsedBytes).add(charged))
         .col_expr(workspaces::Column::DocumentCount, Expr::col(workspaces::Column::DocumentCount).add(1))
         .filter(workspaces::Column::Id.eq(document.workspace_id.to_string()))
+        .filter(workspaces::Column::DeletedAt.is_null())
         .filter(workspaces::Column::StorageUsedBytes.lte(room_before))
         .filter(workspaces::Column::DocumentCount.lt(i64::try_from(quota.documents).unwrap_or(i64::MAX)))
         .exec(transaction)
@@ -272,6 +273,7 @@ async fn usage(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Opt
     let found: Option<(i64, i64)> = workspaces::Entity::find_by_id(id.to_string())
         .select_only()
         .columns([workspaces::Column::StorageUsedBytes, workspaces::Column::DocumentCount])
+        .filter(workspaces::Column::DeletedAt.is_null())
         .into_tuple()
         .one(connection)
         .await

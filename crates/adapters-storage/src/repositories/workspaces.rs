@@ -9,11 +9,11 @@ use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
 use domain::rate::RateLimits;
-use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use domain::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceName, WorkspaceRepository};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
-    UpdateMany,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    Select, TransactionTrait, UpdateMany,
 };
 
 use super::api_keys;
@@ -23,7 +23,7 @@ use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::database::Database;
-use crate::entities::spend_counters;
+use crate::entities::{self, spend_counters};
 use crate::entities::workspaces::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
@@ -87,7 +87,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        let found = Entity::find_by_id(id.to_string()).one(self.database.readers()?).await.map_err(store_error)?;
+        let found = by_id(id).one(self.database.readers()?).await.map_err(store_error)?;
         match found {
             Some(row) => to_workspace(self.database.readers()?, row).await.map(Some),
             None => Ok(None),
@@ -95,7 +95,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
-        let query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
+        let query = Entity::find().filter(Column::DeletedAt.is_null());
+        let query = query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
         let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         let mut workspaces = Vec::with_capacity(rows.len());
         for row in rows {
@@ -107,10 +108,52 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are consistent.
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
-        match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
+        match by_id(id).one(&snapshot).await.map_err(store_error)? {
             Some(row) => workspace_limit_statuses(&snapshot, row, self.database.now()).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    async fn rename(
+        &self,
+        id: WorkspaceId,
+        before: &WorkspaceName,
+        after: &WorkspaceName,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        if before == after {
+            return Ok(self.find(id).await?.is_some_and(|found| found.name == *after));
+        }
+        let named = Entity::update_many().filter(Column::Name.eq(before.as_str()));
+        let change = named.col_expr(Column::Name, Expr::value(after.as_str()));
+        self.change(id, change, LimitChange::None, audit).await
+    }
+
+    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+        let transaction = self.database.begin().await?;
+        let Some(before) = by_id(id).one(&transaction).await.map_err(store_error)? else {
+            return Ok(WorkspaceDeletion::Unknown);
+        };
+        if before.is_default {
+            return Ok(WorkspaceDeletion::IsDefault);
+        }
+        let contents = contents(&transaction, &before.id).await?;
+        if !contents.is_empty() {
+            return Ok(WorkspaceDeletion::NotEmpty(contents));
+        }
+        let now = self.database.now();
+        Entity::update_many()
+            .col_expr(Column::DeletedAt, Expr::value(millis(now)))
+            .filter(Column::Id.eq(before.id.as_str()))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        let mut rows = RowChanges::default();
+        rows.workspace_changed(&transaction, &before).await?;
+        record_changes(&transaction, now, &[ChangeSubject::Workspace(id)], LimitChange::None).await?;
+        append(&transaction, audit, now, &rows).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(WorkspaceDeletion::Deleted)
     }
 
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -174,7 +217,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
         let transaction = self.database.begin().await?;
-        let query = Entity::find_by_id(id.to_string()).lock_exclusive();
+        let query = by_id(id).lock_exclusive();
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
         let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = total_spend(&transaction, &row.id).await?;
@@ -216,7 +259,8 @@ impl SeaOrmWorkspaceRepository {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        let Some(before) = workspace_before(&transaction, &id.to_string()).await? else { return Ok(false) };
+        let before = workspace_before(&transaction, &id.to_string()).await?;
+        let Some(before) = before.filter(|row| row.deleted_at.is_none()) else { return Ok(false) };
         let changed = change.filter(Column::Id.eq(id.to_string())).exec(&transaction).await.map_err(store_error)?;
         if changed.rows_affected == 0 {
             return Ok(false);
@@ -229,6 +273,28 @@ impl SeaOrmWorkspaceRepository {
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
+}
+
+/// Selects a workspace that is not deleted.
+fn by_id(id: WorkspaceId) -> Select<Entity> {
+    Entity::find_by_id(id.to_string()).filter(Column::DeletedAt.is_null())
+}
+
+/// Counts the contents of a workspace.
+async fn contents(connection: &impl ConnectionTrait, id: &str) -> Result<WorkspaceContents, StoreError> {
+    let keys = entities::api_keys::Entity::find()
+        .filter(entities::api_keys::Column::WorkspaceId.eq(id))
+        .filter(entities::api_keys::Column::Deleted.eq(false));
+    let documents = entities::documents::Entity::find().filter(entities::documents::Column::WorkspaceId.eq(id));
+    let guardrails = entities::guardrails::Entity::find().filter(entities::guardrails::Column::WorkspaceId.eq(id));
+    let destinations =
+        entities::destinations::Entity::find().filter(entities::destinations::Column::WorkspaceId.eq(id));
+    Ok(WorkspaceContents {
+        keys: keys.count(connection).await.map_err(store_error)?,
+        documents: documents.count(connection).await.map_err(store_error)?,
+        guardrails: guardrails.count(connection).await.map_err(store_error)?,
+        destinations: destinations.count(connection).await.map_err(store_error)?,
+    })
 }
 
 /// Returns the total spend of a workspace from its counter.
@@ -265,8 +331,7 @@ async fn find_default(connection: &impl ConnectionTrait) -> Result<Option<Model>
 
 /// Returns true if the workspace exists.
 pub(super) async fn exists(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<bool, StoreError> {
-    let found = Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
-    Ok(found.is_some())
+    Ok(by_id(id).one(connection).await.map_err(store_error)?.is_some())
 }
 
 fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
@@ -290,6 +355,7 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
         document_count: 0,
         credit_began_at: workspace.credit.map(|_| millis(workspace.created_at)),
         credit_late_pico: 0,
+        deleted_at: None,
         audit_hash: None,
     })
 }

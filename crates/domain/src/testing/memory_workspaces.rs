@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::MemoryStore;
-use super::memory_store::{State, StoredKey};
+use super::memory_store::{State, StoredDocument, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
 use crate::budget::{Account, LimitStatus, WorkspaceBudgets};
@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::rate::RateLimits;
-use crate::workspace::{Workspace, WorkspaceRepository};
+use crate::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceName, WorkspaceRepository};
 
 impl State {
     fn seen(&self, workspace: &Workspace) -> Workspace {
@@ -32,6 +32,20 @@ impl State {
         let made = Workspace { is_default: true, ..workspace.clone() };
         self.workspaces.push(made.clone());
         made
+    }
+
+    fn contents(&self, id: WorkspaceId) -> WorkspaceContents {
+        let scope = ApiKeyScope::Inference(id);
+        let is_here = |document: &&StoredDocument| match document {
+            StoredDocument::Pending(pending) => pending.workspace_id == id,
+            StoredDocument::Ready(document, _) => document.workspace_id == id,
+        };
+        WorkspaceContents {
+            keys: self.keys.values().filter(|stored| !stored.deleted && stored.key.scope == scope).count() as u64,
+            documents: self.documents.values().filter(is_here).count() as u64,
+            guardrails: self.guardrails.iter().filter(|one| one.workspace_id == id).count() as u64,
+            destinations: self.destinations.iter().filter(|one| one.workspace_id == id).count() as u64,
+        }
     }
 
     pub(super) fn workspace(&self, id: WorkspaceId) -> Option<&Workspace> {
@@ -92,6 +106,41 @@ impl WorkspaceRepository for MemoryStore {
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         let state = self.state();
         Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.now())))
+    }
+
+    async fn rename(
+        &self,
+        id: WorkspaceId,
+        before: &WorkspaceName,
+        after: &WorkspaceName,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let is_before = |stored: &&mut Workspace| stored.id == id && stored.name == *before;
+        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
+        if before == after {
+            return Ok(true);
+        }
+        workspace.name = after.clone();
+        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+        let mut state = self.state();
+        let Some(workspace) = state.workspace(id) else { return Ok(WorkspaceDeletion::Unknown) };
+        if workspace.is_default {
+            return Ok(WorkspaceDeletion::IsDefault);
+        }
+        let contents = state.contents(id);
+        if !contents.is_empty() {
+            return Ok(WorkspaceDeletion::NotEmpty(contents));
+        }
+        state.workspaces.retain(|stored| stored.id != id);
+        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.now());
+        Ok(WorkspaceDeletion::Deleted)
     }
 
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {

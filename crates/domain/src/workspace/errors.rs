@@ -3,6 +3,7 @@
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::workspace::WorkspaceContents;
 
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,15 @@ pub enum ChangeWorkspaceError {
     /// The rate is below one per minute.
     #[error("a rate must be at least 1 per minute")]
     NoRate,
+    /// The new name is invalid.
+    #[error(transparent)]
+    InvalidName(#[from] InvalidWorkspaceName),
+    /// The default workspace cannot be deleted.
+    #[error("the default workspace cannot be deleted")]
+    IsDefault,
+    /// The workspace to delete has contents.
+    #[error("the workspace still has {0}")]
+    NotEmpty(WorkspaceContents),
     /// Concurrent changes came first, in every attempt.
     #[error("the workspace was changed concurrently; try again")]
     Contended,
@@ -77,8 +87,10 @@ impl ChangeWorkspaceError {
             | Self::NoCreditToTake
             | Self::BudgetNotPositive(_)
             | Self::BudgetsDoNotFall { .. }
-            | Self::NoRate => ErrorKind::InvalidRequest,
-            Self::Contended => ErrorKind::Conflict,
+            | Self::NoRate
+            | Self::InvalidName(_)
+            | Self::IsDefault => ErrorKind::InvalidRequest,
+            Self::NotEmpty(_) | Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Workspace;
+use super::{Workspace, WorkspaceDeletion, WorkspaceName};
 use crate::api_key::ApiKey;
 use crate::audit::AuditDraft;
 use crate::budget::{LimitStatus, WorkspaceBudgets};
@@ -16,8 +16,10 @@ use crate::rate::RateLimits;
 /// # Contract
 /// - Every method is one transaction. Methods that change something write their audit entry in it.
 /// - At most one workspace MUST be the default, also under concurrent calls.
-/// - `set_suspended`, `set_budgets`, `set_rates`, `clear_credit`, and `add_credit` that begins or lowers the credit
-///   MUST write the workspace to the change feed in the same transaction, because cached keys carry it.
+/// - A deleted workspace MUST NOT be found, listed or changed, and no key, guardrail, destination or document can be added
+///   to it. Its usage records, counters and deleted keys stay.
+/// - `rename`, `delete`, `set_suspended`, `set_budgets`, `set_rates`, `clear_credit`, and `add_credit` that begins or
+///   lowers the credit MUST write the workspace to the change feed in the same transaction, because cached keys carry it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WorkspaceRepository: Send + Sync {
@@ -40,6 +42,20 @@ pub trait WorkspaceRepository: Send + Sync {
     /// Returns the status of the workspace's limits: the credit, then the budgets from the shortest to the longest
     /// period. `None` if the workspace does not exist.
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError>;
+
+    /// Replaces the name by `after` if it still equals `before`. Returns false if it differs, or the workspace does not
+    /// exist.
+    async fn rename(
+        &self,
+        id: WorkspaceId,
+        before: &WorkspaceName,
+        after: &WorkspaceName,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
+
+    /// Deletes a workspace without live keys, documents (pending ones included), guardrails and destinations, unless it
+    /// is the default.
+    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError>;
 
     /// Suspends or resumes a workspace. Returns false if it does not exist.
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError>;

@@ -1,6 +1,6 @@
 //! `tollgate workspace …`
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Commands on workspaces.
 #[derive(Debug, Subcommand)]
@@ -21,6 +21,22 @@ pub enum WorkspaceCommand {
         /// Which
         #[command(flatten)]
         workspace: NamedWorkspace,
+    },
+    /// Rename a workspace
+    Rename {
+        /// The workspace: id or name
+        id: String,
+        /// New display name
+        #[arg(long)]
+        name: String,
+    },
+    /// Delete an empty workspace; its usage records stay
+    Delete {
+        /// The workspace: id or name
+        id: String,
+        /// Contents to delete with it, comma-separated
+        #[arg(long = "with", value_name = "LIST", value_delimiter = ',')]
+        with: Vec<WorkspaceContent>,
     },
     /// Add prepaid credit; until then a workspace has no credit limit
     Credit {
@@ -51,6 +67,19 @@ pub enum WorkspaceCommand {
         /// The workspace: id or name
         id: String,
     },
+}
+
+/// A kind of contents that a workspace may be deleted with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkspaceContent {
+    /// Its keys
+    Keys,
+    /// Its documents and their bytes
+    Documents,
+    /// Its guardrails
+    Guardrails,
+    /// Its destinations of traces
+    Destinations,
 }
 
 /// A workspace, as an argument or an option.

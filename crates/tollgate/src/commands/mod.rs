@@ -33,6 +33,7 @@ mod usage_error;
 mod usage_rejections;
 mod usage_sum;
 mod workspace;
+mod workspace_deletion;
 
 pub use context::Context;
 pub use run::main;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
-use domain::ids::{ApiKeyId, DecisionId};
+use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
 use super::Context;
@@ -68,13 +68,25 @@ async fn open(context: &Context, args: &UsageFilterArgs) -> anyhow::Result<(Stor
         None => None,
     };
     let workspace_id = match args.workspace.as_deref() {
-        Some(named) => Some(context.workspace(&stores, Some(named)).await?),
+        Some(named) => Some(workspace_id(context, &stores, named).await?),
         None => None,
     };
     let outcome = args.status.as_deref().and_then(UsageOutcome::from_name);
     let filter =
         UsageFilter { workspace_id, api_key, provider: args.provider.clone(), outcome, since, until, after: None };
     Ok((stores, filter))
+}
+
+/// Returns the id of a workspace; a deleted one is named by its id and has records.
+async fn workspace_id(context: &Context, stores: &Stores, named: &str) -> anyhow::Result<WorkspaceId> {
+    let found = context.workspace(stores, Some(named)).await;
+    if let (Err(_), Ok(id)) = (&found, named.parse()) {
+        let of_workspace = UsageFilter { workspace_id: Some(id), ..UsageFilter::default() };
+        if !stores.usage.list(&of_workspace, 1).await?.is_empty() {
+            return Ok(id);
+        }
+    }
+    found
 }
 
 /// Returns the id of an inference key, deleted or not.

@@ -9,10 +9,10 @@ use anyhow::{Context as _, bail};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::workspace::{
-    AddCredit, BudgetsChange, ClearCredit, RatesChange, SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace,
+    AddCredit, BudgetsChange, ClearCredit, RatesChange, RenameWorkspace, SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace,
 };
 
-use super::Context;
+use super::{Context, workspace_deletion};
 use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
 use crate::output::{escape, table};
 use crate::view::{
@@ -26,6 +26,8 @@ pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result
         WorkspaceCommand::Create { name, owner_id } => create(context, &name, owner_id).await,
         WorkspaceCommand::List => list(context).await,
         WorkspaceCommand::Show { workspace } => show(context, &workspace).await,
+        WorkspaceCommand::Rename { id, name } => rename(context, &id, &name).await,
+        WorkspaceCommand::Delete { id, with } => workspace_deletion::run(context, &id, &with).await,
         WorkspaceCommand::Credit { workspace, add_usd } => credit(context, &workspace, &add_usd).await,
         WorkspaceCommand::Unlimited { workspace } => unlimited(context, &workspace).await,
         WorkspaceCommand::Budget(args) => budget(context, &args).await,
@@ -101,6 +103,15 @@ fn describe(workspace: &WorkspaceView) -> String {
         text.push_str(&table(LimitView::HEAD, &limits.iter().map(LimitView::line).collect::<Vec<_>>()));
     }
     text
+}
+
+async fn rename(context: &Context, id: &str, name: &str) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let id = context.workspace(&stores, Some(id)).await?;
+    RenameWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, name).await?;
+    let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
+    context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyhow::Result<ExitCode> {

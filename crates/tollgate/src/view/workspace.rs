@@ -1,7 +1,7 @@
 //! Views of workspaces.
 
 use domain::budget::WorkspaceBudgets;
-use domain::workspace::Workspace;
+use domain::workspace::{Workspace, WorkspaceContents};
 use serde::Serialize;
 
 use super::{LimitView, UsdNumber, time};
@@ -128,3 +128,30 @@ pub struct WorkspaceSuspensionView {
     /// True while requests of its keys are rejected.
     pub suspended: bool,
 }
+/// A deleted workspace and the numbers of its deleted contents.
+#[derive(Serialize)]
+pub struct DeletedWorkspace {
+    id: String,
+    name: String,
+    deleted: bool,
+    deleted_keys: u64,
+    deleted_documents: u64,
+    deleted_guardrails: u64,
+    deleted_destinations: u64,
+}
+
+impl DeletedWorkspace {
+    /// Creates a view.
+    pub fn new(workspace: &Workspace, contents: WorkspaceContents) -> Self {
+        Self {
+            id: workspace.id.to_string(),
+            name: workspace.name.as_str().to_owned(),
+            deleted: true,
+            deleted_keys: contents.keys,
+            deleted_documents: contents.documents,
+            deleted_guardrails: contents.guardrails,
+            deleted_destinations: contents.destinations,
+        }
+    }
+}
+

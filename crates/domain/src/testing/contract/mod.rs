@@ -29,6 +29,7 @@ mod stores;
 mod traces;
 mod usage;
 mod usage_journal;
+mod workspace_deletion;
 mod workspaces;
 
 pub use assignments::guardrail_assignments_cases;

@@ -6,6 +6,9 @@ use super::samples::{
     add_workspace, at, audit, changed_since, inference_key, key_id, management_key, newest_change, workspace,
     workspace_id,
 };
+use super::workspace_deletion::{
+    delete_accepts_empty_workspaces_only, deleted_workspace_does_not_exist, rename_changes_unchanged_name_only,
+};
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -23,6 +26,9 @@ suite! {
         bootstrap_succeeds_once,
         concurrent_bootstraps_succeed_once,
         bootstrap_counts_deleted_keys,
+        rename_changes_unchanged_name_only,
+        delete_accepts_empty_workspaces_only,
+        deleted_workspace_does_not_exist,
         set_suspended_is_visible_and_writes_the_feed,
         set_budgets_changes_unchanged_budgets_only,
         set_rates_changes_unchanged_rates_only,

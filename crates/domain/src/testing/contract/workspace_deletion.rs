@@ -1,0 +1,88 @@
+//! Cases of [`crate::workspace::WorkspaceRepository`] on names and deletion.
+
+use super::Stores;
+use super::destinations::destination;
+use super::samples::{
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, document_id, guardrail, inference_key, key_id,
+    newest_change, workspace, workspace_id,
+};
+use crate::change_feed::ChangeSubject;
+use crate::file::{DocumentQuota, PendingDocument, Reservation};
+use crate::observability::{Destination, DestinationInsert};
+use crate::workspace::{WorkspaceContents, WorkspaceDeletion, WorkspaceName};
+
+pub(super) async fn rename_changes_unchanged_name_only(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let (repository, id) = (&stores.workspaces, workspace_id(1));
+    let (before, after) = (workspace(1).name, WorkspaceName::try_new("büro 2").expect("a valid name"));
+    let newest = newest_change(stores).await;
+    assert!(repository.rename(id, &before, &after, &audit()).await.unwrap());
+    assert_eq!(repository.find(id).await.unwrap().unwrap().name, after);
+    assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Workspace(id)]);
+    assert!(!repository.rename(id, &before, &after, &audit()).await.unwrap(), "it has another name now");
+    assert!(!repository.rename(workspace_id(2), &before, &after, &audit()).await.unwrap(), "there is no such workspace");
+}
+
+fn pending() -> PendingDocument {
+    PendingDocument {
+        id: document_id(1),
+        workspace_id: workspace_id(2),
+        filename: "a".to_owned(),
+        size_bytes: 1,
+        charged_bytes: 1,
+        created_at: at(1),
+    }
+}
+
+const QUOTA: DocumentQuota = DocumentQuota { bytes: u64::MAX >> 1, documents: 9 };
+
+pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
+    let repository = &stores.workspaces;
+    repository.default_or_insert(&workspace(1), &audit()).await.unwrap();
+    add_workspace(stores, 2).await;
+    let delete = async |number| repository.delete(workspace_id(number), &audit()).await.unwrap();
+    assert_eq!(delete(1).await, WorkspaceDeletion::IsDefault);
+    assert_eq!(delete(3).await, WorkspaceDeletion::Unknown);
+    add_key(stores, &inference_key(1, 2)).await;
+    add_guardrail(stores, &guardrail(1, 2)).await;
+    let own = Destination { api_key_ids: None, ..destination(1, 2) };
+    let added = stores.destinations.insert(&own, Destination::MAX_PER_KIND, &audit()).await.unwrap();
+    assert_eq!(added, DestinationInsert::Added);
+    assert_eq!(stores.documents.reserve(&pending(), QUOTA, None).await.unwrap(), Reservation::Reserved);
+    let all = WorkspaceContents { keys: 1, documents: 1, guardrails: 1, destinations: 1 };
+    let newest = newest_change(stores).await;
+    assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(all));
+    assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
+    assert_eq!(changed_since(stores, newest).await, []);
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail(1, 2).id, &audit()).await.unwrap());
+    assert!(stores.destinations.delete(own.id, &audit()).await.unwrap());
+    let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };
+    assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(documents));
+    assert!(stores.documents.abandon(workspace_id(2), &document_id(1)).await.unwrap());
+    let newest = newest_change(stores).await;
+    assert_eq!(delete(2).await, WorkspaceDeletion::Deleted, "a deleted key does not count");
+    assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Workspace(workspace_id(2))]);
+}
+
+pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
+    let repository = &stores.workspaces;
+    add_workspace(stores, 2).await;
+    let (id, found) = (workspace_id(2), workspace(2));
+    assert_eq!(repository.delete(id, &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
+    assert_eq!(repository.delete(id, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
+    assert_eq!(repository.find(id).await.unwrap(), None);
+    assert_eq!(repository.list().await.unwrap(), []);
+    assert_eq!(repository.workspace_limit_statuses(id).await.unwrap(), None);
+    assert!(!repository.set_suspended(id, true, &audit()).await.unwrap());
+    assert!(!repository.clear_credit(id, &audit()).await.unwrap());
+    assert!(!repository.rename(id, &found.name, &found.name, &audit()).await.unwrap());
+    assert!(!repository.set_rates(id, found.rates, found.rates, &audit()).await.unwrap());
+    assert_eq!(repository.add_credit(id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
+    assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap());
+    let added = stores.guardrails.insert(&guardrail(1, 2), &audit()).await.unwrap();
+    assert!(!added, "no guardrail");
+    let added = stores.destinations.insert(&destination(1, 2), Destination::MAX_PER_KIND, &audit()).await.unwrap();
+    assert_eq!(added, DestinationInsert::UnknownWorkspace);
+    assert!(stores.documents.reserve(&pending(), QUOTA, None).await.is_err(), "no document");
+}
