@@ -21,7 +21,7 @@ use crate::config::{Config, Environment};
 /// # Errors
 /// The catalogue cannot be read, or a provider's settings are invalid.
 pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Result<ExplainGuardrail> {
-    // Nothing is sent, so secrets are not needed.
+    // No request is sent, so secrets are not needed.
     let mut without_secrets = config.clone();
     without_secrets.providers.iter_mut().for_each(|provider| provider.api_key = None);
     let Upstreams { provider, endpoints } = Upstreams::build(&without_secrets, &Environment::default())?;
