@@ -23,8 +23,12 @@ async fn ask_sends_one_request_to_the_running_server() -> Result<()> {
     ensure!(shown.contains("refund") && shown.contains(" USD (gen-dec-") && shown.contains(" %"), "{shown}");
 
     std::fs::write(gateway.instance.path().join("key"), format!("{}\n", gateway.inference.secret))?;
-    std::fs::write(gateway.instance.path().join("body.json"), json!({"questions": {"mood": {"type": "score",
-        "instructions": "How angry?", "criteria": ["calm", "furious"]}}, "state": "x"}).to_string())?;
+    std::fs::write(
+        gateway.instance.path().join("body.json"),
+        json!({"questions": {"mood": {"type": "score",
+        "instructions": "How angry?", "criteria": ["calm", "furious"]}}, "state": "x"})
+        .to_string(),
+    )?;
     gateway.instance.set_env("TOLLGATE_KEY", "");
     for options in [
         &["--from", "body.json"][..],

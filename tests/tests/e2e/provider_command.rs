@@ -110,10 +110,9 @@ async fn doctor_tells_accepted_credentials_from_open_ports() -> Result<()> {
     let (check, code) = credential(&instance).await?;
     ensure!(check["status"] == "broken" && check["detail"] == "rejected: GET models answered 401", "{check}");
     ensure!(code == Some(1));
-    for (behaviour, reason) in [
-        (Behaviour::json("{}"), "its list of models is public"),
-        (Behaviour::status(404), "GET models answered 404"),
-    ] {
+    for (behaviour, reason) in
+        [(Behaviour::json("{}"), "its list of models is public"), (Behaviour::status(404), "GET models answered 404")]
+    {
         alpha.behave(behaviour);
         let (check, code) = credential(&instance).await?;
         let detail = format!("not checked: {reason}; `tollgate provider test alpha` makes a real call");

@@ -62,7 +62,9 @@ async fn workspace_is_deleted_with_named_contents_only() -> Result<()> {
 
     let listed = instance.json(&["workspace", "list"]).await?;
     ensure!(!listed.to_string().contains(&workspace), "{listed}");
-    for command in [&["workspace", "show"][..], &["key", "create", "--workspace"], &["guardrail", "list", "--workspace"]] {
+    for command in
+        [&["workspace", "show"][..], &["key", "create", "--workspace"], &["guardrail", "list", "--workspace"]]
+    {
         for name in ["acme", &workspace] {
             let said = instance.refused(&[command, &[name]].concat()).await?;
             ensure!(said.contains("not found"), "{command:?}: {said}");

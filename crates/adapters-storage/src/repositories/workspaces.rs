@@ -23,8 +23,8 @@ use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::database::Database;
-use crate::entities::{self, spend_counters};
 use crate::entities::workspaces::{Column, Entity, Model};
+use crate::entities::{self, spend_counters};
 use crate::errors::{corrupt, store_error};
 
 /// Stores workspaces in the database.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Answers, AnswerRules, ChoiceOption, DecisionProvider, NeverDisconnects, ProviderCall, ProviderInput, Question,
+    AnswerRules, Answers, ChoiceOption, DecisionProvider, NeverDisconnects, ProviderCall, ProviderInput, Question,
     QuestionKind, QuestionType, Questions, ReportedUsage, SentBytes,
 };
 use crate::json::Json;
@@ -99,11 +99,7 @@ fn question(endpoint: &Endpoint) -> Option<Question> {
 }
 
 fn with_criteria(of_type: &str, text: &str, criteria: &Json) -> Json {
-    Json::object([
-        ("type", of_type),
-        ("instructions", Json::string(text).text()),
-        ("criteria", criteria.text()),
-    ])
+    Json::object([("type", of_type), ("instructions", Json::string(text).text()), ("criteria", criteria.text())])
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ impl RenameWorkspace {
 mod tests {
     use super::*;
     use crate::testing::MemoryStore;
-    use crate::workspace::CreateWorkspace;
     use crate::testing::{FixedClock, SequentialIds};
+    use crate::workspace::CreateWorkspace;
 
     #[tokio::test]
     async fn execute_renames_and_rejects_invalid_names() {

@@ -89,12 +89,7 @@ fn name_missing(error: DestinationError, id: &str) -> anyhow::Error {
 }
 
 /// Shows a written destination in the JSON of the HTTP API.
-async fn show(
-    context: &Context,
-    stores: &Stores,
-    destination: &Destination,
-    done: &str,
-) -> anyhow::Result<ExitCode> {
+async fn show(context: &Context, stores: &Stores, destination: &Destination, done: &str) -> anyhow::Result<ExitCode> {
     // The write has succeeded: keys without a hash are shown by their ids.
     let keys = FindDestinationKeys::new(Arc::clone(&stores.keys));
     let hashes = keys.execute(std::slice::from_ref(destination)).await.unwrap_or_default();

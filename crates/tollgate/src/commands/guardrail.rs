@@ -15,9 +15,9 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 
-use super::{Context, explain};
 use super::input::read_input;
 use super::references::find_keys;
+use super::{Context, explain};
 use crate::cli::GuardrailCommand;
 use crate::output::{indent, note, table};
 use crate::view::{

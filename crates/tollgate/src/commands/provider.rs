@@ -51,11 +51,7 @@ fn find(context: &Context, slug: &str) -> anyhow::Result<ProviderSlug> {
 }
 
 /// Makes the call in this process.
-async fn test_here(
-    context: &Context,
-    slug: &ProviderSlug,
-    model: Option<&str>,
-) -> anyhow::Result<ProviderTestReport> {
+async fn test_here(context: &Context, slug: &ProviderSlug, model: Option<&str>) -> anyhow::Result<ProviderTestReport> {
     let config = &context.config;
     let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
     let endpoint = test_endpoint(&directory(config), slug, model, wire)?;

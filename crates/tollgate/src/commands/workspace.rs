@@ -9,7 +9,8 @@ use anyhow::{Context as _, bail};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::workspace::{
-    AddCredit, BudgetsChange, ClearCredit, RatesChange, RenameWorkspace, SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace,
+    AddCredit, BudgetsChange, ClearCredit, RatesChange, RenameWorkspace, SetWorkspaceBudgets, SetWorkspaceRates,
+    SuspendWorkspace,
 };
 
 use super::{Context, workspace_deletion};

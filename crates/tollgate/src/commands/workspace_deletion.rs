@@ -80,12 +80,7 @@ fn names(contents: WorkspaceContents) -> Vec<&'static str> {
 }
 
 /// Deletes the named contents. Keys come first, so that running servers reject requests while the rest is deleted.
-async fn empty(
-    context: &Context,
-    stores: &Stores,
-    id: WorkspaceId,
-    with: &[WorkspaceContent],
-) -> anyhow::Result<()> {
+async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[WorkspaceContent]) -> anyhow::Result<()> {
     let actor = context.actor();
     if with.contains(&WorkspaceContent::Keys) {
         let delete = DeleteApiKey::new(Arc::clone(&stores.keys));

@@ -154,4 +154,3 @@ impl DeletedWorkspace {
         }
     }
 }
-

@@ -8,9 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use adapters_provider::{
-    CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter, ProviderSettings,
-    ProxySettings, ResponseWrapper, SandboxProvider, Secret, check_credential,
-    http_provider,
+    CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter,
+    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, Secret, check_credential, http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;

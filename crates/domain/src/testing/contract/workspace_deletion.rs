@@ -20,7 +20,10 @@ pub(super) async fn rename_changes_unchanged_name_only(stores: &Stores) {
     assert_eq!(repository.find(id).await.unwrap().unwrap().name, after);
     assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Workspace(id)]);
     assert!(!repository.rename(id, &before, &after, &audit()).await.unwrap(), "it has another name now");
-    assert!(!repository.rename(workspace_id(2), &before, &after, &audit()).await.unwrap(), "there is no such workspace");
+    assert!(
+        !repository.rename(workspace_id(2), &before, &after, &audit()).await.unwrap(),
+        "there is no such workspace"
+    );
 }
 
 fn pending() -> PendingDocument {

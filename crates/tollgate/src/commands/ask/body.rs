@@ -21,7 +21,9 @@ pub fn body(args: &AskArgs) -> anyhow::Result<String> {
         let members = record.members().ok_or_else(|| anyhow!("{name} cannot be used: it must be a JSON object"))?;
         let others = members.iter().filter(|(name, _)| name != "model");
         let all = [("model", model.text())].into_iter();
-        return Ok(Json::object(all.chain(others.map(|(name, value)| (name.as_str(), value.text())))).text().to_owned());
+        return Ok(Json::object(all.chain(others.map(|(name, value)| (name.as_str(), value.text()))))
+            .text()
+            .to_owned());
     }
     let state = match &args.state_file {
         Some(file) => read_input(file)?.0,
@@ -88,7 +90,8 @@ mod tests {
     #[test]
     fn body_has_one_question_per_option() {
         assert_eq!(
-            written(&["a/b", "--question", "Is it good?", "--question", "late=Is it late?", "--state", "x \"y\""]).unwrap(),
+            written(&["a/b", "--question", "Is it good?", "--question", "late=Is it late?", "--state", "x \"y\""])
+                .unwrap(),
             r#"{"model":"a/b","questions":{"q1":{"type":"noul","instructions":"Is it good?"},"late":{"type":"noul","instructions":"Is it late?"}},"state":"x \"y\""}"#
         );
         assert_eq!(
@@ -108,10 +111,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), r#"{"questions":"text","model":"c/d","user":"u"}"#).unwrap();
         let path = file.path().display().to_string();
-        assert_eq!(
-            written(&["a/b", "--from", &path]).unwrap(),
-            r#"{"model":"a/b","questions":"text","user":"u"}"#
-        );
+        assert_eq!(written(&["a/b", "--from", &path]).unwrap(), r#"{"model":"a/b","questions":"text","user":"u"}"#);
         std::fs::write(file.path(), "[]").unwrap();
         assert!(written(&["a/b", "--from", &path]).unwrap_err().to_string().contains("must be a JSON object"));
         for words in [

@@ -29,8 +29,8 @@ pub async fn post(
     request_timeout: Duration,
 ) -> anyhow::Result<(u16, String)> {
     let address = reachable(address);
-    let mut authorization =
-        HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| anyhow!("the key has characters that no key has"))?;
+    let mut authorization = HeaderValue::try_from(format!("Bearer {key}"))
+        .map_err(|_| anyhow!("the key has characters that no key has"))?;
     authorization.set_sensitive(true);
     let request = Request::post(format!("http://{address}{path}"))
         .header(AUTHORIZATION, authorization)
