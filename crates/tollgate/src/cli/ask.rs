@@ -27,7 +27,7 @@ pub struct AskArgs {
     /// Body of the request as JSON, without the model; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "question")]
     pub from: Option<String>,
-    /// File with the API key [default: the environment variable TOLLGATE_KEY]
+    /// File with the API key [default: the environment variable `TOLLGATE_KEY`]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }

@@ -58,7 +58,7 @@ async fn test_here(context: &Context, slug: &ProviderSlug, model: Option<&str>) 
     let provider = single_provider(config, &context.environment, slug)?;
     let provider = provider.with_context(|| format!("provider {slug} not found"))?;
     let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
-    Ok(ProviderTestReport::new(&endpoint, test.execute(&endpoint).await))
+    Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))
 }
 
 /// Asks the first running server to make the call; `None` if no server runs.

@@ -83,13 +83,11 @@ async fn accept(
     places: &Arc<Semaphore>,
 ) -> Option<(UnixStream, tokio::sync::OwnedSemaphorePermit)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
-        Err(_) => {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            None
-        }
+    if let Ok((stream, _)) = listener.accept().await {
+        return Some((stream, place));
     }
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+    None
 }
 
 async fn converse(stream: UnixStream, handler: &dyn ControlHandler) -> io::Result<()> {

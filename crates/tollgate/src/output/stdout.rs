@@ -113,7 +113,7 @@ fn paint(lines: &[Line], coloured: bool) -> String {
         let escaped = escape(&line.text);
         let painted = coloured && line.is_problem;
         let parts = if painted { [RED, &escaped, DEFAULT] } else { ["", &escaped, ""] };
-        parts.iter().for_each(|part| text.push_str(part));
+        text.extend(parts);
         text.push('\n');
     }
     text

@@ -1,22 +1,24 @@
 //! The text of an explanation.
 
+use std::fmt::Write as _;
+
 use domain::decision::{EndpointVerdict, Explanation, Verdict};
 use domain::usage::Finding;
 
 use crate::output::{escape, table};
 
-/// Returns the text of an explanation for a terminal.
+/// Returns the text of an explanation for a terminal. Writing to a string cannot fail.
 pub fn explanation_text(explanation: &Explanation) -> String {
     let allowed = if explanation.allowed { "yes" } else { "no" };
     let mut text = format!("Allowed: {allowed}\n");
     if let Some(decider) = &explanation.decided_by {
         let guardrail = decider.guardrail_id().map(|id| format!(" (guardrail {id})")).unwrap_or_default();
-        text.push_str(&format!("Decided by: {}: {}{guardrail}\n", decider.rule(), escape(&decider.to_string())));
+        let _ = writeln!(text, "Decided by: {}: {}{guardrail}", decider.rule(), escape(&decider.to_string()));
     }
     let guardrails: Vec<String> = explanation.guardrails.iter().map(ToString::to_string).collect();
-    text.push_str(&format!("Guardrails: {}\n", guardrails.join(", ")));
+    let _ = writeln!(text, "Guardrails: {}", guardrails.join(", "));
     if let Some(model) = &explanation.model {
-        text.push_str(&format!("Model: {model}\n"));
+        let _ = writeln!(text, "Model: {model}");
     }
     if let Some(bound) = explanation.bound {
         let fits = match explanation.bound_fits {
@@ -24,7 +26,7 @@ pub fn explanation_text(explanation: &Explanation) -> String {
             Some(false) => ", which exceeds a limit",
             None => "",
         };
-        text.push_str(&format!("Hold: {bound} USD{fits}\n"));
+        let _ = writeln!(text, "Hold: {bound} USD{fits}");
     }
     if !explanation.endpoints.is_empty() {
         let rows: Vec<[String; 5]> = explanation.endpoints.iter().map(endpoint_row).collect();

@@ -8,7 +8,7 @@ use crate::output::Line;
 
 impl ProviderTestReport {
     /// Creates the report of a test.
-    pub fn new(endpoint: &Endpoint, test: ProviderTest) -> Self {
+    pub fn new(endpoint: &Endpoint, test: &ProviderTest) -> Self {
         let usage = test.outcome.as_ref().map_or_else(|failure| failure.usage, |usage| *usage);
         let failure = test.outcome.as_ref().err();
         let reported = failure.and_then(|failure| failure.provider_error.as_deref());
@@ -57,11 +57,11 @@ mod tests {
 
     fn report(outcome: Result<Option<ReportedUsage>, AttemptFailure>) -> ProviderTestReport {
         let endpoint = Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
-        ProviderTestReport::new(&endpoint, ProviderTest { latency: Duration::from_micros(12_345), outcome })
+        ProviderTestReport::new(&endpoint, &ProviderTest { latency: Duration::from_micros(12_345), outcome })
     }
 
     fn text(report: &ProviderTestReport) -> String {
-        report.lines().iter().map(|line| format!("{}\n", line.text)).collect()
+        report.lines().into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl StatusHandler {
         let routing = Arc::clone(&self.parts.routing.borrow());
         let endpoint = test_endpoint(&routing.endpoints, &slug, model, None)?;
         let test = TestProvider::new(Arc::clone(&routing.provider), Arc::clone(&self.parts.clock));
-        Ok(ProviderTestReport::new(&endpoint, test.execute(&endpoint).await))
+        Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))
     }
 
     async fn status(&self) -> ServerStatus {

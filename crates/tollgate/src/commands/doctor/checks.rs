@@ -4,6 +4,7 @@ use std::path::Path;
 
 use adapters_storage::SeaOrmDestinationRepository;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use adapters_provider::CredentialCheck;
 use async_trait::async_trait;
@@ -182,7 +183,8 @@ pub fn provider_settings(context: &Context, of_servers: &BTreeSet<&str>) -> Chec
     let mut detail = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox.enabled));
     if !elsewhere.is_empty() {
         let names = elsewhere.into_iter().collect::<Vec<_>>().join(", ");
-        detail.push_str(&format!("; set in the running server, not here: {names}"));
+        // Writing to a string cannot fail.
+        let _ = write!(detail, "; set in the running server, not here: {names}");
     }
     Check::of("providers", built.map(|_| detail))
 }

@@ -1,6 +1,7 @@
 //! The running servers: their readiness, their environment, and the results of their calls to providers.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -71,7 +72,8 @@ fn readiness(name: &str, server: &ServerStatus) -> Check {
         format!("{}: version {version}, pid {pid}, http://{address}, up {uptime_seconds} s", server.state.as_str());
     for store in server.stores.iter().filter(|store| !store.ready) {
         let reason = store.error.as_deref().unwrap_or("no reason");
-        detail.push_str(&format!("; store {} unavailable: {reason}", store.name));
+        // Writing to a string cannot fail.
+        let _ = write!(detail, "; store {} unavailable: {reason}", store.name);
     }
     let status = match server.state {
         ServerState::Ready => Status::Ok,
