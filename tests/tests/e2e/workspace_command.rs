@@ -36,7 +36,7 @@ async fn workspace_is_deleted_with_named_contents_only() -> Result<()> {
     let instance = &gateway.instance;
     let workspace = instance.workspace("acme").await?;
     let key = in_workspace(instance, &workspace).await?;
-    instance.guardrail(&["--name", "g", "--workspace", &workspace]).await?;
+    instance.guardrail(&["--workspace", &workspace]).await?;
     let decided = gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     std::fs::write(instance.path().join("local"), "x")?;
     let put = ["container", "put", "sess_a", "a.txt", "local", "--workspace", &workspace];
