@@ -46,12 +46,11 @@ pub struct ServerIdentity {
     address: String,
     base_path: String,
     config_file: Option<String>,
-    variables: Vec<String>,
 }
 
 impl ServerIdentity {
     /// Describes the server that starts now.
-    pub fn new(config: &Config, environment: &Environment, stores: &Stores, address: std::net::SocketAddr) -> Self {
+    pub fn new(config: &Config, stores: &Stores, address: std::net::SocketAddr) -> Self {
         let file = config.file.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
         Self {
             id: stores.ids.process_id().to_string(),
@@ -60,7 +59,6 @@ impl ServerIdentity {
             address: address.to_string(),
             base_path: config.server.base_path.clone(),
             config_file: file.map(|file| file.display().to_string()),
-            variables: used_variables(config, environment),
         }
     }
 }
@@ -139,7 +137,7 @@ impl StatusHandler {
             journal: parts.ledger.as_deref().map(journal_status),
             endpoints: routing.endpoints.all().iter().map(|one| endpoint_health(one, &routing.health, now)).collect(),
             configured_at: Some(time(routing.loaded_at)),
-            variables: identity.variables.clone(),
+            variables: routing.variables.clone(),
         }
     }
 }

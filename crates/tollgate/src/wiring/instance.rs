@@ -41,7 +41,7 @@ impl Instance {
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
-        let identity = ServerIdentity::new(config, environment, &stores, application.local_addr());
+        let identity = ServerIdentity::new(config, &stores, application.local_addr());
         control::listen(config, identity, parts, application.connections(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {

@@ -9,6 +9,7 @@ use domain::routing::HealthBoard;
 use tokio::sync::watch;
 
 use super::configuration_warnings::warn_about;
+use super::control::used_variables;
 use super::routed::{CurrentRouting, RoutedParts, Routing};
 use super::{ProcessMetrics, Upstreams, minimal_rows, router, sandbox_models};
 use crate::config::{self, Config, Environment};
@@ -49,6 +50,7 @@ impl Reloader {
             endpoints,
             provider: Arc::clone(&upstreams.provider),
             loaded_at: parts.stores.clock.now(),
+            variables: used_variables(config, environment),
         };
         let services = LiveServices::new(parts.build(config, Arc::clone(&upstreams.provider), &routing, None));
         let routing = watch::Sender::new(Arc::new(routing));
@@ -105,6 +107,7 @@ impl Reloader {
             endpoints: Arc::clone(&upstreams.endpoints),
             provider: Arc::clone(&upstreams.provider),
             loaded_at: self.parts.stores.clock.now(),
+            variables: used_variables(&config, &self.environment),
         };
         self.measures.add_providers(&upstreams.endpoints);
         let replaced = self.services.current();

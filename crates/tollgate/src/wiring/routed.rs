@@ -30,6 +30,8 @@ pub struct Routing {
     pub provider: Arc<dyn DecisionProvider>,
     /// The time at which the configuration was read.
     pub loaded_at: DateTime<Utc>,
+    /// The names of the set environment variables that the configuration uses.
+    pub variables: Vec<String>,
 }
 
 /// The endpoints of the current configuration, for background tasks and metrics.

@@ -131,7 +131,7 @@ mod tests {
         let board = Arc::new(HealthBoard::new(2, policy));
         let provider = Arc::new(adapters_provider::SandboxProvider::new());
         let loaded_at = chrono::DateTime::UNIX_EPOCH;
-        let routing = Routing { endpoints, health: Arc::clone(&board), provider, loaded_at };
+        let routing = Routing { endpoints, health: Arc::clone(&board), provider, loaded_at, variables: Vec::new() };
         let mut log = ThrottleLog::new(Arc::new(routing));
         let mut changes = |now: Duration| -> Vec<(String, bool)> {
             let changes = log.changes(now);
