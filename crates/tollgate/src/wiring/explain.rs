@@ -24,7 +24,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     // No request is sent, so secrets are not needed.
     let mut without_secrets = config.clone();
     without_secrets.providers.iter_mut().for_each(|provider| provider.api_key = None);
-    let Upstreams { provider, endpoints } = Upstreams::build(&without_secrets, &Environment::default())?;
+    let Upstreams { provider, endpoints, .. } = Upstreams::build(&without_secrets, &Environment::default())?;
     let overlay = minimal_rows(&config.endpoints);
     let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, !config.sandbox_enabled);
     let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);

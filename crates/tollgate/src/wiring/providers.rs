@@ -97,7 +97,9 @@ pub fn single_provider(
     }
     let Some(provider) = config.providers.iter().find(|provider| provider.slug == *slug) else { return Ok(None) };
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
-    build(provider, &mut clients, environment).map(Some).with_context(|| format!("the provider {slug} cannot be used"))
+    let built = build(provider, &mut clients, environment);
+    let (built, _) = built.with_context(|| format!("the provider {slug} cannot be used"))?;
+    Ok(Some(built))
 }
 
 /// Checks the credential of a provider with its list of models.
