@@ -7,8 +7,7 @@ use crate::{
     m20261122_000005_record_bytes, m20261122_000006_allowances, m20261122_000007_compact_records,
     m20261122_000008_store_identity, m20261123_000009_recall_answers, m20261123_000010_changes,
     m20261123_000011_key_ids, m20261123_000012_outcome_names, m20261123_000013_incompatible_migrations,
-    m20261123_000014_rejections, m20261123_000015_budget_alerts,
-    m20261123_000020_deleted_workspaces,
+    m20261123_000014_rejections, m20261123_000015_budget_alerts, m20261123_000020_deleted_workspaces,
 };
 
 /// All migrations, oldest first. New ones are only added at the end.

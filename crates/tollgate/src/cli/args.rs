@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
-    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, StoreCommand, UsageCommand,
     AskArgs, AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
-    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, ProviderCommand, UsageCommand,
-    WorkspaceCommand,
+    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, ProviderCommand, StoreCommand,
+    UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.

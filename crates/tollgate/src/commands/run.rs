@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::usage_error::usage_error;
 use super::{
-    Context, ask, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint, guardrail, journal, key, migrate, openapi, provider, serve, status, store, usage, workspace,
+    Context, ask, audit, backup, catalogue, config_init, container, demo, destination, doctor, document, endpoint,
+    guardrail, journal, key, migrate, openapi, provider, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::Environment;
