@@ -13,7 +13,7 @@ use domain::decision::{
 use domain::guardrail::NoGuardrails;
 use domain::system::{InlineExecutor, TimeSource};
 
-use super::{Stores, Upstreams, minimal_rows, router};
+use super::{Stores, Upstreams, minimal_rows, router, sandbox_models};
 use crate::config::{Config, Environment};
 
 /// Returns the use case over the stores.
@@ -26,7 +26,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     without_secrets.providers.iter_mut().for_each(|provider| provider.api_key = None);
     let Upstreams { provider, endpoints, .. } = Upstreams::build(&without_secrets, &Environment::default())?;
     let overlay = minimal_rows(&config.endpoints);
-    let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, !config.sandbox_enabled);
+    let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, sandbox_models(config));
     let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
     let health = router::health(config, &endpoints);
     let reports = Arc::new(stores.reports());

@@ -92,7 +92,7 @@ pub fn single_provider(
     environment: &Environment,
     slug: &ProviderSlug,
 ) -> anyhow::Result<Option<Arc<dyn DecisionProvider>>> {
-    if config.sandbox_enabled && slug.as_str() == SANDBOX_AUTHOR {
+    if config.sandbox.enabled && slug.as_str() == SANDBOX_AUTHOR {
         return Ok(Some(Arc::new(SandboxProvider::new())));
     }
     let Some(provider) = config.providers.iter().find(|provider| provider.slug == *slug) else { return Ok(None) };

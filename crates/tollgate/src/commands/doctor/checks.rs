@@ -1,12 +1,11 @@
 //! The checks of `doctor`, one function each.
 
-use std::path::Path;
-
-use adapters_storage::SeaOrmDestinationRepository;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use adapters_provider::CredentialCheck;
+use adapters_storage::SeaOrmDestinationRepository;
 use async_trait::async_trait;
 use domain::container::{BlobKey, BlobStore, ByteSource};
 use domain::error::StoreError;
@@ -85,7 +84,7 @@ pub fn journal(context: &Context) -> Check {
 }
 
 fn write_and_remove(path: &Path) -> std::io::Result<()> {
-    let written = std::fs::write(path, [0; PROBE_BYTES]);
+    let written = std::fs::write(path, vec![0; PROBE_BYTES]);
     let removed = if path.exists() { std::fs::remove_file(path) } else { Ok(()) };
     written.and(removed)
 }
