@@ -204,7 +204,7 @@ impl Journal {
             reserved_bytes: state.reserved(),
             last_sequence: state.last_sequence(),
             synced_sequence: *self.shared.synced.borrow(),
-            is_writable: state.is_writable(&self.shared.settings),
+            is_writable: state.is_writable(),
         }
     }
 

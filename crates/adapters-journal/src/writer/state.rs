@@ -68,11 +68,9 @@ impl State {
         Ok(())
     }
 
-    /// Returns false while entries wait for the disk, and while new ones are rejected because it has no room.
-    pub(super) fn is_writable(&self, settings: &JournalSettings) -> bool {
-        let largest = entry_bytes(settings.max_payload_bytes) as u64;
-        let has_room = self.chain.usable_bytes(largest) >= self.reserved + largest;
-        !self.tail.has_unwritten() && (has_room || !self.lacks_segment)
+    /// Returns false while entries wait for the disk, and after one was rejected until the disk has room for a segment.
+    pub(super) fn is_writable(&self) -> bool {
+        !self.tail.has_unwritten() && !self.lacks_segment
     }
 
     pub(super) fn release(&mut self, bytes: u64) {

@@ -60,7 +60,7 @@ pub async fn run(folder: &Path) {
     for round in 0..3 {
         work(&ledger, 1000 + 10 * round).await;
         // Idle allowances are returned, old segments removed.
-        clock.advance(Duration::from_secs(11));
+        clock.advance(Duration::from_secs(61));
         ledger.tick().await.unwrap();
     }
     ledger.close().await.unwrap();

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn serving_finds_model_by_any_name() {
-        let text = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\n\
+        let text = "[sandbox]\nenabled = true\n[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\n\
                     upstream_model = \"m\"\n";
         let config = load_text(None, text, &Environment::default()).unwrap();
         let snapshot = CatalogueSnapshot::build(minimal_rows(&config.endpoints));

@@ -238,13 +238,12 @@ mod tests {
 
     #[test]
     fn endpoints_keep_their_order_and_the_sandbox_comes_last() {
-        let config = load_text(None, CONFIG, &with_key()).unwrap();
-        let upstreams = Upstreams::build(&config, &with_key()).unwrap();
+        let on: Environment = [("ONE_KEY", "k"), ("TOLLGATE__SANDBOX__ENABLED", "true")].into_iter().collect();
+        let upstreams = Upstreams::build(&load_text(None, CONFIG, &on).unwrap(), &on).unwrap();
         let slugs: Vec<&str> = upstreams.endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
         assert_eq!(slugs[..4], ["two", "one", "one", "sandbox"]);
-        let off: Environment = [("ONE_KEY", "k"), ("TOLLGATE__SANDBOX__ENABLED", "false")].into_iter().collect();
-        let config = load_text(None, CONFIG, &off).unwrap();
-        assert_eq!(Upstreams::build(&config, &off).unwrap().endpoints.all().len(), 3);
+        let config = load_text(None, CONFIG, &with_key()).unwrap();
+        assert_eq!(Upstreams::build(&config, &with_key()).unwrap().endpoints.all().len(), 3, "beside a provider");
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub(super) async fn fold_and_return_with_lost_answers_take_effect_once(machine: 
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
     assert_eq!(fixture.counted().await, (25, 35));
-    fixture.advance(Duration::from_secs(11));
+    fixture.advance(Duration::from_secs(61));
     process.store.set(StoreFault::LostAnswer);
     assert!(process.ledger.tick().await.is_err());
     process.store.set(StoreFault::None);
@@ -229,7 +229,7 @@ pub(super) async fn any_lost_answer_is_made_up_for(machine: &LedgerMachine) {
                 spent += 30;
             }
             process.ledger.flush().await.ok();
-            fixture.advance(Duration::from_secs(11));
+            fixture.advance(Duration::from_secs(61));
             process.ledger.tick().await.ok();
         }
         let is_over = process.store.fault() != StoreFault::None;
