@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tollgate_tests::{Instance, decisions};
+use tollgate_tests::{Behaviour, Instance, Upstream, decisions};
 
 use crate::costs::rows;
-use crate::gateway::{TestGateway, body};
+use crate::gateway::{ANSWER, TestGateway, body};
 
 /// Returns reason, status and number of the sums.
 async fn sums(instance: &Instance, arguments: &[&str]) -> Result<Vec<Value>> {
@@ -21,7 +21,9 @@ async fn sums(instance: &Instance, arguments: &[&str]) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn rejected_requests_are_counted_per_key_and_reason_over_two_processes() -> Result<()> {
-    let gateway = TestGateway::start("").await?;
+    // A free model is never rejected for a limit.
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let gateway = TestGateway::with_providers_and_sandbox(&alpha, &alpha, 5_000).await?;
     let instance = &gateway.instance;
     let beside = instance.serve_beside().await?;
     instance.workspace("team x").await?;
@@ -32,7 +34,7 @@ async fn rejected_requests_are_counted_per_key_and_reason_over_two_processes() -
     ensure!(sums(instance, &[]).await?.is_empty());
 
     for server in [&gateway.server, &beside, &gateway.server] {
-        server.decide(&poor.secret, body("sandbox/decider")).await?.envelope(402)?;
+        server.decide(&poor.secret, body("acme/alone")).await?.envelope(402)?;
     }
     for server in [&gateway.server, &beside] {
         server.decide(&stopped.secret, body("sandbox/decider")).await?.envelope(403)?;
@@ -48,7 +50,7 @@ async fn rejected_requests_are_counted_per_key_and_reason_over_two_processes() -
         sleep(Duration::from_millis(200)).await;
     }
     // A stopped server has written all of them.
-    gateway.server.decide(&poor.secret, body("sandbox/decider")).await?.envelope(402)?;
+    gateway.server.decide(&poor.secret, body("acme/alone")).await?.envelope(402)?;
     beside.stop().await?;
     gateway.server.stop().await?;
     let all = [
