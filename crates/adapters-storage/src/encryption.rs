@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use domain::error::StoreError;
 
 /// The prefix of encrypted values. JSON never begins with it.
-const PREFIX: &str = "enc1:";
+pub(crate) const PREFIX: &str = "enc1:";
 
 /// A key of 32 bytes for secrets in the database; `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]

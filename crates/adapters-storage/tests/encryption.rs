@@ -136,3 +136,17 @@ async fn missing_and_wrong_keys_are_unavailable_and_change_nothing() {
     folder.execute(&format!("UPDATE destinations SET config = '{before}' WHERE id = '{}'", destination(2).id)).await;
     assert!(SeaOrmDestinationRepository::new(database).find(destination(2).id).await.is_err());
 }
+
+#[tokio::test]
+async fn destination_is_not_added_with_another_key() {
+    let folder = Folder::new();
+    let database = open_with(&folder, Some(KEY)).await;
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    add(&database, 1).await;
+    for key in [Some(OTHER_KEY), None] {
+        let other = SeaOrmDestinationRepository::new(open_with(&folder, key).await);
+        let added = other.insert(&destination(2), 5, &audit()).await;
+        assert!(matches!(added, Err(StoreError::Corrupt(_) | StoreError::Unavailable(_))), "{added:?}");
+    }
+    assert_eq!(SeaOrmDestinationRepository::new(database).list(None).await.unwrap(), [destination(1)]);
+}

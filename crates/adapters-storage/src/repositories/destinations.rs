@@ -17,7 +17,7 @@ use crate::audit_rows::RowChanges;
 use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
-use crate::encryption::{ColumnCipher, is_encrypted};
+use crate::encryption::{ColumnCipher, PREFIX, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
@@ -65,6 +65,16 @@ impl SeaOrmDestinationRepository {
         Ok(encrypted)
     }
 
+    /// Fails if the key does not decrypt a stored destination. A row with another key would stop every server at its
+    /// next start.
+    async fn check_key(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+        let encrypted = Entity::find().filter(Column::Config.starts_with(PREFIX)).one(transaction).await;
+        if let Some(Model { id, config, .. }) = encrypted.map_err(store_error)? {
+            self.database.cipher().decrypt(&row_name(&id), config)?;
+        }
+        Ok(())
+    }
+
     /// Returns the numbers of destinations with encrypted and with plain configuration.
     ///
     /// # Errors
@@ -89,6 +99,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if !super::workspaces::exists(&transaction, destination.workspace_id).await? {
             return Ok(DestinationInsert::UnknownWorkspace);
         }
+        self.check_key(&transaction).await?;
         let alike = Entity::find()
             .filter(Column::WorkspaceId.eq(row.workspace_id.as_str()))
             .filter(Column::Kind.eq(row.kind.as_str()))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use adapters_provider::CredentialCheck;
@@ -84,9 +85,10 @@ pub fn journal(context: &Context) -> Check {
 }
 
 fn write_and_remove(path: &Path) -> std::io::Result<()> {
-    let written = std::fs::write(path, vec![0; PROBE_BYTES]);
-    let removed = if path.exists() { std::fs::remove_file(path) } else { Ok(()) };
-    written.and(removed)
+    // Never an existing file: as root, a link in the folder could name any file of the machine.
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    let written = file.write_all(&vec![0; PROBE_BYTES]);
+    written.and(std::fs::remove_file(path))
 }
 
 /// Checks that the blob store can write and delete an object.
