@@ -38,14 +38,22 @@ impl PublishBudgetAlerts {
     /// Publishes all unpublished alerts, and returns the number of those that this call published.
     ///
     /// # Errors
-    /// A store failed; the next call continues.
+    /// A store failed, or the destinations of a workspace cannot be read. Its alerts wait; those of other workspaces among
+    /// the oldest 100 are published. The next call continues.
     pub async fn execute(&self) -> Result<u64, StoreError> {
         let mut published = 0;
         loop {
             let alerts = self.ports.alerts.unpublished(BATCH).await?;
             let is_last = (alerts.len() as u64) < BATCH;
+            let mut failed = None;
             for alert in &alerts {
-                published += u64::from(self.publish(alert).await?);
+                match self.ports.destinations.list(Some(alert.workspace_id)).await {
+                    Ok(destinations) => published += u64::from(self.publish(alert, &destinations).await?),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+            }
+            if let Some(error) = failed {
+                return Err(error);
             }
             if is_last {
                 return Ok(published);
@@ -53,8 +61,7 @@ impl PublishBudgetAlerts {
         }
     }
 
-    async fn publish(&self, alert: &BudgetAlert) -> Result<bool, StoreError> {
-        let destinations = self.ports.destinations.list(Some(alert.workspace_id)).await?;
+    async fn publish(&self, alert: &BudgetAlert, destinations: &[Destination]) -> Result<bool, StoreError> {
         let receivers =
             destinations.iter().chain(&self.operators).filter(|destination| destination.receives_alert(alert));
         let payload = self.ports.encoder.encode_alert(alert);

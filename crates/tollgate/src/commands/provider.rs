@@ -27,9 +27,10 @@ async fn test(context: &Context, slug: &str, model: Option<String>) -> anyhow::R
     let report = match test_here(context, &provider, model.as_deref()).await {
         Ok(report) => report,
         // The secret may be readable for the server only.
-        Err(here) => match test_in_server(context, slug, model).await? {
-            Some(report) => report,
-            None => return Err(here),
+        Err(here) => match test_in_server(context, slug, model).await {
+            Ok(Some(report)) => report,
+            Ok(None) => return Err(here),
+            Err(there) => return Err(here.context(format!("the running server cannot make the call: {there:#}"))),
         },
     };
     context.output.show_lines(&report, || report.lines())?;
@@ -71,7 +72,7 @@ async fn test_in_server(
     let request = ControlRequest::TestProvider { provider: slug.to_owned(), model };
     for server in client.servers().await.unwrap_or_default() {
         if let Some(report) = client.ask(&server.id, &request).await? {
-            note(&format!("The secret is not set here: the running server {} made the call.", server.id));
+            note(&format!("The call cannot be made here: the running server {} made it.", server.id));
             return Ok(Some(report));
         }
     }

@@ -107,3 +107,25 @@ async fn alert_that_another_process_published_is_not_counted() {
     let use_case = PublishBudgetAlerts::new(ports(alerts, Vec::new()), None);
     assert_eq!(use_case.execute().await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn unreadable_destinations_do_not_block_alerts_of_other_workspaces() {
+    let unreadable = WorkspaceId::from_uuid(SequentialIds::uuid(2));
+    let first = BudgetAlert { workspace_id: unreadable, ..alert(Account::Workspace(unreadable)) };
+    let second = alert(Account::Workspace(workspace()));
+    let mut alerts = MockBudgetAlertStore::new();
+    let found = vec![first, second.clone()];
+    alerts.expect_unpublished().times(1).return_once(move |_| Ok(found));
+    alerts.expect_publish().times(1).returning(move |published, _| {
+        assert!(published.is_same(&second));
+        Ok(true)
+    });
+    let mut repository = MockDestinationRepository::new();
+    repository.expect_list().times(2).returning(move |id| match id {
+        Some(id) if id == unreadable => Err(StoreError::unavailable("another key")),
+        _ => Ok(Vec::new()),
+    });
+    let ports = PublishBudgetAlertsPorts { destinations: Arc::new(repository), ..ports(alerts, Vec::new()) };
+    let error = PublishBudgetAlerts::new(ports, None).execute().await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+}

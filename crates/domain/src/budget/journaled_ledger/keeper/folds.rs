@@ -12,7 +12,7 @@ use crate::error::StoreError;
 pub(in crate::budget::journaled_ledger) const MAX_ENTRIES: usize = 1024;
 /// The fewest entries of one transaction, unless there are no more.
 const MIN_ENTRIES: usize = 64;
-/// The duration of a transaction above which the next one is smaller. A draw waits for it.
+/// The duration of a transaction above which the next one is smaller, if a request waited for a draw meanwhile.
 const LONG_FOLD: Duration = Duration::from_millis(20);
 /// The most bytes of journal entries of one transaction.
 const MAX_BYTES: usize = 1 << 20;
@@ -26,7 +26,8 @@ pub(super) struct FoldBatch {
     sequences: Vec<u64>,
 }
 
-/// The most entries of the next transaction, so that it is short where entries belong to many accounts.
+/// The most entries of the next transaction. A draw waits for it, so it is short while requests wait and entries belong
+/// to many accounts.
 #[derive(Debug)]
 pub(super) struct BatchSize(usize);
 
@@ -37,11 +38,12 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// Halves after a long transaction, doubles after a short one.
-    fn follow(&mut self, took: Duration) {
-        if took > LONG_FOLD {
+    /// Halves after a long transaction that a request waited for. Doubles after a short one, and after one that nobody
+    /// waited for: a slow store folds best in large transactions.
+    fn follow(&mut self, took: Duration, is_awaited: bool) {
+        if took > LONG_FOLD && is_awaited {
             self.0 = (self.0 / 2).max(MIN_ENTRIES);
-        } else if took < LONG_FOLD / 2 {
+        } else if took < LONG_FOLD / 2 || !is_awaited {
             self.0 = (self.0 * 2).min(MAX_ENTRIES);
         }
     }
@@ -57,7 +59,8 @@ impl Keeper {
         let began = self.clock.monotonic();
         match self.store.fold(&batch.request).await {
             Ok(()) => {
-                self.progress.batch_size.follow(self.clock.monotonic().saturating_sub(began));
+                let took = self.clock.monotonic().saturating_sub(began);
+                self.progress.batch_size.follow(took, self.state.asks.has_waiting());
                 self.finish_fold();
             }
             Err(BudgetStoreError::Store(StoreError::Corrupt(reason))) => self.narrow_fold(reason)?,
@@ -146,15 +149,18 @@ mod tests {
     #[test]
     fn batch_size_follows_duration_of_transactions() {
         let mut size = BatchSize::default();
-        size.follow(Duration::from_millis(15));
+        size.follow(Duration::from_millis(15), true);
         assert_eq!(size.0, MAX_ENTRIES);
-        size.follow(Duration::from_millis(21));
+        size.follow(Duration::from_millis(21), true);
         assert_eq!(size.0, MAX_ENTRIES / 2);
-        (0..20).for_each(|_| size.follow(Duration::from_secs(1)));
+        (0..20).for_each(|_| size.follow(Duration::from_secs(1), true));
         assert_eq!(size.0, MIN_ENTRIES);
-        size.follow(Duration::from_millis(9));
+        size.follow(Duration::from_millis(9), true);
         assert_eq!(size.0, MIN_ENTRIES * 2);
-        (0..20).for_each(|_| size.follow(Duration::ZERO));
+        (0..20).for_each(|_| size.follow(Duration::ZERO, true));
         assert_eq!(size.0, MAX_ENTRIES);
+        size.follow(Duration::from_secs(1), true);
+        size.follow(Duration::from_secs(1), false);
+        assert_eq!(size.0, MAX_ENTRIES, "nobody waited");
     }
 }
