@@ -72,7 +72,7 @@ async fn test_in_server(
     let request = ControlRequest::TestProvider { provider: slug.to_owned(), model };
     for server in client.servers().await.unwrap_or_default() {
         if let Some(report) = client.ask(&server.id, &request).await? {
-            note(&format!("The call cannot be made here: the running server {} made it.", server.id));
+            note(&format!("It cannot be tested here: the running server {} made the call.", server.id));
             return Ok(Some(report));
         }
     }
