@@ -16,8 +16,11 @@ mod m20261123_000013_incompatible_migrations;
 mod m20261123_000014_rejections;
 mod m20261123_000015_budget_alerts;
 mod m20261123_000020_deleted_workspaces;
+mod m20261123_000021_client_addresses;
+mod m20261123_000024_store_copies;
 
 mod migrator;
+mod older_data;
 
 pub use m20261123_000013_incompatible_migrations::INCOMPATIBLE_MIGRATIONS;
 pub use migrator::Migrator;

@@ -5,6 +5,8 @@
 
 use sea_orm_migration::prelude::*;
 
+use crate::older_data::holds_older_data;
+
 /// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
@@ -49,29 +51,7 @@ impl MigrationTrait for Migration {
         for index in indexes() {
             manager.create_index(index).await?;
         }
-        let connection = manager.get_connection();
-        connection.execute_unprepared("UPDATE usage_records SET charged_at = created_at").await?;
-        for (scope, subject) in [("workspace", "workspace_id"), ("key", "lower(hex(api_key))")] {
-            for (interval, start) in PERIODS {
-                let count = format!(
-                    "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, reserved_pico) \
-                     SELECT '{scope}', {subject}, '{interval}', {start}, SUM(cost_pico), 0 FROM usage_records \
-                     GROUP BY 2, 4"
-                );
-                connection.execute_unprepared(&count).await?;
-            }
-        }
-        // Until now a balance was only recorded, so earlier spend does not count against it.
-        let base = "UPDATE workspaces SET credit_base_pico = COALESCE((SELECT spent_pico FROM spend_counters \
-                    WHERE scope = 'workspace' AND subject = workspaces.id AND interval = 'total'), 0)";
-        connection.execute_unprepared(base).await?;
-        connection
-            .execute_unprepared(
-                "INSERT INTO guardrail_versions (guardrail_id, version, name, rules, changed_at, changed_by) \
-                 SELECT id, version, name, rules, created_at, 'migration' FROM guardrails",
-            )
-            .await?;
-        Ok(())
+        if holds_older_data(manager) { count_records(manager).await } else { Ok(()) }
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
@@ -102,6 +82,33 @@ impl MigrationTrait for Migration {
         }
         Ok(())
     }
+}
+
+/// Counts the existing records of the ledger.
+async fn count_records(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    let connection = manager.get_connection();
+    connection.execute_unprepared("UPDATE usage_records SET charged_at = created_at").await?;
+    for (scope, subject) in [("workspace", "workspace_id"), ("key", "lower(hex(api_key))")] {
+        for (interval, start) in PERIODS {
+            let count = format!(
+                "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, reserved_pico) \
+                 SELECT '{scope}', {subject}, '{interval}', {start}, SUM(cost_pico), 0 FROM usage_records \
+                 GROUP BY 2, 4"
+            );
+            connection.execute_unprepared(&count).await?;
+        }
+    }
+    // Until now a balance was only recorded, so earlier spend does not count against it.
+    let base = "UPDATE workspaces SET credit_base_pico = COALESCE((SELECT spent_pico FROM spend_counters \
+                WHERE scope = 'workspace' AND subject = workspaces.id AND interval = 'total'), 0)";
+    connection.execute_unprepared(base).await?;
+    connection
+        .execute_unprepared(
+            "INSERT INTO guardrail_versions (guardrail_id, version, name, rules, changed_at, changed_by) \
+             SELECT id, version, name, rules, created_at, 'migration' FROM guardrails",
+        )
+        .await?;
+    Ok(())
 }
 
 /// Period names with the start of a row's own period in Unix milliseconds. The epoch was a Thursday.

@@ -2,6 +2,8 @@
 
 use sea_orm_migration::prelude::*;
 
+use crate::older_data::holds_older_data;
+
 /// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
@@ -30,9 +32,10 @@ async fn rebuild(
 ) -> Result<(), DbErr> {
     manager.rename_table(Table::rename().table(TABLE, OLD).to_owned()).await?;
     manager.create_table(table).await?;
-    let connection = manager.get_connection();
-    let copy = format!("INSERT INTO {TABLE} ({COLUMNS}) SELECT {values} FROM {OLD} ORDER BY rowid");
-    connection.execute_unprepared(&copy).await?;
+    if holds_older_data(manager) {
+        let copy = format!("INSERT INTO {TABLE} ({COLUMNS}) SELECT {values} FROM {OLD} ORDER BY rowid");
+        manager.get_connection().execute_unprepared(&copy).await?;
+    }
     manager.drop_table(Table::drop().table(OLD).to_owned()).await?;
     let names = ["usage_records_workspace_id", "usage_records_key", "usage_records_charged_at"];
     for (name, columns) in names.into_iter().zip(indexes.iter().copied().chain([&["charged_at"][..]])) {

@@ -2,6 +2,8 @@
 
 use sea_orm_migration::prelude::*;
 
+use crate::older_data::holds_older_data;
+
 /// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
@@ -17,7 +19,7 @@ impl MigrationTrait for Migration {
         rebuild(manager, vec![id, hash], "id, hash", &format!("{FRESH_ID}, hash")).await?;
         let names = Names { from: "hash", to: "id", text_from: unhex, text_to: uuid, missing: "substr({}, 1, 16)" };
         names.replace(manager).await?;
-        run(manager, &filters("api_key_hashes", "api_key_ids", &uuid(&names.of("unhex(filter.value)")))).await
+        rewrite(manager, &filters("api_key_hashes", "api_key_ids", &uuid(&names.of("unhex(filter.value)")))).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
@@ -25,7 +27,7 @@ impl MigrationTrait for Migration {
         let names = Names { from: "id", to: "hash", text_from: bytes, text_to: hex, missing };
         names.replace(manager).await?;
         let hash = hex(&names.of(&bytes("filter.value")));
-        run(manager, &filters("api_key_ids", "api_key_hashes", &hash)).await?;
+        rewrite(manager, &filters("api_key_ids", "api_key_hashes", &hash)).await?;
         let hash = ColumnDef::new("hash").blob().not_null().primary_key().take();
         rebuild(manager, vec![hash], "hash", "hash").await
     }
@@ -49,7 +51,7 @@ async fn rebuild(manager: &SchemaManager<'_>, names: Vec<ColumnDef>, columns: &s
     manager.create_table(table(names)).await?;
     let copy =
         format!("INSERT INTO {KEYS} ({columns}, {COLUMNS}) SELECT {values}, {COLUMNS} FROM {OLD} ORDER BY rowid");
-    run(manager, &copy).await?;
+    rewrite(manager, &copy).await?;
     manager.drop_table(Table::drop().table(OLD).to_owned()).await?;
     for (name, columns) in
         [("api_keys_workspace_id", &["workspace_id", "created_at"][..]), ("api_keys_guardrail_id", &["guardrail_id"])]
@@ -117,7 +119,7 @@ impl Names {
         manager.drop_index(Index::drop().name("usage_records_key").table("usage_records").to_owned()).await?;
         for table in ["usage_records", "idempotency_claims"] {
             let new = self.of(&format!("{table}.api_key"));
-            run(manager, &format!("UPDATE {table} SET api_key = {new}")).await?;
+            rewrite(manager, &format!("UPDATE {table} SET api_key = {new}")).await?;
         }
         let mut index = Index::create().name("usage_records_key").table("usage_records").take();
         manager.create_index(index.col("api_key").col("created_at").take()).await?;
@@ -130,11 +132,11 @@ impl Names {
                     "UPDATE {table} SET subject = substr(subject, 1, {prefix}) || {new} \
                      WHERE scope = '{scope}' AND {old} IS NOT NULL"
                 );
-                run(manager, &update).await?;
+                rewrite(manager, &update).await?;
             }
         }
         // Replies contain account names, too. No process repeats a call across a migration.
-        run(manager, "UPDATE budget_processes SET last_reply = NULL").await
+        rewrite(manager, "UPDATE budget_processes SET last_reply = NULL").await
     }
 }
 
@@ -168,6 +170,10 @@ fn uuid(bytes: &str) -> String {
     )
 }
 
-async fn run(manager: &SchemaManager<'_>, statement: &str) -> Result<(), DbErr> {
+/// Changes existing rows.
+async fn rewrite(manager: &SchemaManager<'_>, statement: &str) -> Result<(), DbErr> {
+    if !holds_older_data(manager) {
+        return Ok(());
+    }
     manager.get_connection().execute_unprepared(statement).await.map(drop)
 }

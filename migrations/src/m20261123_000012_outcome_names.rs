@@ -9,6 +9,8 @@
 
 use sea_orm_migration::prelude::*;
 
+use crate::older_data::holds_older_data;
+
 /// The migration of this module.
 #[derive(DeriveMigrationName)]
 pub struct Migration;
@@ -33,7 +35,7 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let renamed = "CASE token_source WHEN 'bound' THEN 'upper_bound' ELSE token_source END";
         let unused = "token_source IS NULL AND outcome <> 'completed' AND input_tokens = 0 AND output_tokens = 0";
-        run(
+        rewrite(
             manager,
             &format!(
                 "UPDATE {RECORDS} SET attempts = {}, token_source = CASE WHEN {unused} THEN 'none' ELSE {renamed} END \
@@ -50,7 +52,7 @@ impl MigrationTrait for Migration {
         rewrite_payloads(manager, downgraded_payload()).await?;
         run(manager, &format!("ALTER TABLE {RECORDS} RENAME COLUMN usage_source TO token_source")).await?;
         let source = "CASE token_source WHEN 'upper_bound' THEN 'bound' WHEN 'none' THEN NULL ELSE token_source END";
-        run(
+        rewrite(
             manager,
             &format!(
                 "UPDATE {RECORDS} SET attempts = {}, token_source = {source} WHERE {NAMES_SOMETHING}",
@@ -133,7 +135,7 @@ fn replaced(object: &str, [short, long]: [&str; 2], value: &str) -> String {
 async fn rewrite_payloads(manager: &SchemaManager<'_>, steps: Vec<String>) -> Result<(), DbErr> {
     for payload in steps {
         let traces = "payload LIKE '%\"tollgate.attempt.outcome\"%'";
-        run(manager, &format!("UPDATE outbox SET payload = {payload} WHERE {traces}")).await?;
+        rewrite(manager, &format!("UPDATE outbox SET payload = {payload} WHERE {traces}")).await?;
     }
     Ok(())
 }
@@ -198,6 +200,11 @@ const SOURCE_KEYS: [(&str, &str); 2] = [
     ("tollgate.token_source", "tollgate.usage_source"),
     ("tollgate.attempt.token_source", "tollgate.attempt.usage_source"),
 ];
+
+/// Changes existing rows.
+async fn rewrite(manager: &SchemaManager<'_>, statement: &str) -> Result<(), DbErr> {
+    if holds_older_data(manager) { run(manager, statement).await } else { Ok(()) }
+}
 
 async fn run(manager: &SchemaManager<'_>, statement: &str) -> Result<(), DbErr> {
     manager.get_connection().execute_unprepared(statement).await.map(drop)

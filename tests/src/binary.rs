@@ -19,8 +19,11 @@ pub fn folder() -> Result<PathBuf> {
 
 fn find_or_build() -> Result<PathBuf> {
     let tests = std::env::current_exe()?;
-    // target/<profile>/deps/<tests>
-    let profile = tests.ancestors().nth(2).context("the tests do not lie in a target folder")?;
+    // target/<profile>/deps/<tests>, or target/<profile>/<program>
+    let folder = tests.parent().context("the tests do not lie in a folder")?;
+    let is_test = folder.file_name().is_some_and(|name| name == "deps");
+    let profile = if is_test { folder.parent() } else { Some(folder) };
+    let profile = profile.context("the tests do not lie in a target folder")?;
     let binary = profile.join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
     if !is_fresh(&binary).unwrap_or(false) {
         build(profile)?;

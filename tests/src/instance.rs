@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
-use crate::{Server, binary};
+use crate::{Relay, Server, binary, postgres};
 
 /// A gateway's folder and configuration. Several processes can serve it, one after another or concurrently.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Instance {
     dir: TempDir,
     listen: SocketAddr,
     env: Vec<(String, String)>,
+    /// The URL of its database on a server; `None` for a file.
+    postgres: Option<String>,
 }
 
 /// A key created by the command line.
@@ -35,6 +37,15 @@ impl Instance {
     /// Creates an installation. `toml` is the configuration without addresses and stores, which environment variables
     /// set.
     pub fn new(toml: &str) -> Result<Self> {
+        let mut instance = Self::on_file(toml)?;
+        if let Some(url) = postgres::chosen_database()? {
+            instance.use_postgres(url);
+        }
+        Ok(instance)
+    }
+
+    /// Creates an installation whose database is a file in every test run.
+    pub fn on_file(toml: &str) -> Result<Self> {
         let dir = TempDir::new()?;
         std::fs::write(dir.path().join("test.toml"), toml)?;
         let listen = free_address()?;
@@ -47,7 +58,57 @@ impl Instance {
             ("TOLLGATE__SERVER__DRAIN_MS", "20".to_owned()),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Self { dir, listen, env })
+        Ok(Self { dir, listen, env, postgres: None })
+    }
+
+    /// Creates an empty database on the PostgreSQL server of this run; returns its URL.
+    pub fn create_postgres_database() -> Result<String> {
+        postgres::create_database()
+    }
+
+    /// Uses a database on a PostgreSQL server for every process started afterwards.
+    pub fn move_to_postgres(&mut self, url: &str) {
+        self.use_postgres(url.to_owned());
+    }
+
+    /// Uses a database file for every process started afterwards.
+    pub fn move_to_file(&mut self, file: &Path) {
+        self.set_env("TOLLGATE__STORAGE__URL", format!("sqlite://{}", file.display()));
+        self.postgres = None;
+    }
+
+    /// Starts a command without waiting for its end.
+    pub fn spawn(&self, arguments: &[&str]) -> Result<Child> {
+        Ok(self.command()?.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+    }
+
+    /// Creates an installation whose database is on a PostgreSQL server, behind a relay.
+    pub async fn behind_relay(toml: &str) -> Result<(Self, Relay)> {
+        let url = postgres::create_database()?;
+        let (scheme, rest) = url.split_once('@').context("a URL without a user")?;
+        let (server, database) = rest.split_once('/').context("a URL without a database")?;
+        let relay = Relay::start(server.parse()?).await?;
+        let instance = Self::on_database(toml, format!("{scheme}@{}/{database}", relay.address()))?;
+        Ok((instance, relay))
+    }
+
+    /// Creates an installation whose database is on the PostgreSQL server of this run.
+    pub fn on_postgres(toml: &str) -> Result<Self> {
+        Self::on_database(toml, postgres::create_database()?)
+    }
+
+    /// Creates an installation on a database of another PostgreSQL server.
+    pub fn on_database(toml: &str, url: String) -> Result<Self> {
+        let mut instance = Self::new(toml)?;
+        instance.use_postgres(url);
+        Ok(instance)
+    }
+
+    fn use_postgres(&mut self, url: String) {
+        self.set_env("TOLLGATE__STORAGE__URL", url.clone());
+        let journal = self.path().join("data/tollgate-journal").display().to_string();
+        self.set_env("TOLLGATE__JOURNAL__PATH", journal);
+        self.postgres = Some(url);
     }
 
     /// Sets an environment variable for every process started afterwards.
@@ -66,6 +127,11 @@ impl Instance {
         self.path().join("data/tollgate.db")
     }
 
+    /// Returns the URL of its database, if that is on a server.
+    pub fn postgres(&self) -> Option<&str> {
+        self.postgres.as_deref()
+    }
+
     /// Returns the blob store's folder.
     pub fn blobs(&self) -> PathBuf {
         self.path().join("data/blobs")
@@ -80,6 +146,13 @@ impl Instance {
     pub async fn serve(&self) -> Result<Server> {
         let mut command = self.command()?;
         command.arg("serve");
+        Server::start(command, self.listen, self.path()).await
+    }
+
+    /// Starts a server that applies no migrations.
+    pub async fn serve_without_migrating(&self) -> Result<Server> {
+        let mut command = self.command()?;
+        command.args(["serve", "--no-migrate"]);
         Server::start(command, self.listen, self.path()).await
     }
 
@@ -115,7 +188,8 @@ impl Instance {
     /// Runs a command with `--json`, on a database that is created if it is missing; it must succeed and print exactly
     /// one JSON document.
     pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
-        if !self.database().exists() {
+        // Without a server `migrate up` does nothing the second time.
+        if self.postgres.is_some() || !self.database().exists() {
             ensure!(self.run(&["migrate", "up"]).await?.status.success(), "the database was not created");
         }
         let output = self.command()?.args(arguments).arg("--json").output().await?;

@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use anyhow::{Result, ensure};
 use http::Method;
+use openapi_check::Schemas;
 use serde_json::Value;
 
 use crate::Reply;
-use crate::schema::Schemas;
 
 /// Statuses that the connection answers before it knows the operation, in the service's own envelope.
 const CONNECTION_STATUSES: [u16; 4] = [400, 408, 414, 431];

@@ -62,6 +62,11 @@ impl Server {
         self.address
     }
 
+    /// Returns the process id; `None` after the exit.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Returns everything that the server has printed.
     pub fn output(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()

@@ -93,6 +93,15 @@ fn is_textual(mime: &str) -> bool {
 mod tests {
     use super::*;
 
+    async fn content_media_types() -> Box<dyn MediaTypes> {
+        Box::new(ContentMediaTypes)
+    }
+
+    domain::media_types_contract!(
+        #[tokio::test]
+        crate::media_types::tests::content_media_types
+    );
+
     #[track_caller]
     fn assert_type(head: &[u8], filename: &str, expected: &str) {
         assert_eq!(ContentMediaTypes.detect(head, filename), expected, "{filename}");

@@ -42,26 +42,26 @@ fn destination(workspace_id: WorkspaceId) -> Destination {
 async fn change_is_visible_after_reload_in_its_workspace_only() {
     let store = MemoryStore::new();
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
-    let make = CreateWorkspace::new(Arc::new(store.clone()), Arc::new(clock.clone()), Arc::new(ids));
+    let make = CreateWorkspace::new(store.workspaces(), Arc::new(clock.clone()), Arc::new(ids));
     let workspace = make.execute(&Actor::system(), "one", None).await.unwrap().id;
     let other = make.execute(&Actor::system(), "two", None).await.unwrap().id;
-    let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), 0).await.unwrap());
+    let live = Arc::new(LiveDestinations::load(store.destinations(), 0).await.unwrap());
     assert!(live.for_workspace(workspace).is_none());
 
     let bounds = StalenessBounds { recheck_after: Duration::from_millis(900), max_stale: Duration::ZERO };
-    let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), bounds));
+    let watcher = Arc::new(ChangeWatcher::new(store.changes(), Arc::new(clock), bounds));
     let cancelled = CancellationToken::new();
     let (following, watching, until) = (Arc::clone(&live), Arc::clone(&watcher), cancelled.clone());
     let mut followers = JoinSet::new();
     followers.spawn(async move { following.follow(&watching, EVERY, until).await });
 
-    store.insert(&destination(workspace), 5, &audit()).await.unwrap();
+    store.destinations().insert(&destination(workspace), 5, &audit()).await.unwrap();
     watcher.refresh().await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
     assert_eq!(live.for_workspace(workspace).unwrap().to_vec(), [destination(workspace)]);
     assert!(live.for_workspace(other).is_none());
 
-    DestinationRepository::delete(&store, destination(workspace).id, &audit()).await.unwrap();
+    store.destinations().delete(destination(workspace).id, &audit()).await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
     assert!(live.for_workspace(workspace).is_some(), "the watcher has not looked yet");
     watcher.refresh().await.unwrap();

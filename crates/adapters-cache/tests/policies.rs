@@ -20,6 +20,7 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
 use domain::system::Clock;
 use domain::testing::SequentialIds;
+use domain::testing::contract::{Policies, PolicySource};
 
 const STALE: Duration = Duration::from_millis(800);
 const MAX_STALE: Duration = Duration::from_secs(30);
@@ -202,6 +203,51 @@ fn cached() -> (Arc<FakePorts>, Arc<ChangeWatcher>, CachedPolicies) {
     let policies = CachedPolicies::new(Arc::clone(&fake) as _, Arc::clone(&fake) as _, Arc::clone(&watcher), 100);
     (fake, watcher, policies)
 }
+
+#[async_trait]
+impl PolicySource for FakePorts {
+    fn put(&self, guardrail: Guardrail) {
+        let id = guardrail.id;
+        let mut guardrails = self.guardrails.lock().unwrap();
+        guardrails.retain(|stored| stored.id != id);
+        guardrails.push(guardrail);
+        drop(guardrails);
+        self.write(ChangeSubject::Guardrail(id));
+    }
+
+    fn delete(&self, id: GuardrailId) {
+        self.guardrails.lock().unwrap().retain(|stored| stored.id != id);
+        self.write(ChangeSubject::Guardrail(id));
+    }
+
+    fn assign(&self, workspace: Option<GuardrailId>, key: Option<GuardrailId>) {
+        *self.grant.lock().unwrap() = Some((workspace, key));
+        self.write(ChangeSubject::Key(KEY));
+    }
+
+    fn set_available(&self, available: bool) {
+        *self.away.lock().unwrap() = !available;
+    }
+
+    /// Lets the time pass after which the feed is read again, without a poll.
+    async fn show_changes(&self) {
+        self.pass(STALE + Duration::from_millis(1));
+    }
+
+    async fn expire(&self) {
+        self.pass(MAX_STALE + Duration::from_millis(1));
+    }
+}
+
+async fn cached_policies() -> Policies {
+    let (source, _, policies) = cached();
+    Policies { policies: Arc::new(policies), source }
+}
+
+domain::guardrail_policies_contract!(
+    #[tokio::test]
+    crate::cached_policies
+);
 
 async fn names(policies: &CachedPolicies, key: &InferenceKey) -> Vec<String> {
     let policy = policies.find(key).await.unwrap();

@@ -66,7 +66,7 @@ pub fn read_folder<E: From<JournalError>>(
     visit: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<ReadReport, E> {
     let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
-    let read = |(_, path): (u64, PathBuf)| read_written(&path).map(|bytes| (path, bytes));
+    let read = |(_, path): (u64, PathBuf)| read_segment_file(&path).map(|bytes| (path, bytes));
     read_segments(store, process, segments.into_iter().map(read), visit)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn read_segments<E: From<JournalError>>(
 pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result<u64, JournalError> {
     let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
     for (_, path) in segments.iter().rev() {
-        let bytes = read_written(path)?;
+        let bytes = read_segment_file(path)?;
         let mut reader = Reader { process, report: ReadReport::default(), unread: None };
         if reader.accepts(store, path, &bytes) {
             reader.read_segment::<JournalError>(path, &bytes, &mut |_| Ok(()))?;
@@ -115,15 +115,22 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
 ///
 /// # Errors
 /// [`JournalError::Folder`].
-pub(crate) fn trim_folder(folder: &Path) -> Result<(), JournalError> {
+pub(crate) fn trim_folder(folder: &Path, store: Uuid, process: Uuid) -> Result<(), JournalError> {
     for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
-        let written = read_written(&path)?.len() as u64;
+        let bytes = read_segment_file(&path)?;
+        let mut reader = Reader { process, report: ReadReport::default(), unread: None };
+        if !reader.accepts(store, &path, &bytes) {
+            continue;
+        }
+        // The last entry may end with zeros.
+        let end =
+            reader.read_segment::<JournalError>(&path, &bytes, &mut |_| Ok(()))?.max(written_length(&bytes)) as u64;
         let trim = || {
             let file = fs::OpenOptions::new().write(true).open(&path)?;
             let found = file.metadata()?;
-            if found.len() > written {
+            if found.len() > end {
                 reach("before trimming");
-                file.set_len(written)?;
+                file.set_len(end)?;
                 reach("after trimming");
                 file.set_modified(found.modified()?)?;
             }
@@ -134,14 +141,20 @@ pub(crate) fn trim_folder(folder: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Reads a segment without the allocated zeros behind its last byte.
-fn read_written(path: &Path) -> Result<Vec<u8>, JournalError> {
+/// Reads a segment with the allocated zeros behind its last entry. They may be part of the entry.
+fn read_segment_file(path: &Path) -> Result<Vec<u8>, JournalError> {
+    fs::read(path).map_err(JournalError::folder(path))
+}
+
+/// Returns the length of some bytes without the zeros at their end.
+fn written_length(bytes: &[u8]) -> usize {
     const PAGE: usize = 4096;
-    let mut bytes = fs::read(path).map_err(JournalError::folder(path))?;
-    while bytes.len() > PAGE && bytes[bytes.len() - PAGE..] == [0; PAGE] {
-        bytes.truncate(bytes.len() - PAGE);
+    let mut rest = bytes;
+    // Comparing whole pages is fast; most of a segment is allocated ahead.
+    while let Some((before, [..])) = rest.split_last_chunk::<PAGE>().filter(|(_, page)| **page == [0; PAGE]) {
+        rest = before;
     }
-    Ok(bytes)
+    rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 struct Reader {
@@ -177,15 +190,17 @@ impl Reader {
         false
     }
 
+    /// Reads the entries of a segment. Returns the end of the last one.
     fn read_segment<E>(
         &mut self,
         path: &Path,
         bytes: &[u8],
         visit: &mut impl FnMut(Entry<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<usize, E> {
         let mut offset = HEADER_BYTES.min(bytes.len());
+        let written = written_length(bytes);
         let mut search = None;
-        while let Some((start, entry)) = self.next_entry(bytes, offset, &mut search) {
+        while let Some((start, entry)) = self.next_entry(bytes, offset..written, &mut search) {
             self.note_unread(path, bytes, offset..start);
             self.note_sequence(entry.sequence);
             if self.report.last_sequence.is_none_or(|last| entry.sequence > last) {
@@ -196,18 +211,21 @@ impl Reader {
             }
             offset = start + entry_bytes(entry.payload.len());
         }
-        self.note_unread(path, bytes, offset..bytes.len());
-        Ok(())
+        self.note_unread(path, bytes, offset..written.max(offset));
+        Ok(offset)
     }
 
-    /// Finds the entry at an offset or, in damaged bytes, the next one with a higher number. After the first damaged
-    /// bytes of a segment, `search` reads all of its entries.
+    /// Finds the entry at the start of a range or, in damaged bytes, the next one with a higher number that starts in
+    /// the range. After the first damaged bytes of a segment, `search` reads all of its entries.
     fn next_entry<'a>(
         &self,
         bytes: &'a [u8],
-        offset: usize,
+        Range { start: offset, end }: Range<usize>,
         search: &mut Option<EntrySearch<'a>>,
     ) -> Option<(usize, Entry<'a>)> {
+        if offset >= end {
+            return None;
+        }
         let entry = match search {
             None => bytes.get(offset..).and_then(|rest| decode_entry(self.process, rest, MAX_READ_PAYLOAD_BYTES)),
             Some(search) => search.decode(offset),
@@ -217,7 +235,7 @@ impl Reader {
             return Some((offset, entry));
         }
         let last = self.report.last_sequence.unwrap_or(0);
-        search.get_or_insert_with(|| EntrySearch::new(self.process, bytes)).find(offset + 1, last)
+        search.get_or_insert_with(|| EntrySearch::new(self.process, bytes)).find(offset + 1..end, last)
     }
 
     /// Remembers bytes that are not an entry, without the zeros behind them.

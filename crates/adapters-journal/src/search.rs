@@ -1,5 +1,7 @@
 //! The search for the next entry behind damaged bytes, in linear time.
 
+use std::ops::Range;
+
 use uuid::Uuid;
 
 use crate::format::{ENTRY_HEADER_BYTES, Entry, MAX_READ_PAYLOAD_BYTES, checksum_before_payload, read_entry_header};
@@ -50,9 +52,9 @@ impl<'a> EntrySearch<'a> {
         is_whole.then(|| Entry { sequence: header.sequence, kind: header.kind, payload: &self.bytes[start..end] })
     }
 
-    /// Finds the first entry at or behind an offset with a higher number than `last`.
-    pub(crate) fn find(&mut self, from: usize, last: u64) -> Option<(usize, Entry<'a>)> {
-        (from..self.bytes.len()).find_map(|at| {
+    /// Finds the first entry that starts in a range and has a higher number than `last`.
+    pub(crate) fn find(&mut self, mut starts: Range<usize>, last: u64) -> Option<(usize, Entry<'a>)> {
+        starts.find_map(|at| {
             let sequence = u64::from_le_bytes(*self.bytes.get(at + 8..)?.first_chunk()?);
             if sequence <= last || sequence - last > MAX_JUMP {
                 return None;
@@ -142,7 +144,7 @@ mod tests {
         // A naive reader would read eight million bytes for each of a million headers.
         let mut bytes = hostile(8 << 20);
         let mut search = EntrySearch::new(PROCESS, &bytes);
-        assert_eq!(search.find(0, 6), None);
+        assert_eq!(search.find(0..bytes.len(), 6), None);
         let headers = (SEGMENT / ENTRY_HEADER_BYTES) as u64;
         assert!(search.steps > headers, "the headers are plausible");
         let most = SEGMENT as u64 + headers * (2 * STEP as u64 + 24);
@@ -153,7 +155,7 @@ mod tests {
         let at = SEGMENT - last.len();
         bytes[at..].copy_from_slice(&last);
         let mut search = EntrySearch::new(PROCESS, &bytes);
-        let found = search.find(0, 7).map(|(at, entry)| (at, entry.sequence, entry.payload));
+        let found = search.find(0..bytes.len(), 7).map(|(at, entry)| (at, entry.sequence, entry.payload));
         assert_eq!(found, Some((at, 9, &b"the end"[..])));
     }
 
@@ -161,9 +163,9 @@ mod tests {
     fn find_ignores_numbers_that_are_known_or_too_far_ahead() {
         let bytes = [entry(5, b"known"), entry(7 + MAX_JUMP, b"far"), entry(8, b"next")].concat();
         let mut search = EntrySearch::new(PROCESS, &bytes);
-        assert_eq!(search.find(0, 6).map(|(_, entry)| entry.payload), Some(&b"next"[..]));
-        assert_eq!(search.find(0, 7).map(|(_, entry)| entry.payload), Some(&b"far"[..]));
-        assert_eq!(search.find(0, 8 + MAX_JUMP), None);
+        assert_eq!(search.find(0..bytes.len(), 6).map(|(_, entry)| entry.payload), Some(&b"next"[..]));
+        assert_eq!(search.find(0..bytes.len(), 7).map(|(_, entry)| entry.payload), Some(&b"far"[..]));
+        assert_eq!(search.find(0..bytes.len(), 8 + MAX_JUMP), None);
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl OrphanedJournal for LocalOrphan {
     }
 
     fn finish(&self) -> Result<(), UsageJournalError> {
-        trim_folder(self.path()).map_err(port_error)
+        trim_folder(self.path(), self.journals.store, self.folder.process).map_err(port_error)
     }
 
     fn remove_if_old(&self) -> Result<bool, UsageJournalError> {

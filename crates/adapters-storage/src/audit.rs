@@ -9,7 +9,6 @@ use domain::error::StoreError;
 use domain::json::Json;
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, Select,
-    TransactionTrait,
 };
 
 pub(crate) use crate::audit_append::append;
@@ -79,7 +78,7 @@ impl AuditLog for SeaOrmAuditLog {
     }
 
     async fn check_rows(&self, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
-        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         check(&snapshot, limit).await
     }
 

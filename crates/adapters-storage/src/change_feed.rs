@@ -23,8 +23,8 @@ use crate::errors::store_error;
 #[derive(Clone)]
 pub struct SeaOrmChangeFeed {
     database: Database,
-    /// The newest change and the database version at which it was read. While the version is unchanged, there is no
-    /// newer change.
+    /// The newest change and the version of the SQLite database at which it was read. While the version is unchanged,
+    /// there is no newer change.
     newest: Arc<Mutex<Option<(DataVersion, ChangePosition)>>>,
 }
 
@@ -47,7 +47,10 @@ impl ChangeFeed for SeaOrmChangeFeed {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.database.check_file()?;
         // Read before the rows: a commit in between is read again.
-        let version = self.database.data_version().read().await?;
+        let Some(sqlite) = self.database.sqlite() else {
+            return read(self.database.readers()?, last).await;
+        };
+        let version = sqlite.data_version.read().await?;
         let is_newest = |last| *self.newest.lock().unwrap_or_else(PoisonError::into_inner) == Some((version, last));
         if last.is_some_and(is_newest) {
             return Ok(Changes::Continued(Vec::new()));

@@ -87,7 +87,7 @@ mod tests {
         let clock = || std::sync::Arc::new(FixedClock::default());
         let [one, two] =
             [Database::open(&settings, clock()).await.unwrap(), Database::open(&settings, clock()).await.unwrap()];
-        let version = async || one.data_version().read().await.unwrap();
+        let version = async || one.sqlite().unwrap().data_version.read().await.unwrap();
         one.writer().unwrap().execute_unprepared("CREATE TABLE t (n INTEGER)").await.unwrap();
         let mut before = version().await;
         assert_eq!(version().await, before);
@@ -102,6 +102,6 @@ mod tests {
         undone.rollback().await.unwrap();
         assert_eq!(version().await, before);
         one.close().await;
-        assert!(one.data_version().read().await.is_err());
+        assert!(one.sqlite().unwrap().data_version.read().await.is_err());
     }
 }

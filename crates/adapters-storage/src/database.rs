@@ -9,16 +9,18 @@ use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::sea_query::Expr;
+use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
-use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, RuntimeErr, SqliteTransactionMode, SqlxError,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
+use sea_orm_migration::SchemaManager;
 use uuid::Uuid;
 
 use crate::audit_check;
 use crate::audit_state;
+use crate::budget::UnreadableRows;
 use crate::change_feed;
 use crate::checkpoint::Checkpoints;
 use crate::data_version::DataVersionReader;
@@ -27,7 +29,8 @@ use crate::durable::DurableConnection;
 use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
 use crate::errors::{is_busy, store_error};
-use crate::location::{Access, Location};
+use crate::location::{Access, Location, is_postgres};
+use crate::postgres::{self, Length, PostgresPools, PostgresTransactions};
 use crate::schema;
 use crate::settings::StorageSettings;
 use crate::sqlite;
@@ -39,19 +42,31 @@ pub struct Database {
 }
 
 struct Shared {
-    /// The only writing connection. SQLite serialises writes anyway; queueing for the connection is fair and needs no
-    /// polling.
+    /// The only writing connection of this process. Queueing for it is fair and needs no polling.
     writer: DatabaseConnection,
-    /// Read-only connections.
+    /// Connections for reading.
     readers: DatabaseConnection,
-    checkpoints: Checkpoints,
-    durable: DurableConnection,
-    data_version: DataVersionReader,
-    file: DatabaseFile,
+    backend: Backend,
     /// The cipher of secrets.
     cipher: ColumnCipher,
-    /// The clock of the machine. All processes with the same SQLite file run on this machine.
+    /// The rows that budget alerts skipped.
+    unreadable_rows: UnreadableRows,
+    /// The clock of the machine.
     clock: Arc<dyn Clock>,
+}
+
+/// The kind of the database, with the parts that only this kind has.
+enum Backend {
+    Sqlite(Box<SqliteParts>),
+    Postgres(PostgresTransactions),
+}
+
+/// The parts of a SQLite database. All processes with the same file run on this machine.
+pub(crate) struct SqliteParts {
+    pub(crate) checkpoints: Arc<Checkpoints>,
+    pub(crate) durable: DurableConnection,
+    pub(crate) data_version: DataVersionReader,
+    file: DatabaseFile,
 }
 
 /// A schema migration.
@@ -71,30 +86,55 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
 const OPEN_RETRY: Duration = Duration::from_millis(20);
 
 impl Database {
-    /// Opens the database, and creates its folder and file if the URL allows that. Applies no migrations: see
-    /// [`Database::migrate`].
+    /// Opens the database. Creates the folder and the file of a SQLite database if the URL allows that. Applies no
+    /// migrations: see [`Database::migrate`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if the URL names no database, or the file cannot be opened or created;
     /// [`StoreError::Corrupt`] if the file is no database.
     pub async fn open(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        if is_postgres(&settings.url) {
+            return Self::open_postgres(settings, clock);
+        }
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
         let checkpoints = Checkpoints::new(settings, &location);
         let writer = open_writer(settings, &location, &checkpoints).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
-        Ok(Self {
+        let backend = Backend::Sqlite(Box::new(SqliteParts {
+            checkpoints: Arc::new(checkpoints),
+            durable: DurableConnection::new(settings, &location),
+            data_version: DataVersionReader::new(settings, &location),
+            file: DatabaseFile::new(&location),
+        }));
+        Ok(Self::new(writer, readers, backend, settings, clock))
+    }
+
+    /// Connects on first use, so that a server that is away does not keep the process from starting.
+    fn open_postgres(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let PostgresPools { writer, readers } = postgres::pools(settings)?;
+        let backend = Backend::Postgres(PostgresTransactions::new(settings, Arc::clone(&clock)));
+        Ok(Self::new(writer, readers, backend, settings, clock))
+    }
+
+    fn new(
+        writer: DatabaseConnection,
+        readers: DatabaseConnection,
+        backend: Backend,
+        settings: &StorageSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let cipher = ColumnCipher::new(settings.encryption_key.clone());
+        Self {
             shared: Arc::new(Shared {
                 writer,
                 readers,
-                checkpoints,
-                durable: DurableConnection::new(settings, &location),
-                data_version: DataVersionReader::new(settings, &location),
-                file: DatabaseFile::new(&location),
-                cipher: ColumnCipher::new(settings.encryption_key.clone()),
+                backend,
+                cipher,
+                unreadable_rows: UnreadableRows::default(),
                 clock,
             }),
-        })
+        }
     }
 
     /// Applies all missing migrations in one transaction. Concurrent processes wait for each other. Writes only if a
@@ -107,9 +147,9 @@ impl Database {
         if steps.iter().all(|step| step.applied) {
             return Ok(());
         }
-        let transaction = self.begin().await?;
+        let transaction = self.begin_of_length(Length::Unlimited).await?;
         // Another process may have been faster.
-        let is_accounted_for = audit_is_accounting(&transaction).await;
+        let is_accounted_for = audit_is_accounting(&transaction).await?;
         let pending = Migrator::get_pending_migrations(&transaction).await.map_err(store_error)?;
         Migrator::up(&transaction, None).await.map_err(store_error)?;
         if !is_accounted_for {
@@ -154,16 +194,21 @@ impl Database {
 
     /// Waits for pending writes and closes every connection; later operations are unavailable.
     pub async fn close(&self) {
-        if let Err(error) = self.shared.data_version.close().await {
+        if let Some(sqlite) = self.sqlite()
+            && let Err(error) = sqlite.data_version.close().await
+        {
             tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
         }
-        for connection in [Some(&self.shared.readers), self.shared.durable.get(), Some(&self.shared.writer)] {
+        let durable = self.sqlite().and_then(|sqlite| sqlite.durable.get());
+        for connection in [Some(&self.shared.readers), durable, Some(&self.shared.writer)] {
             let Some(connection) = connection else { continue };
             if let Err(error) = connection.close_by_ref().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
             }
         }
-        self.shared.checkpoints.end().await;
+        if let Some(sqlite) = self.sqlite() {
+            sqlite.checkpoints.end().await;
+        }
     }
 
     /// Returns the connections for read-only statements.
@@ -174,9 +219,18 @@ impl Database {
         self.check_file().map(|()| &self.shared.readers)
     }
 
-    /// Returns the pool of reading connections.
-    pub(crate) fn reading_pool(&self) -> &SqlitePool {
-        self.shared.readers.get_sqlite_connection_pool()
+    /// Begins a transaction that reads one state of the database.
+    pub(crate) async fn snapshot(&self) -> Result<DatabaseTransaction, StoreError> {
+        let readers = self.readers()?;
+        match &self.shared.backend {
+            Backend::Sqlite(_) => readers.begin().await.map_err(store_error),
+            Backend::Postgres(postgres) => postgres.snapshot(readers).await,
+        }
+    }
+
+    /// Returns the pools for reading and for writing.
+    pub(crate) fn connections(&self) -> [&DatabaseConnection; 2] {
+        [&self.shared.readers, &self.shared.writer]
     }
 
     /// Returns the connection for a single writing statement; several related statements need [`Database::begin`].
@@ -189,22 +243,15 @@ impl Database {
 
     /// Fails while the path leads to another file than the opened one.
     pub(crate) fn check_file(&self) -> Result<(), StoreError> {
-        self.shared.file.check()
+        self.sqlite().map_or(Ok(()), |sqlite| sqlite.file.check())
     }
 
-    /// Returns the connection of [`Database::begin_durable`].
-    pub(crate) fn durable(&self) -> &DurableConnection {
-        &self.shared.durable
-    }
-
-    /// Returns the reader of the data version.
-    pub(crate) fn data_version(&self) -> &DataVersionReader {
-        &self.shared.data_version
-    }
-
-    /// Returns the pool of the writing connection.
-    pub(crate) fn writing_pool(&self) -> &SqlitePool {
-        self.shared.writer.get_sqlite_connection_pool()
+    /// Returns the parts that only a SQLite database has.
+    pub(crate) fn sqlite(&self) -> Option<&SqliteParts> {
+        match &self.shared.backend {
+            Backend::Sqlite(sqlite) => Some(sqlite),
+            Backend::Postgres(_) => None,
+        }
     }
 
     /// Returns the cipher of secrets.
@@ -212,9 +259,17 @@ impl Database {
         &self.shared.cipher
     }
 
-    /// Returns the current time.
+    /// Returns the rows that budget alerts skipped.
+    pub(crate) fn unreadable_rows(&self) -> &UnreadableRows {
+        &self.shared.unreadable_rows
+    }
+
+    /// Returns the current time of the store.
     pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.shared.clock.now()
+        match &self.shared.backend {
+            Backend::Sqlite(_) => self.shared.clock.now(),
+            Backend::Postgres(postgres) => postgres.now(),
+        }
     }
 
     /// Returns the monotonic time.
@@ -222,12 +277,7 @@ impl Database {
         self.shared.clock.monotonic()
     }
 
-    /// Returns the checkpoint state.
-    pub(crate) fn checkpoints(&self) -> &Checkpoints {
-        &self.shared.checkpoints
-    }
-
-    /// Blocks other writers of this process while the connection is held.
+    /// Blocks other writers of this process while the connection is held. A SQLite database only.
     pub(crate) async fn acquire_writer(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
         self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
@@ -235,8 +285,15 @@ impl Database {
     /// Begins a writing transaction. It holds the write lock from the start, so that the rows it reads cannot change
     /// before it writes. Dropping it rolls back.
     pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
+        self.begin_of_length(Length::Limited).await
+    }
+
+    async fn begin_of_length(&self, length: Length) -> Result<DatabaseTransaction, StoreError> {
         self.check_file()?;
-        begin_immediate(&self.shared.writer).await
+        match &self.shared.backend {
+            Backend::Sqlite(_) => begin_immediate(&self.shared.writer).await,
+            Backend::Postgres(postgres) => postgres.begin(&self.shared.writer, length).await,
+        }
     }
 }
 
@@ -248,9 +305,22 @@ pub(crate) async fn begin_immediate(connection: &DatabaseConnection) -> Result<D
     connection.begin_with_options(options).await.map_err(store_error)
 }
 
-/// Returns true if the database already has the accounting record of managed rows.
-async fn audit_is_accounting(transaction: &DatabaseTransaction) -> bool {
-    audit_state::load(transaction).await.is_ok()
+/// Returns true if the database already has the accounting record of managed rows. Asks for the table first: PostgreSQL
+/// executes nothing after an error in a transaction.
+async fn audit_is_accounting(transaction: &DatabaseTransaction) -> Result<bool, StoreError> {
+    let has_table = SchemaManager::new(transaction).has_table("audit_state").await.map_err(store_error)?;
+    Ok(has_table && audit_state::load(transaction).await.is_ok())
+}
+
+/// The time of the store: that of the machine for a file, that of the server on PostgreSQL.
+impl Clock for Database {
+    fn now(&self) -> DateTime<Utc> {
+        Self::now(self)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Self::monotonic(self)
+    }
 }
 
 #[async_trait]

@@ -51,9 +51,10 @@ impl Deref for DurableTransaction {
 }
 
 impl Database {
-    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
+    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every
+    /// mode. PostgreSQL syncs every commit.
     pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
-        let Some(durable) = self.durable().get() else {
+        let Some(durable) = self.sqlite().and_then(|sqlite| sqlite.durable.get()) else {
             return Ok(DurableTransaction { transaction: self.begin().await?, _writer: None });
         };
         self.check_file()?;

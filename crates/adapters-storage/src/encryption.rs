@@ -27,11 +27,23 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
+/// The setting of the encryption key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum KeySetting {
+    /// No key is configured: values are stored in plain text.
+    #[default]
+    Unset,
+    /// The configured key cannot be read, for this reason. Plain values can be read; no value can be written.
+    Unavailable(String),
+    /// The key.
+    Key(EncryptionKey),
+}
+
 /// Encrypts and decrypts the values of one column, with the key if one is set. A value is bound to its row: it cannot
 /// be read in another one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnCipher {
-    key: Option<EncryptionKey>,
+    key: KeySetting,
 }
 
 /// An error of an encrypted value. It names the row, never the value.
@@ -41,6 +53,8 @@ enum CipherError {
         "the secrets of {row} are encrypted: storage.encryption_key_env or storage.encryption_key_file must name their key"
     )]
     NoKey { row: String },
+    #[error("the secrets of {row} need the encryption key: {reason}")]
+    Unavailable { row: String, reason: String },
     #[error(
         "the secrets of {row} cannot be decrypted: storage.encryption_key_env or storage.encryption_key_file names \
          another key than the one that encrypted them, or the row was changed"
@@ -51,17 +65,21 @@ enum CipherError {
 }
 
 impl ColumnCipher {
-    pub(crate) fn new(key: Option<EncryptionKey>) -> Self {
+    pub(crate) fn new(key: KeySetting) -> Self {
         Self { key }
     }
 
-    pub(crate) fn has_key(&self) -> bool {
-        self.key.is_some()
+    /// Returns true if a key is configured, even if it cannot be read.
+    pub(crate) fn is_configured(&self) -> bool {
+        self.key != KeySetting::Unset
     }
 
-    /// Encrypts a value of a row; without a key the value stays as it is.
+    /// Encrypts a value of a row; if no key is configured the value stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the configured key cannot be read.
     pub(crate) fn encrypt(&self, row: &str, plain: String) -> Result<String, StoreError> {
-        let Some(key) = &self.key else { return Ok(plain) };
+        let Some(key) = self.key(row)? else { return Ok(plain) };
         let failed = |_| StoreError::unavailable(CipherError::Seal { row: row.to_owned() });
         let mut bytes = plain.into_bytes();
         let nonce = cipher(key).and_then(|cipher| cipher.seal_in_place_append_tag(Aad::from(row), &mut bytes));
@@ -76,9 +94,20 @@ impl ColumnCipher {
     /// [`StoreError::Unavailable`] without the key that encrypted the value: it can be read once the key is configured.
     pub(crate) fn decrypt(&self, row: &str, stored: String) -> Result<String, StoreError> {
         let Some(encoded) = stored.strip_prefix(PREFIX) else { return Ok(stored) };
-        let row = || row.to_owned();
-        let key = self.key.as_ref().ok_or_else(|| StoreError::unavailable(CipherError::NoKey { row: row() }))?;
-        open(key, &row(), encoded).ok_or_else(|| StoreError::unavailable(CipherError::WrongKey { row: row() }))
+        let owned = || row.to_owned();
+        let key = self.key(row)?.ok_or_else(|| StoreError::unavailable(CipherError::NoKey { row: owned() }))?;
+        open(key, row, encoded).ok_or_else(|| StoreError::unavailable(CipherError::WrongKey { row: owned() }))
+    }
+
+    /// Returns the key; `None` if no key is configured.
+    fn key(&self, row: &str) -> Result<Option<&EncryptionKey>, StoreError> {
+        match &self.key {
+            KeySetting::Unset => Ok(None),
+            KeySetting::Key(key) => Ok(Some(key)),
+            KeySetting::Unavailable(reason) => {
+                Err(StoreError::unavailable(CipherError::Unavailable { row: row.to_owned(), reason: reason.clone() }))
+            }
+        }
     }
 }
 
@@ -106,7 +135,7 @@ mod tests {
     use super::*;
 
     fn cipher_of(byte: u8) -> ColumnCipher {
-        ColumnCipher::new(EncryptionKey::from_base64(&STANDARD.encode([byte; 32])))
+        ColumnCipher::new(KeySetting::Key(EncryptionKey::from_base64(&STANDARD.encode([byte; 32])).unwrap()))
     }
 
     fn fault(result: Result<String, StoreError>) -> String {
@@ -136,6 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn unavailable_key_is_an_error_for_encrypted_and_new_values_only() {
+        let cipher = ColumnCipher::new(KeySetting::Unavailable("the variable is not set".to_owned()));
+        assert!(cipher.is_configured());
+        assert_eq!(cipher.decrypt("row 1", "{\"a\":1}".to_owned()).unwrap(), "{\"a\":1}");
+        let stored = cipher_of(1).encrypt("row 1", "s3cret".to_owned()).unwrap();
+        for result in [cipher.decrypt("row 1", stored), cipher.encrypt("row 1", "s3cret".to_owned())] {
+            let message = fault(result);
+            assert!(message.contains("row 1") && message.contains("the variable is not set"), "{message}");
+            assert!(!message.contains("s3cret"), "{message}");
+        }
+    }
+
+    #[test]
     fn wrong_or_missing_key_other_row_and_changed_value_are_errors() {
         let stored = cipher_of(1).encrypt("row 1", "s3cret".to_owned()).unwrap();
         let missing = fault(ColumnCipher::default().decrypt("row 1", stored.clone()));
@@ -162,7 +204,7 @@ mod tests {
     fn key_is_32_bytes_in_base64_and_hidden_in_debug() {
         let text = STANDARD.encode([7_u8; 32]);
         let key = EncryptionKey::from_base64(&format!(" {text}\n")).unwrap();
-        assert!(!format!("{key:?} {:?}", ColumnCipher::new(Some(key.clone()))).contains('7'));
+        assert!(!format!("{key:?} {:?}", ColumnCipher::new(KeySetting::Key(key.clone()))).contains('7'));
         for other in ["", "AAAA", &STANDARD.encode([7_u8; 31]), &STANDARD.encode([7_u8; 33]), "not Base64"] {
             assert_eq!(EncryptionKey::from_base64(other), None, "{other}");
         }

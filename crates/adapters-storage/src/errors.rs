@@ -3,11 +3,20 @@
 use std::fmt::Display;
 
 use domain::error::StoreError;
+use sea_orm::sqlx::postgres::PgDatabaseError;
 use sea_orm::{DbErr, RuntimeErr, SqlxError};
+
+use crate::postgres_tls;
 
 /// Converts an error: unreadable data is corrupt; all other errors mean that the database is unavailable.
 pub(crate) fn store_error(error: DbErr) -> StoreError {
-    if is_corrupt(&error) { StoreError::Corrupt(error.to_string()) } else { StoreError::unavailable(error) }
+    if is_corrupt(&error) {
+        return StoreError::Corrupt(error.to_string());
+    }
+    match sqlx_error(&error).and_then(postgres_tls::advice) {
+        Some(advice) => StoreError::unavailable(format!("{error}; {advice}")),
+        None => StoreError::unavailable(error),
+    }
 }
 
 /// Returns the error of an unreadable value. It names the column and row, never the value.
@@ -42,12 +51,23 @@ fn is_corrupt_sqlx(error: &SqlxError) -> bool {
         | SqlxError::ColumnNotFound(_)
         | SqlxError::ColumnIndexOutOfBounds { .. }
         | SqlxError::TypeNotFound { .. } => true,
-        // Code 1 means a missing table or column: an unknown schema version.
-        error => matches!(
-            sqlite_code(error),
-            Some(SQLITE_ERROR | SQLITE_CORRUPT | SQLITE_CONSTRAINT | SQLITE_MISMATCH | SQLITE_NOTADB)
-        ),
+        error => match postgres_code(error) {
+            Some(code) => CORRUPT_CLASSES.iter().any(|class| code.starts_with(class)),
+            // Code 1 means a missing table or column: an unknown schema version.
+            None => matches!(
+                sqlite_code(error),
+                Some(SQLITE_ERROR | SQLITE_CORRUPT | SQLITE_CONSTRAINT | SQLITE_MISMATCH | SQLITE_NOTADB)
+            ),
+        },
     }
+}
+
+/// Classes of SQLSTATE codes: invalid values, violated constraints, a missing table or column, damaged files.
+const CORRUPT_CLASSES: [&str; 6] = ["22", "23", "42P01", "42703", "XX001", "XX002"];
+
+/// Returns the SQLSTATE of an error of PostgreSQL.
+fn postgres_code(error: &SqlxError) -> Option<&str> {
+    error.as_database_error()?.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::code)
 }
 
 fn sqlx_error(error: &DbErr) -> Option<&SqlxError> {

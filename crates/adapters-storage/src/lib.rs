@@ -1,7 +1,8 @@
-//! The domain's repositories over sea-orm, for SQLite.
+//! The domain's repositories over sea-orm, for SQLite and PostgreSQL.
 //!
-//! Every repository method is one transaction. Writes are serialised on one connection; reads use separate connections
-//! and never wait for writes.
+//! Every repository method is one transaction. Writes of a process are serialised on one connection, those of several
+//! processes by the lock of the SQLite file or by an advisory lock of PostgreSQL. Reads use separate connections and
+//! never wait for writes.
 
 mod audit;
 mod audit_append;
@@ -23,10 +24,13 @@ mod entities;
 mod errors;
 mod location;
 mod pools;
+mod postgres;
+mod postgres_tls;
 mod repositories;
 mod schema;
 mod settings;
 mod sqlite;
+mod transfer;
 mod usage;
 
 pub use audit::SeaOrmAuditLog;
@@ -35,8 +39,9 @@ pub use change_feed::SeaOrmChangeFeed;
 pub use checkpoint::{CheckpointLimits, WalStatus};
 pub use copy::copy_database;
 pub use database::{Database, MigrationState};
-pub use encryption::EncryptionKey;
+pub use encryption::{EncryptionKey, KeySetting};
 pub use pools::PoolStatus;
 pub use repositories::*;
 pub use settings::{StorageSettings, Synchronous};
+pub use transfer::{CopyError, CopyProgress, StoreCopy, TableContent, UnfinishedCopy};
 pub use usage::{SeaOrmRejectionStore, SeaOrmUsageRepository};

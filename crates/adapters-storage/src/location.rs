@@ -4,6 +4,12 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
+/// Returns true if a URL names a PostgreSQL database.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("postgres") || scheme.eq_ignore_ascii_case("postgresql")
+}
+
 /// A database file with its access mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
@@ -25,7 +31,7 @@ pub(crate) enum Access {
 /// An invalid database URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidUrl {
-    #[error("the storage URL must begin with sqlite://")]
+    #[error("the storage URL must begin with sqlite:// or postgres://")]
     Scheme,
     #[error("the storage URL names no file")]
     NoFile,

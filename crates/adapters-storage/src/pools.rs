@@ -1,6 +1,7 @@
 //! Status of the connection pools, for operators.
 
-use sea_orm::sqlx::SqlitePool;
+use sea_orm::sqlx::{self, Pool};
+use sea_orm::{DatabaseConnection, DbBackend};
 
 use crate::Database;
 
@@ -20,13 +21,22 @@ pub struct PoolStatus {
 impl Database {
     /// Returns the current status of the pools, without waiting.
     pub fn pools(&self) -> [PoolStatus; 2] {
-        [pool_status("reader", self.reading_pool()), pool_status("writer", self.writing_pool())]
+        let [reader, writer] = self.connections();
+        [pool_status("reader", reader), pool_status("writer", writer)]
     }
 }
 
-fn pool_status(name: &'static str, pool: &SqlitePool) -> PoolStatus {
-    let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+fn pool_status(name: &'static str, connection: &DatabaseConnection) -> PoolStatus {
+    let (size, idle, limit) = match connection.get_database_backend() {
+        DbBackend::Postgres => counts(connection.get_postgres_connection_pool()),
+        _ => counts(connection.get_sqlite_connection_pool()),
+    };
+    let idle = u64::try_from(idle).unwrap_or(u64::MAX);
     // The two counts are not atomic, so that idle may briefly exceed open.
-    let busy = u64::from(pool.size()).saturating_sub(idle);
-    PoolStatus { pool: name, busy, idle, limit: u64::from(pool.options().get_max_connections()) }
+    PoolStatus { pool: name, busy: u64::from(size).saturating_sub(idle), idle, limit: limit.into() }
+}
+
+/// Returns the open connections, the idle ones among them, and their limit.
+fn counts<D: sqlx::Database>(pool: &Pool<D>) -> (u32, usize, u32) {
+    (pool.size(), pool.num_idle(), pool.options().get_max_connections())
 }

@@ -27,12 +27,7 @@ where
     C: ConnectionTrait,
     &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
 {
-    let tables = SchemaManager::new(connection);
-    let has = async |table: &str| tables.has_table(table).await.map_err(store_error);
-    let mut applied: HashSet<String> = HashSet::new();
-    if has(APPLIED).await? {
-        applied.extend(texts(connection, APPLIED, ["version", "version"]).await?.into_keys());
-    }
+    let applied = applied(connection).await?;
     let known: Vec<String> = Migrator::migrations().iter().map(|step| step.name().to_owned()).collect();
     let states: Vec<MigrationState> =
         known.iter().map(|name| MigrationState { name: name.clone(), applied: applied.contains(name) }).collect();
@@ -40,7 +35,7 @@ where
     if newer.is_empty() {
         return Ok(states);
     }
-    if has(INCOMPATIBLE_MIGRATIONS).await? {
+    if has_table(connection, INCOMPATIBLE_MIGRATIONS).await? {
         let incompatible = texts(connection, INCOMPATIBLE_MIGRATIONS, ["name", "reason"]).await?;
         if let Some((name, reason)) = newer.iter().find_map(|name| incompatible.get_key_value(*name)) {
             return Err(StoreError::Corrupt(format!(
@@ -56,6 +51,26 @@ where
         )));
     }
     Ok(states)
+}
+
+/// Returns the names of the applied steps, also of those that this program does not know.
+pub(crate) async fn applied<'c, C>(connection: &'c C) -> Result<HashSet<String>, StoreError>
+where
+    C: ConnectionTrait,
+    &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
+{
+    if !has_table(connection, APPLIED).await? {
+        return Ok(HashSet::new());
+    }
+    Ok(texts(connection, APPLIED, ["version", "version"]).await?.into_keys().collect())
+}
+
+/// Returns true if the table exists.
+pub(crate) async fn has_table<'c, C>(connection: &'c C, table: &str) -> Result<bool, StoreError>
+where
+    &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
+{
+    SchemaManager::new(connection).has_table(table).await.map_err(store_error)
 }
 
 /// Two text columns of a table, the first one unique.

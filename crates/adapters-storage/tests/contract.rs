@@ -1,9 +1,10 @@
-//! The contract of every port on SQLite: with one handle, and with two as for two processes.
+//! The contract of every port on SQLite: with one handle, with two as for two processes, and on the schema of a later
+//! release.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use common::processes;
+use common::{on_newer_schema, processes};
 use domain::testing::contract::Stores;
 
 async fn open_single_process() -> Stores {
@@ -25,5 +26,12 @@ mod in_two_processes {
     domain::store_contracts!(
         #[tokio::test]
         crate::two_processes
+    );
+}
+
+mod on_newer_schema {
+    domain::store_contracts!(
+        #[tokio::test]
+        crate::on_newer_schema
     );
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use adapters_storage::{
-    Database, EncryptionKey, SeaOrmAuditLog, SeaOrmDestinationRepository, SeaOrmWorkspaceRepository,
+    Database, EncryptionKey, KeySetting, SeaOrmAuditLog, SeaOrmDestinationRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
 use domain::audit::AuditLog;
@@ -37,7 +37,7 @@ fn destination(number: u128) -> Destination {
 
 /// Opens the database of a folder with a key.
 async fn open_with(folder: &Folder, key: Option<&str>) -> Database {
-    let key = key.map(|text| EncryptionKey::from_base64(text).unwrap());
+    let key = key.map_or(KeySetting::Unset, |text| KeySetting::Key(EncryptionKey::from_base64(text).unwrap()));
     let settings = adapters_storage::StorageSettings { encryption_key: key, ..folder.settings() };
     open(&settings).await
 }

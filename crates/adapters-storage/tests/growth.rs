@@ -48,6 +48,7 @@ fn typical(number: u64, keys: u64) -> UsageRecord {
         model: attempt.model.clone(),
         provider: attempt.provider.clone(),
         prices: attempt.prices,
+        client_address: Some([192, 0, 2, 7].into()),
         latency: Duration::from_micros(5_300),
         charged_at: created_at + TimeDelta::milliseconds(1),
         created_at,

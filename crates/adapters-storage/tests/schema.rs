@@ -56,6 +56,8 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000014_rejections",
         "m20261123_000015_budget_alerts",
         "m20261123_000020_deleted_workspaces",
+        "m20261123_000021_client_addresses",
+        "m20261123_000024_store_copies",
     ];
     assert_eq!(names, all);
 }

@@ -14,6 +14,11 @@ pub struct OsUser {
     pub host: String,
 }
 
+/// Returns the number of the user that owns the files which this process creates.
+pub fn effective_user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 impl OsUser {
     /// Returns the user of this process.
     pub fn of_process() -> Self {

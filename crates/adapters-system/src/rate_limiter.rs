@@ -1,18 +1,24 @@
-//! Limits of requests and tokens per minute, in this process.
+//! Limits of requests and tokens per minute, counted in this process.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use domain::ids::{ApiKeyId, WorkspaceId};
-use domain::rate::{Gcra, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
+use domain::rate::{
+    Gcra, RateLimitError, RateLimited, RateLimiter, RateLimits, RateScope, RateSubject, RateUnit, ReplicaCount,
+};
 use domain::system::Clock;
 
 /// A rate limiter with state in the memory of this process. Idle states are removed, so that memory follows the callers
 /// of the last minute and those with token debt.
+///
+/// It applies its share of each limit: the limit divided by the number of live replicas.
 pub struct LocalRateLimiter {
     clock: Arc<dyn Clock>,
+    replicas: ReplicaCount,
     shards: Vec<Mutex<Shard>>,
 }
 
@@ -56,28 +62,38 @@ impl State {
 struct Limit {
     scope: RateScope,
     owner: Owner,
+    /// The configured limit.
+    configured: NonZeroU32,
+    /// The share of this process.
     per_minute: NonZeroU32,
 }
 
-/// Returns the limits of one unit: of the key, and of its workspace.
-fn limits(subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
-    let of_key = subject.key.for_unit(unit).map(|per_minute| Limit {
-        scope: RateScope::Key,
-        owner: Owner::Key(subject.api_key),
-        per_minute,
-    });
-    let of_workspace = subject.workspace.and_then(|(id, limits)| {
-        let per_minute = limits.for_unit(unit)?;
-        Some(Limit { scope: RateScope::Workspace, owner: Owner::Workspace(id), per_minute })
-    });
-    [of_key, of_workspace]
-}
-
 impl LocalRateLimiter {
-    /// Creates a limiter that uses the monotonic time of `clock`.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
+    /// Creates a limiter that uses the monotonic time of `clock`, for one of `replicas`.
+    pub fn new(clock: Arc<dyn Clock>, replicas: ReplicaCount) -> Self {
         let shard = || Mutex::new(Shard { states: HashMap::new(), sweep_at: SWEEP_FROM });
-        Self { clock, shards: (0..SHARDS).map(|_| shard()).collect() }
+        Self { clock, replicas, shards: (0..SHARDS).map(|_| shard()).collect() }
+    }
+
+    /// Returns the limits of one unit: of the key, and of its workspace.
+    fn limits(&self, subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
+        let limit = |scope: RateScope, owner: Owner, limits: RateLimits| {
+            let configured = limits.for_unit(unit)?;
+            Some(Limit { scope, owner, configured, per_minute: self.replicas.share_of(configured) })
+        };
+        let of_key = limit(RateScope::Key, Owner::Key(subject.api_key), subject.key);
+        let of_workspace =
+            subject.workspace.and_then(|(id, limits)| limit(RateScope::Workspace, Owner::Workspace(id), limits));
+        [of_key, of_workspace]
+    }
+
+    fn count_one(&self, subject: &RateSubject) -> Result<(), RateLimited> {
+        self.take(subject, RateUnit::Requests, 1)
+    }
+
+    fn take_in_advance(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+        self.take(subject, RateUnit::Tokens, tokens)
+            .inspect_err(|_| self.correct_unit(subject, RateUnit::Requests, 1, 0))
     }
 
     fn shard(&self, subject: &RateSubject) -> Option<MutexGuard<'_, Shard>> {
@@ -93,7 +109,7 @@ impl LocalRateLimiter {
 
     /// Checks every limit before any of them counts.
     fn take(&self, subject: &RateSubject, unit: RateUnit, amount: u64) -> Result<(), RateLimited> {
-        let limits = limits(subject, unit);
+        let limits = self.limits(subject, unit);
         if limits.iter().all(Option::is_none) {
             return Ok(());
         }
@@ -110,7 +126,7 @@ impl LocalRateLimiter {
     }
 
     fn correct_unit(&self, subject: &RateSubject, unit: RateUnit, taken: u64, used: u64) {
-        let limits = limits(subject, unit);
+        let limits = self.limits(subject, unit);
         if taken == used || limits.iter().all(Option::is_none) {
             return;
         }
@@ -128,7 +144,7 @@ impl Shard {
         let bucket = state.of(unit);
         let retry_after = bucket.check(limit.per_minute, amount, now).err()?;
         let remaining = bucket.remaining(limit.per_minute, now);
-        Some(RateLimited { scope: limit.scope, unit, limit: limit.per_minute.get(), remaining, retry_after })
+        Some(RateLimited { scope: limit.scope, unit, limit: limit.configured.get(), remaining, retry_after })
     }
 
     fn change(&mut self, limit: &Limit, unit: RateUnit, now: Duration, change: impl FnOnce(&mut Gcra)) {
@@ -145,14 +161,14 @@ impl Shard {
     }
 }
 
+#[async_trait]
 impl RateLimiter for LocalRateLimiter {
-    fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
-        self.take(subject, RateUnit::Requests, 1)
+    async fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimitError> {
+        Ok(self.count_one(subject)?)
     }
 
-    fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
-        self.take(subject, RateUnit::Tokens, tokens)
-            .inspect_err(|_| self.correct_unit(subject, RateUnit::Requests, 1, 0))
+    async fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimitError> {
+        Ok(self.take_in_advance(subject, tokens)?)
     }
 
     fn correct_tokens(&self, subject: &RateSubject, taken: u64, used: u64) {

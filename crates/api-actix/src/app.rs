@@ -60,3 +60,12 @@ pub(crate) const ROUTES: &[Route] = &[
 pub fn openapi_document(base_path: &str) -> Value {
     openapi::document(ROUTES, base_path)
 }
+
+/// Checks a body against a schema of the document.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_valid(schema: &str, body: &Value) {
+    let schemas = openapi_check::Schemas::new(openapi_document("/api/v1")).unwrap();
+    let reference = serde_json::json!({"$ref": format!("#/components/schemas/{schema}")});
+    assert_eq!(schemas.violations(&reference, body), [""; 0], "{schema}: {body}");
+}

@@ -22,11 +22,12 @@ use crate::wires::dispatch::{Entry, ParsedRequest, read};
 /// The form is not a valid request.
 pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<ParsedRequest, ()>> {
     let boundary = multipart::boundary(content_type)?;
-    let parsed = from_form(form, &boundary).and_then(|(body, parts)| {
-        let text = body.text()?;
-        Ok(read(Entry::Contract, text, parts))
-    });
-    Some(parsed.map_err(drop).and_then(|parsed| parsed.map_err(drop)))
+    let (body, parts) = match from_form(form.clone(), &boundary).now_or_never()? {
+        Ok(parsed) => parsed,
+        Err(_) => return Some(Err(())),
+    };
+    let text = body.text().map_err(drop);
+    Some(text.and_then(|text| read(Entry::Contract, text, parts).map_err(drop)))
 }
 
 /// Decompresses a body of that `Content-Encoding` to at most `max_bytes`; returns `None` if it is rejected. `max_bytes`

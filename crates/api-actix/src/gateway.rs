@@ -29,6 +29,8 @@ pub(crate) struct Gateway {
     pub(crate) draft_bounds: DraftBounds,
     pub(crate) request_timeout: Duration,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// True: usage records contain the client address.
+    pub(crate) record_client_address: bool,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
@@ -55,6 +57,7 @@ impl Gateway {
             draft_bounds: settings.draft_bounds,
             request_timeout: settings.request_timeout,
             trusted_proxies: settings.trusted_proxies,
+            record_client_address: settings.record_client_address,
             detach,
             connections,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),

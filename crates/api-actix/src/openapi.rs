@@ -1,24 +1,19 @@
-//! The OpenAPI 3.1 document, generated from the route table and the schema types.
+//! The OpenAPI 3.1 document, generated from the route table and the types of the bodies that each route lists.
 
 pub(crate) mod decisions;
-mod destination_schemas;
 pub(crate) mod examples;
-mod guardrail_schemas;
-mod key_schemas;
 pub(crate) mod operations;
-mod record_schemas;
-mod schemas;
 pub(crate) mod tags;
-mod wire_schemas;
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::Paths;
-use utoipa::openapi::schema::{ComponentsBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr, ServerBuilder};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::{InfoBuilder, OpenApiBuilder, ServerBuilder};
 
+use crate::http::envelope::ErrorEnvelope;
 use crate::http::routes::{Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::http::wire_names::{FileShape, WireNames};
 
 /// The security scheme of every operation that needs a key.
@@ -47,12 +42,11 @@ pub(crate) fn document(routes: &[Route], base_path: &str) -> Value {
         .servers(Some([server]))
         .tags(Some(tags::all()))
         .paths(paths(routes, base_path))
-        .components(Some(components()))
+        .components(Some(components(routes)))
         .build();
     // Serialisation cannot fail here. The snapshot test would detect the null fallback.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     name_literals(&mut document);
-    describe_further_members(&mut document);
     document
 }
 
@@ -72,59 +66,11 @@ fn paths(routes: &[Route], base_path: &str) -> Paths {
     paths
 }
 
-fn components() -> utoipa::openapi::Components {
-    let mut all: Vec<(String, RefOr<Schema>)> = Vec::new();
-    add::<schemas::ErrorEnvelope>(&mut all);
-    add::<schemas::NativeFile>(&mut all);
-    add::<schemas::VendorAFile>(&mut all);
-    add::<schemas::VendorBFile>(&mut all);
-    add::<schemas::DecisionsRequest>(&mut all);
-    add::<schemas::DecisionsResponse>(&mut all);
-    add::<schemas::AssignKeysRequest>(&mut all);
-    add::<schemas::AssignKeysResponse>(&mut all);
-    add::<key_schemas::RotateKeyResponse>(&mut all);
-    add::<schemas::ModelResponse>(&mut all);
-    add::<schemas::CountResponse>(&mut all);
-    add::<record_schemas::ModelListResponse>(&mut all);
-    add::<record_schemas::ModelEndpointsResponse>(&mut all);
-    add::<record_schemas::ProvidersResponse>(&mut all);
-    add::<record_schemas::GenerationResponse>(&mut all);
-    add::<destination_schemas::DestinationRequest>(&mut all);
-    add::<destination_schemas::DestinationChange>(&mut all);
-    add::<destination_schemas::DestinationResponse>(&mut all);
-    add::<destination_schemas::DestinationListResponse>(&mut all);
-    add::<destination_schemas::DestinationDeletedResponse>(&mut all);
-    add::<guardrail_schemas::GuardrailRequest>(&mut all);
-    add::<guardrail_schemas::GuardrailChange>(&mut all);
-    add::<guardrail_schemas::GuardrailResponse>(&mut all);
-    add::<guardrail_schemas::GuardrailListResponse>(&mut all);
-    add::<guardrail_schemas::GuardrailDeletedResponse>(&mut all);
-    add::<guardrail_schemas::GuardrailVersionResponse>(&mut all);
-    add::<guardrail_schemas::GuardrailVersionListResponse>(&mut all);
-    add::<guardrail_schemas::KeyAssignmentListResponse>(&mut all);
-    add::<guardrail_schemas::RemoveKeysResponse>(&mut all);
-    add::<guardrail_schemas::ExplainRequest>(&mut all);
-    add::<guardrail_schemas::ExplainResponse>(&mut all);
-    add::<schemas::LiveResponse>(&mut all);
-    add::<schemas::ReadyResponse>(&mut all);
-    add::<schemas::RootResponse>(&mut all);
-    add::<wire_schemas::DecisionsForm>(&mut all);
-    add::<wire_schemas::SystemOneError>(&mut all);
-    add::<wire_schemas::OpenAiDecisionsRequest>(&mut all);
-    add::<wire_schemas::OpenAiDecisionsResponse>(&mut all);
-    add::<wire_schemas::OpenAiError>(&mut all);
-    add::<wire_schemas::GeminiDecisionsRequest>(&mut all);
-    add::<wire_schemas::GeminiDecisionsResponse>(&mut all);
-    add::<wire_schemas::GeminiError>(&mut all);
-    add::<wire_schemas::SglangDecisionsRequest>(&mut all);
-    add::<wire_schemas::SglangDecisionsResponse>(&mut all);
-    add::<wire_schemas::SglangError>(&mut all);
-    let shapes = [schemas::NativeFile::name(), schemas::VendorAFile::name(), schemas::VendorBFile::name()];
-    let file = shapes.into_iter().fold(OneOfBuilder::new(), |one_of, name| one_of.item(Ref::from_schema_name(name)));
-    all.push(("File".to_owned(), file.description(Some("A stored file, in one of three shapes.")).into()));
+fn components(routes: &[Route]) -> utoipa::openapi::Components {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key.")).build();
-    let components =
-        ComponentsBuilder::new().schemas_from_iter(all).security_scheme(BEARER, SecurityScheme::Http(bearer));
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas_of(routes).into_inner())
+        .security_scheme(BEARER, SecurityScheme::Http(bearer));
     let vendors = KEY_HEADERS.iter().fold(components, |components, name| {
         components.security_scheme(
             *name,
@@ -134,10 +80,14 @@ fn components() -> utoipa::openapi::Components {
     vendors.build()
 }
 
-/// Adds the schema of a type and all referenced schemas.
-fn add<T: ToSchema + PartialSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
-    all.push((T::name().into_owned(), T::schema()));
-    T::schemas(all);
+/// Returns the schemas of the bodies that the endpoints read and write, and that of errors.
+fn schemas_of(routes: &[Route]) -> SchemaList {
+    let mut all = SchemaList::default();
+    all.add::<ErrorEnvelope>();
+    for route in routes {
+        (route.schemas)(&mut all);
+    }
+    all
 }
 
 /// Inserts the literals, which depend on the client: the values of `_shape` and the names of the service metadata member.
@@ -157,7 +107,7 @@ fn name_literals(document: &mut Value) {
     }
     schemas["File"]["discriminator"] = json!({"propertyName": "_shape", "mapping": mapping});
     for schema in schemas.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
-        let Some(properties) = schema["properties"].as_object_mut() else { continue };
+        let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { continue };
         if let Some(metadata) = properties.get(WireNames::Interface.service_metadata()) {
             let mut copy = metadata.clone();
             copy["description"] = json!("`service_metadata` for published client packages and by configuration.");
@@ -166,26 +116,11 @@ fn name_literals(document: &mut Value) {
     }
 }
 
-/// Describes members of answers beyond the named ones. All other answers have exactly the members of their schema.
-fn describe_further_members(document: &mut Value) {
-    for (schema, further) in [
-        // Imported rows are shown with all their public members.
-        ("Model", json!(true)),
-        ("Reasoning", json!(true)),
-        // Further prices.
-        ("Pricing", json!({"type": "string"})),
-        // Members that clients of chat models read.
-        ("Generation", json!({"type": "null"})),
-    ] {
-        document["components"]["schemas"][schema]["additionalProperties"] = further;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::app::{ROUTES, openapi_document};
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn openapi_document_matches_snapshot() {
@@ -233,6 +168,16 @@ mod tests {
         for target in found {
             assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target}");
         }
+    }
+
+    #[test]
+    fn schemas_of_one_name_are_equal() {
+        let mut known = BTreeMap::new();
+        for (name, schema) in schemas_of(ROUTES).into_inner() {
+            let schema = serde_json::to_value(schema).unwrap();
+            assert_eq!(known.entry(name.clone()).or_insert_with(|| schema.clone()), &schema, "{name}");
+        }
+        assert!(known.len() > 30);
     }
 
     #[test]

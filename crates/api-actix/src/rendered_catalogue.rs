@@ -1,5 +1,7 @@
 //! The serialised rows and lists of the catalogue, rendered once per snapshot.
 
+pub(crate) mod schema;
+
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -7,6 +9,7 @@ use chrono::DateTime;
 use domain::json::Json;
 use domain::model::{CatalogueSnapshot, ListModels, Modality, ModalityFilter, Model, ModelList, Visibility};
 
+use self::schema::DecisionModel;
 use crate::http::etag::TaggedBody;
 
 /// Renders each row and each common list of the current snapshot at most once. Reads take no lock.
@@ -160,23 +163,26 @@ impl RenderedCatalogue {
 
 /// Renders rows in System One's format.
 fn decision_models<'m>(rows: impl Iterator<Item = &'m Arc<Model>>) -> String {
-    let entry = |row: &Arc<Model>| {
-        let released = DateTime::from_timestamp(row.created, 0).unwrap_or_default().format("%Y-%m-%d");
-        let [name, description, release_date] =
-            [row.id.as_str(), &row.description, &released.to_string()].map(Json::string);
-        Json::object([
-            ("name", name.text()),
-            ("description", description.text()),
-            ("release_date", release_date.text()),
-        ])
-    };
-    let entries: Vec<Json> = rows.map(entry).collect();
-    Json::array(entries.iter().map(Json::text)).text().to_owned()
+    let entries: Vec<DecisionModel<'_>> = rows.map(|row| DecisionModel::new(row)).collect();
+    // Serialisation of strings cannot fail.
+    serde_json::to_string(&entries).unwrap_or_default()
+}
+
+impl<'m> DecisionModel<'m> {
+    fn new(row: &'m Model) -> Self {
+        let released = DateTime::from_timestamp(row.created, 0).unwrap_or_default();
+        Self {
+            name: row.id.as_str(),
+            description: &row.description,
+            release_date: released.format("%Y-%m-%d").to_string(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::assert_valid;
     use actix_web::body::to_bytes;
     use actix_web::test::TestRequest;
     use domain::model::{AliasTarget, DefaultModality, Page, Pricing};
@@ -193,8 +199,7 @@ mod tests {
     }
 
     async fn shown(rendered: &RenderedCatalogue, snapshot: &Arc<CatalogueSnapshot>) -> Value {
-        let response = rendered.row(snapshot, 0).unwrap().respond(&TestRequest::get().to_http_request());
-        serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap()
+        body(rendered.row(snapshot, 0).unwrap()).await
     }
 
     #[actix_web::test]
@@ -293,6 +298,29 @@ mod tests {
         assert_eq!(entry, body(rendered.list(&list, &listing(&catalogue), Visibility::All, None)).await["data"][1]);
         assert_eq!((&entry["object"], &entry["owned_by"]), (&"model".into(), &"acme".into()));
         assert!(rendered.entry(&list.snapshot, 9).is_none());
+    }
+
+    #[actix_web::test]
+    async fn rendered_bodies_match_their_schemas() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new("/base/models".to_owned()));
+        let text = r#"{"id":"acme/all","architecture":{"output_modalities":["decisions"],"modality":"text->decisions"},
+            "pricing":{"prompt":"0.1","web_search":"0.01","overrides":[{"min":1}]},"context_length":7,
+            "top_provider":{"context_length":7,"max_completion_tokens":8,"is_moderated":true},
+            "reasoning":{"mandatory":true,"further":1},"knowledge_cutoff":"2026-01-01","supported_voices":["a"],
+            "expiration_date":null,"benchmarks":{"a":1}}"#;
+        let full = Arc::new(CatalogueSnapshot::build(vec![catalogue_json::read_row(text).unwrap()]));
+        assert_valid("ModelResponse", &shown(&rendered, &full).await);
+        assert_valid("ListedModel", &body(rendered.entry(&full, 0).unwrap()).await);
+        let whole = selected(&catalogue, "all", None);
+        let first = selected(&catalogue, "all", Page::of(None, Some(2)).unwrap());
+        for (list, next) in [(&whole, None), (&first, Some("/next"))] {
+            let list = body(rendered.list(list, &listing(&catalogue), Visibility::All, next)).await;
+            assert!(!ids(&list).is_empty() && !list["models"].as_array().unwrap().is_empty());
+            assert_valid("ModelListResponse", &list);
+        }
+        for at in 0..whole.rows.len() {
+            assert_valid("ModelResponse", &body(rendered.row(&whole.snapshot, at).unwrap()).await);
+        }
     }
 
     async fn body(tagged: TaggedBody) -> Value {

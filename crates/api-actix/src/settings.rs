@@ -33,8 +33,10 @@ pub struct HttpSettings {
     pub request_timeout: Duration,
     /// The maximum number of connections for each worker. At the limit, idle connections are closed for new ones.
     pub max_connections: usize,
-    /// The networks whose `X-Forwarded-For` determines the logged client address.
+    /// The networks whose `X-Forwarded-For` determines the client address in logs and records.
     pub trusted_proxies: Vec<IpNet>,
+    /// True: usage records contain the client address.
+    pub record_client_address: bool,
     /// The number of worker threads; `None` means one per core.
     pub workers: Option<usize>,
     /// The time during which responses carry `Connection: close` before a stop closes the listener.

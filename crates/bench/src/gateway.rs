@@ -17,10 +17,13 @@ use crate::http::{self, Connection};
 use crate::process;
 use crate::wires::{OUTBOUND, Outbound};
 
-/// An installation: configuration, database and blobs in a temporary folder.
+/// An installation: configuration, journal, and in its temporary folder the database and blobs, unless another
+/// installation has them.
 pub struct Gateway {
     binary: PathBuf,
     folder: TempDir,
+    upstream: SocketAddr,
+    database_url: String,
     /// The address that `serve` listens on.
     pub address: SocketAddr,
     /// The workspace of the benchmark's keys.
@@ -33,17 +36,28 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Creates an installation with one provider per wire; starts no process.
+    /// Creates an installation on SQLite with one provider per wire; starts no process.
     pub async fn install(binary: &Path, upstream: SocketAddr) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
-        // The port is free now; another process is unlikely to take it before the gateway does.
-        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
-        fs::write(folder.path().join("tollgate.toml"), configuration(address, upstream, folder.path()))?;
+        let folder = folder()?;
+        let database_url = format!("sqlite://{}/tollgate.db", folder.path().display());
+        Self::install_in(folder, database_url, binary, upstream).await
+    }
+
+    /// Creates an installation on a PostgreSQL database.
+    pub async fn install_on(database_url: String, binary: &Path, upstream: SocketAddr) -> Result<Self> {
+        Self::install_in(folder()?, database_url, binary, upstream).await
+    }
+
+    async fn install_in(folder: TempDir, database_url: String, binary: &Path, upstream: SocketAddr) -> Result<Self> {
+        // Commands run in the installation's folder.
+        let binary = binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?;
+        let blobs = folder.path().join("blobs");
         let mut gateway = Self {
-            // Commands run in the installation's folder.
-            binary: binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?,
+            address: configure(&folder, &database_url, &blobs, upstream)?,
+            binary,
             folder,
-            address,
+            upstream,
+            database_url,
             workspace_id: String::new(),
             inference_key: String::new(),
             management_key: String::new(),
@@ -58,14 +72,31 @@ impl Gateway {
         Ok(gateway)
     }
 
+    /// Creates another replica of an installation: its own folder with its own journal, the same database and blobs.
+    pub fn replica(&self) -> Result<Self> {
+        let folder = folder()?;
+        let address = configure(&folder, &self.database_url, &self.folder.path().join("blobs"), self.upstream)?;
+        Ok(Self {
+            address,
+            binary: self.binary.clone(),
+            folder,
+            upstream: self.upstream,
+            database_url: self.database_url.clone(),
+            workspace_id: self.workspace_id.clone(),
+            inference_key: self.inference_key.clone(),
+            management_key: self.management_key.clone(),
+            running: None,
+        })
+    }
+
     /// Returns the installation's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Returns the database URL in the form that the storage adapter takes.
-    pub fn database_url(&self) -> String {
-        format!("sqlite://{}/tollgate.db", self.folder.path().display())
+    pub fn database_url(&self) -> &str {
+        &self.database_url
     }
 
     /// Runs a command of the binary and returns its JSON document.
@@ -123,17 +154,37 @@ impl Gateway {
     }
 }
 
+fn folder() -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?)
+}
+
+/// Writes a configuration into a folder, and returns the address to listen on.
+fn configure(folder: &TempDir, database_url: &str, blobs: &Path, upstream: SocketAddr) -> Result<SocketAddr> {
+    // The port is free now; another process is unlikely to take it before the gateway does.
+    let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+    let text = configuration((address, upstream), database_url, blobs, &folder.path().join("journal"));
+    fs::write(folder.path().join("tollgate.toml"), text)?;
+    Ok(address)
+}
+
 /// Returns the configuration. The load of one run writes more records than a workspace may by default.
-fn configuration(address: SocketAddr, upstream: SocketAddr, folder: &Path) -> String {
-    let data = folder.display();
+fn configuration(
+    (address, upstream): (SocketAddr, SocketAddr),
+    database_url: &str,
+    blobs: &Path,
+    journal: &Path,
+) -> String {
+    let (blobs, journal) = (blobs.display(), journal.display());
     let mut text = format!(
         r#"[server]
 listen = "{address}"
 drain_ms = 0
 [storage]
-url = "sqlite://{data}/tollgate.db"
+url = "{database_url}"
+[journal]
+path = "{journal}"
 [blobs]
-url = "file:{data}/blobs"
+url = "file:{blobs}"
 [limits]
 max_file_bytes = 8589934592
 workspace_quota_bytes = 109951162777600

@@ -12,6 +12,7 @@ mod process;
 mod report;
 mod seed;
 mod servers;
+mod soak;
 mod statistics;
 mod wires;
 
@@ -36,6 +37,8 @@ struct Arguments {
 enum Role {
     /// Measure.
     Run(parts::Options),
+    /// Load the server for a long time and check that no resource grows.
+    Soak(soak::Options),
     /// Be the providers: answers every request with the bytes of its path.
     #[command(hide = true)]
     Upstream,
@@ -56,6 +59,7 @@ enum Role {
 fn main() -> Result<()> {
     match Arguments::parse().role {
         Role::Run(options) => client_runtime()?.block_on(parts::run(options)),
+        Role::Soak(options) => client_runtime()?.block_on(soak::run(&options)),
         Role::Upstream => client_runtime()?.block_on(servers::upstream()),
         Role::Proxy { upstream } => servers::proxy(upstream),
         Role::Fixed { body } => servers::fixed(&body),

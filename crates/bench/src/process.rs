@@ -60,16 +60,61 @@ pub fn rss_kib(pid: u32) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
+/// Returns the number of open file descriptors.
+pub fn descriptors(pid: u32) -> Result<u64> {
+    Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64)
+}
+
+/// Returns the number of threads.
+pub fn threads(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Threads:")).context("no number of threads")?;
+    Ok(line.trim().parse()?)
+}
+
 /// Returns the processor time used so far, in user and kernel mode.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may contain spaces and parentheses.
-    let (_, rest) = stat.rsplit_once(") ").context("no process name")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
-    let used = ticks(11).zip(ticks(12)).map(|(user, kernel)| user + kernel).context("no processor time")?;
-    // A tick is 10 ms on all common Linux platforms.
-    Ok(Duration::from_millis(used * 10))
+    let stat = Stat::read(pid)?;
+    Ok(stat.own)
+}
+
+/// Returns the processor time used so far by a process and its children, ended ones included.
+pub fn cpu_time_with_children(pid: u32) -> Result<Duration> {
+    let parent = Stat::read(pid)?;
+    let mut sum = parent.own + parent.ended_children;
+    for entry in fs::read_dir("/proc")? {
+        let child = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        // A process may end between the listing and the read.
+        if let Some(stat) = child.and_then(|child| Stat::read(child).ok())
+            && stat.parent == pid
+        {
+            sum += stat.own + stat.ended_children;
+        }
+    }
+    Ok(sum)
+}
+
+/// The used part of `/proc/PID/stat`.
+struct Stat {
+    parent: u32,
+    own: Duration,
+    ended_children: Duration,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Result<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name in parentheses may contain spaces and parentheses.
+        let (_, rest) = text.rsplit_once(") ").context("no process name")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let number = |index: usize| {
+            let field = fields.get(index).and_then(|field| field.parse::<u64>().ok());
+            field.with_context(|| format!("no field {index} in the status of {pid}"))
+        };
+        // A tick is 10 ms on all common Linux platforms.
+        let time = |user, kernel| Ok::<_, anyhow::Error>(Duration::from_millis((number(user)? + number(kernel)?) * 10));
+        Ok(Self { parent: number(1)?.try_into()?, own: time(11, 12)?, ended_children: time(13, 14)? })
+    }
 }
 
 /// Returns the peak resident memory of `pid`, in KiB, while `work` runs.
@@ -103,7 +148,9 @@ mod tests {
     fn process_figures_are_above_zero() {
         let pid = std::process::id();
         assert!(rss_kib(pid).unwrap() > 100);
+        assert!(descriptors(pid).unwrap() > 0 && threads(pid).unwrap() > 0);
         assert!(cpu_time(pid).unwrap() < Duration::from_hours(1));
+        assert!(cpu_time_with_children(pid).unwrap() >= cpu_time(pid).unwrap());
     }
 
     #[tokio::test]

@@ -1,9 +1,8 @@
 //! Bulk creation of keys through the storage port, without a process per key.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use adapters_storage::{Database, SeaOrmApiKeyRepository, StorageSettings, Synchronous};
+use adapters_storage::{Database, SeaOrmApiKeyRepository, StorageSettings};
 use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
 use anyhow::{Result, bail};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository as _, ApiKeyScope};
@@ -23,14 +22,7 @@ pub struct SeededKey {
 
 /// Adds `count` inference keys to a workspace and returns them in the order of their creation.
 pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<SeededKey>> {
-    let settings = StorageSettings {
-        url: database_url.to_owned(),
-        synchronous: Synchronous::Normal,
-        busy_timeout: Duration::from_secs(5),
-        read_connections: 1,
-        max_bytes: None,
-        encryption_key: None,
-    };
+    let settings = StorageSettings { read_connections: 1, ..StorageSettings::new(database_url) };
     let repository = SeaOrmApiKeyRepository::new(Database::open(&settings, Arc::new(SystemClock::new())).await?);
     let name = ApiKeyName::try_new("bench")?;
     let created_at = SystemClock::new().now();

@@ -262,7 +262,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(30)));
     let decision =
-        submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(NeverDisconnects)).await?;
+        submit.execute(principal.inference()?, ids.request_id().into(), request, Arc::new(NeverDisconnects)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
     let kept = usage.records().pop().ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);

@@ -1,8 +1,9 @@
 //! Opaque JSON: validated JSON text that is forwarded byte for byte, numbers included.
 
 mod checker;
+mod lexer;
 mod part;
-mod scan;
+mod precheck;
 mod unknown_member;
 
 use std::borrow::Cow;
@@ -12,7 +13,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use checker::{JsonText, read_object};
+pub(crate) use lexer::string_content;
+pub use lexer::{Token, Tokens};
 pub(crate) use part::{JsonPart, Member, first_duplicate};
+pub use precheck::{MAX_DEPTH, PrecheckError, precheck};
 pub use unknown_member::unknown_member;
 
 /// A JSON value in its original text. Cheap to clone. Its `Debug` output hides the content, which may be private.
@@ -175,8 +179,8 @@ impl Json {
     }
 }
 
-/// Appends a JSON string with its quotes.
-fn push_string(json: &mut String, text: &str) {
+/// Appends a text as a JSON string. Most texts need no escape and are copied directly.
+pub fn push_string(json: &mut String, text: &str) {
     let is_plain = !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
     if is_plain {
         json.push('"');

@@ -191,9 +191,9 @@ fn request_is_answered_when_another_client_disconnects() {
         let mut threads = vec![thread::spawn(move || {
             block_on(async {
                 let leaves = async {
-                    for _ in 0..2 {
-                        yield_now().await;
-                    }
+                    // The store is asked, then it answers.
+                    yield_now().await;
+                    yield_now().await;
                 };
                 match select(pin!(leaver.ledger.reserve(hold_request(1, 30))), pin!(leaves)).await {
                     Either::Left((held, _)) => leaver.ledger.release(&held.unwrap().unwrap().id).await.unwrap(),

@@ -112,12 +112,14 @@ impl Samples {
             requested_model: "~acme/judge-latest".to_owned(),
             amount: Usd::from_pico(77),
             counters: self.counters.clone(),
+            client_address: Some([192, 0, 2, 7].into()),
             attempts: Arc::new([self.attempt.clone(), self.attempt.clone()]),
         })
     }
 
     fn charged(&self) -> Result<FoldEntry> {
-        let SentEntry { id, payer, at, request_id, requested_model, amount, counters, attempts } = self.sent()?;
+        let SentEntry { id, payer, at, request_id, requested_model, client_address, amount, counters, attempts } =
+            self.sent()?;
         let finding = Finding {
             guardrail_id: payer.guardrails[0],
             label: "email".to_owned(),
@@ -147,6 +149,7 @@ impl Samples {
             session_id: Some(String::new()),
             trace: Some(Json::parse(r#"{"a": [1.50, "\u0000"]}"#)?),
             user: None,
+            client_address,
             created_at: at,
             latency: Duration::from_millis(4),
         };

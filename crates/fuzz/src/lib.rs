@@ -18,7 +18,6 @@
 //! | `packed` | forms and compressed bodies; built with `--cfg fuzzing` alone |
 //! | [`seeds`] | the initial inputs, from the golden files of the repository |
 //! | [`mutation`] | changes to JSON that keep it valid |
-//! | [`search`] | the search by mutation alone, which needs no C++ compiler |
 //!
 //! `cargo xtask fuzz` builds and runs it.
 #![deny(missing_docs)]
@@ -32,7 +31,6 @@ pub mod mutation;
 pub mod packed;
 pub mod readers;
 pub mod requests;
-pub mod search;
 pub mod seeds;
 #[cfg(fuzzing)]
 pub mod segments;

@@ -1,5 +1,5 @@
-//! The search program; `cargo xtask fuzz` builds and runs it. With `--cfg fuzzing` it is a coverage-guided libFuzzer
-//! program; otherwise it searches by mutation alone.
+//! The search program; `cargo xtask fuzz` builds it with `--cfg fuzzing` and runs it. Without the flag the program only
+//! checks one input.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
@@ -50,41 +50,13 @@ mod guided {
     });
 }
 
-/// Runs one of: `fuzz FOLDER SECONDS [SEED]` searches and writes failing inputs into the folder; `fuzz FILE` checks one
-/// input; `list` prints all targets. The variable `FUZZ_TARGET` names the target.
-#[cfg(not(fuzzing))]
-fn main() -> anyhow::Result<()> {
-    use anyhow::{Context as _, bail};
-    let name = name();
-    if name == "list" {
-        return Ok(fuzz::targets::list()?);
-    }
-    let target = fuzz::targets::named(&name).context("FUZZ_TARGET is no target")?;
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.as_slice() {
-        [file] => (target.check)(&std::fs::read(file)?),
-        [folder, seconds, seed @ ..] if seed.len() <= 1 => {
-            let seed = seed.first().map_or(Ok(u64::from(std::process::id())), |seed| seed.parse())?;
-            let seconds = std::time::Duration::from_secs(seconds.parse()?);
-            let began = now();
-            let goes_on = |tried: u64| !tried.is_multiple_of(64) || began.elapsed() < seconds;
-            match fuzz::search::run(&target, folder.as_ref(), seed, goes_on)? {
-                None => Ok(()),
-                Some(found) => bail!("{}: {}: {}", target.name, found.file.display(), found.fault),
-            }
-        }
-        _ => bail!("FUZZ_TARGET=NAME fuzz FOLDER SECONDS [SEED], or FUZZ_TARGET=NAME fuzz FILE"),
-    }
-}
-
+/// Checks one input: `FUZZ_TARGET=NAME fuzz FILE`. Unlike the search, it needs no C++ compiler.
 #[cfg(not(fuzzing))]
 #[expect(clippy::disallowed_methods, reason = "a tool of the build, not the service")]
-fn name() -> String {
-    std::env::var("FUZZ_TARGET").unwrap_or_default()
-}
-
-#[cfg(not(fuzzing))]
-#[expect(clippy::disallowed_methods, reason = "a tool of the build, not the service: there is no clock port here")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
+fn main() -> anyhow::Result<()> {
+    use anyhow::Context as _;
+    let target = std::env::var("FUZZ_TARGET").ok().and_then(|name| fuzz::targets::named(&name));
+    let target = target.context("FUZZ_TARGET is no target")?;
+    let file = std::env::args_os().nth(1).context("usage: FUZZ_TARGET=NAME fuzz FILE")?;
+    (target.check)(&std::fs::read(file)?)
 }

@@ -74,3 +74,39 @@ pub fn list() -> std::io::Result<()> {
 pub fn named(name: &str) -> Option<Target> {
     TARGETS.iter().chain([&PLANTED]).find(|target| target.name == name).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::mutated;
+    use crate::random::Random;
+    use crate::seeds;
+
+    /// Checks that number of changed seeds, without coverage guidance; returns the first violated property.
+    fn check_changed_seeds(target: &Target, count: u64) -> Option<String> {
+        let seeds = seeds::of(target).unwrap();
+        (0..count).find_map(|number| {
+            let mut random = Random::new(number);
+            let mut input = random.pick(&seeds).unwrap().clone();
+            if target.reads_text() {
+                input = mutated(&input, number);
+            } else {
+                let at = random.below(input.len());
+                input[at] ^= 1 << (number % 8);
+            }
+            (target.check)(&input).err().map(|fault| format!("{fault:#}"))
+        })
+    }
+
+    #[test]
+    fn changed_seeds_find_planted_fault() {
+        assert_eq!(check_changed_seeds(&PLANTED, 20_000).as_deref(), Some("the planted fault was found"));
+    }
+
+    #[test]
+    fn every_target_passes_on_changed_seeds() {
+        for target in TARGETS {
+            assert_eq!(check_changed_seeds(target, 300), None, "{}", target.name);
+        }
+    }
+}

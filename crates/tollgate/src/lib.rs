@@ -5,6 +5,7 @@ pub mod commands;
 pub mod config;
 pub mod control;
 pub mod output;
+pub mod routing;
 pub mod telemetry;
 pub mod view;
 pub mod wiring;

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{step, workspace};
+use crate::{servers, step, workspace};
 
 /// How to measure.
 #[derive(Args)]
@@ -20,11 +20,20 @@ pub struct Options {
     /// One JSON document instead of the table.
     #[arg(long)]
     json: bool,
-    /// Build with the profile `release` instead of the shipped one: faster to build, a third more instructions per answer.
+    /// Build with the profile `release` instead of the shipped one: faster to build, slower code.
     #[arg(long)]
     release: bool,
+    /// Measure one to three replicas over PostgreSQL instead.
+    #[arg(long)]
+    replicas: bool,
+    /// With `--replicas`: keys in the database.
+    #[arg(long, requires = "replicas", default_value_t = 1_000)]
+    keys: usize,
+    /// With `--replicas`: usage records in the database; 10 million take about 5 GB of disk.
+    #[arg(long, requires = "replicas", default_value_t = 0)]
+    records: usize,
     /// Measure only these parts.
-    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    #[arg(long, value_name = "PART", value_delimiter = ',', conflicts_with = "replicas")]
     only: Vec<String>,
 }
 
@@ -41,7 +50,11 @@ pub fn run(options: &Options) -> Result<()> {
             command.arg(flag);
         }
     }
-    if !options.only.is_empty() {
+    if options.replicas {
+        servers::install_missing()?;
+        command.args(["--only", "replicas", "--replica-keys", &options.keys.to_string()]);
+        command.args(["--replica-records", &options.records.to_string()]);
+    } else if !options.only.is_empty() {
         command.arg("--only").arg(options.only.join(","));
     }
     step::run(&mut command)?;

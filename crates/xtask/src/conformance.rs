@@ -3,8 +3,8 @@
 //! It installs the packages itself, exactly the versions of the lock files in `tests/conformance`, under the target
 //! folder. Nothing else in the repository needs them. The checks are the scripts of that folder.
 
-mod node;
-mod python;
+pub mod node;
+pub mod python;
 
 use std::path::{Path, PathBuf};
 

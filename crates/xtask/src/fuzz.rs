@@ -1,7 +1,6 @@
 //! `cargo xtask fuzz`: builds the fuzz targets, verifies that the search finds a planted fault, then searches.
 //!
 //! The search is libFuzzer's, guided by coverage that the stable compiler can instrument; it needs a C++ compiler.
-//! `--unguided` searches by mutation alone.
 
 mod engine;
 mod fleet;
@@ -21,7 +20,7 @@ pub struct Options {
     /// Seconds a target, at most.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
-    /// Inputs a target, at most; a guided search only.
+    /// Inputs a target, at most.
     #[arg(long)]
     inputs: Option<u64>,
     /// Draw from this number, and begin with nothing that earlier searches came to, so that a search can be repeated:
@@ -34,9 +33,6 @@ pub struct Options {
     /// Search only these targets.
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     only: Vec<String>,
-    /// Search by mutation alone, which needs no C++ compiler and finds less.
-    #[arg(long)]
-    unguided: bool,
 }
 
 /// The limits and the seed of a search.
@@ -55,7 +51,7 @@ impl Bounds {
 
 /// Builds the targets and searches; a failing input is an error.
 pub fn run(options: &Options) -> Result<()> {
-    let engine = Engine::build(options.unguided)?;
+    let engine = Engine::build()?;
     verify_planted_fault_is_found(&engine)?;
     let targets = selected_targets(engine.targets()?, &options.only)?;
     let jobs = options.jobs.unwrap_or_else(processors).max(1);

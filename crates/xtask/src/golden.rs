@@ -9,9 +9,10 @@ use crate::step;
 pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
 
 /// The tests with golden files: package, target, filter.
-const WRITERS: [(&str, &[&str], &str); 4] = [
+const WRITERS: [(&str, &[&str], &str); 5] = [
     ("adapters-broadcast", &["--lib"], "otlp"),
     ("adapters-provider", &["--test", "golden"], ""),
+    ("adapters-storage", &["--test", "schema_snapshot"], ""),
     ("api-actix", &["--lib"], "openapi"),
     ("api-actix", &["--test", "wires"], ""),
 ];

@@ -1,14 +1,19 @@
 //! The development tasks: `cargo xtask …`.
 
 mod bench;
+mod chaos;
 mod check;
 mod conformance;
 mod deny;
+mod deploy;
 mod fuzz;
 mod golden;
 mod links;
 mod model;
 mod mutants;
+mod scale;
+mod servers;
+mod soak;
 mod step;
 mod test;
 mod unicode;
@@ -35,8 +40,16 @@ enum Task {
     Ci,
     /// Build in release and measure; see docs/performance.md.
     Bench(bench::Options),
+    /// Three replicas over PostgreSQL under load and faults, and a check of their recorded history; see
+    /// docs/reliability.md.
+    Chaos(chaos::Options),
+    /// Build in release, load the server for half an hour, and fail if its memory, descriptors, threads or latency grow.
+    Soak(soak::Options),
     /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
     Conformance,
+    /// Check the Dockerfile and the files of `deploy/` with the programs that read them; installs those first, so it needs a
+    /// network once.
+    Deploy,
     /// Search for inputs that break what reads requests and providers' answers: ten minutes a target.
     Fuzz(fuzz::Options),
     /// Write the golden files anew from what the code does; `test` only compares with them.
@@ -46,6 +59,10 @@ enum Task {
     Mutants(mutants::Options),
     /// Try the orders of the threads of the ledger with a model checker.
     Model,
+    /// Compute what replicas ask of a PostgreSQL server, from measured coefficients; see docs/scaling.md.
+    Scale(scale::Options),
+    /// Run the tests of PostgreSQL through PgBouncer in transaction mode, version 1.21 or later.
+    Pooler,
     /// Check the relative links of the Markdown files.
     Links,
     /// Write the tables of characters that content filters fold, from the Unicode data of the crates in use.
@@ -62,11 +79,16 @@ fn main() -> Result<()> {
             check::demo()
         }
         Task::Bench(options) => bench::run(&options),
+        Task::Chaos(options) => chaos::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::Conformance => conformance::run(),
+        Task::Deploy => deploy::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden => golden::run(),
         Task::Mutants(options) => mutants::run(&options),
         Task::Model => model::run(),
+        Task::Scale(options) => scale::run(&options),
+        Task::Pooler => test::run_through_pooler(),
         Task::Links => links::run(),
         Task::Unicode => unicode::run(),
     }

@@ -18,7 +18,7 @@ struct Module {
 }
 
 /// The mutated modules.
-const MODULES: [Module; 7] = [
+const MODULES: [Module; 8] = [
     Module { name: "money", package: "domain", files: &["crates/domain/src/money.rs", "crates/domain/src/money/*.rs"] },
     Module { name: "budget", package: "domain", files: &["crates/domain/src/budget/**/*.rs"] },
     Module { name: "guardrail", package: "domain", files: &["crates/domain/src/guardrail/**/*.rs"] },
@@ -26,6 +26,7 @@ const MODULES: [Module; 7] = [
     Module { name: "audit", package: "domain", files: &["crates/domain/src/audit/**/*.rs"] },
     Module { name: "file", package: "domain", files: &["crates/domain/src/file/**/*.rs"] },
     Module { name: "blob", package: "adapters-blob", files: &["crates/adapters-blob/src/**/*.rs"] },
+    Module { name: "s3", package: "adapters-s3", files: &["crates/adapters-s3/src/**/*.rs"] },
 ];
 
 /// The options of a run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{golden, step};
+use crate::{golden, servers, step};
 
 /// How to test.
 #[derive(Args, Default)]
@@ -20,10 +20,37 @@ pub struct Options {
 /// The variable with the seed of property tests.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
+/// The variable that puts the instances of end-to-end tests on a PostgreSQL server.
+const DATABASE: &str = "TOLLGATE_TEST_DATABASE";
+
+/// The end-to-end tests that run again on PostgreSQL: those of shared state and of money. Left out are tests that damage
+/// rows by SQL of SQLite, and one with a lost process after seconds, which PostgreSQL's configuration rejects.
+const ON_POSTGRES: [&str; 18] = [
+    "replicas::",
+    "propagation::",
+    "limits::",
+    "usage::",
+    "crashes::",
+    "rotation::",
+    "paused_process::",
+    "idempotency::",
+    "rates::",
+    "management::",
+    "guardrails::",
+    "promote::",
+    "workspace_command::",
+    "rejections::",
+    "--skip",
+    "table_with_several_pages_is_complete",
+    "--skip",
+    "missing_journal_is_declared_lost",
+];
+
 /// Builds everything, then runs every test and every doc test with `cargo test`, on all machines alike.
 pub fn run(options: &Options) -> Result<()> {
     let seed = options.seed.or_else(chosen_seed).unwrap_or_else(fresh_seed);
     step::announce(&repeat_command(seed));
+    servers::install_missing()?;
     let mut took = Duration::ZERO;
     // One build with the tests' features avoids a second compilation. It includes the binary that the end-to-end tests
     // start.
@@ -31,12 +58,29 @@ pub fn run(options: &Options) -> Result<()> {
     let scope = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     let tests = [&scope[..], &["--lib", "--bins", "--tests"]].concat();
     let doc_tests = [&scope[..], &["--doc"]].concat();
-    for arguments in [tests, doc_tests] {
+    let on_postgres = [&scope[..], &["--test", "e2e", "--"], &ON_POSTGRES].concat();
+    for (arguments, database) in [(tests, None), (doc_tests, None), (on_postgres, Some("postgres"))] {
         let mut command = with_test_environment(step::cargo(&arguments), seed);
+        command.envs(database.map(|database| (DATABASE, database)));
         // Repeated here, as readers of a long log begin at its end.
         took += step::run(&mut command).inspect_err(|_| step::announce(&repeat_command(seed)))?;
     }
     step::announce(&format!("every test passed, in {} s, with the seed {seed}", took.as_secs()));
+    Ok(())
+}
+
+/// Runs the contract suites and the end-to-end tests of [`ON_POSTGRES`] through a pooler. Debian 12 has a version that is
+/// too old, so that this is no part of `cargo xtask test`.
+pub fn run_through_pooler() -> Result<()> {
+    servers::install_missing()?;
+    servers::install_pooler()?;
+    step::run(&mut step::cargo(&["build", "--workspace", "--all-targets", "--all-features"]))?;
+    let scope = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+    let contracts = [&scope[..], &["--test", "postgres_pooler", "--", "--ignored"]].concat();
+    let end_to_end = [&scope[..], &["--test", "e2e", "--"], &ON_POSTGRES].concat();
+    for arguments in [contracts, end_to_end] {
+        step::run(with_test_environment(step::cargo(&arguments), fresh_seed()).env(DATABASE, "pooler"))?;
+    }
     Ok(())
 }
 

@@ -9,15 +9,19 @@ fn text(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap()
 }
 
-/// Returns the keys of `("key", Kind)` in the configuration's schema.
+/// Returns the fields of the configuration's structs, which deny unknown fields.
 fn schema_keys() -> BTreeSet<String> {
-    let schema = text("crates/tollgate/src/config/schema.rs");
-    let kinds = ["Text", "Number", "Switch"];
-    let entry = |piece: &str| {
-        let (key, rest) = piece.split_once("\", ")?;
-        kinds.iter().any(|kind| rest.starts_with(kind)).then(|| key.to_owned())
-    };
-    schema.split("(\"").skip(1).filter_map(entry).collect()
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/tollgate/src/config");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let sources = files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).unwrap());
+    sources.flat_map(|source| fields(&source)).collect()
+}
+
+fn fields(source: &str) -> Vec<String> {
+    let structs = source.split("#[serde(deny_unknown_fields)]\n").skip(1);
+    let bodies = structs.filter_map(|rest| rest.split_once("{\n")?.1.split_once("\n}").map(|(body, _)| body));
+    let lines = bodies.flat_map(str::lines).map(|line| line.trim().trim_start_matches("pub "));
+    lines.filter(|line| !line.starts_with("//")).filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).collect()
 }
 
 #[test]

@@ -157,7 +157,7 @@ async fn verify_detects_tampering() -> Result<()> {
     }
     let whole = instance.json(&["audit", "verify"]).await?;
     let newest = whole["newest"].as_str().context("no newest")?.to_owned();
-    let database = SecondHand::open(&instance.database()).await?;
+    let database = SecondHand::of(&instance).await?;
     let last = database.number("SELECT MAX(seq) FROM audit_log").await?;
     ensure!(newest.starts_with(&format!("{last}:")), "{whole}");
 
@@ -219,7 +219,7 @@ async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
     instance.json(&["key", "disable", &other.hash]).await?;
     let whole = instance.json(&["audit", "verify"]).await?;
     ensure!(whole["verified"] == true && whole["rows"] == json!([]), "{whole}");
-    let database = SecondHand::open(&instance.database()).await?;
+    let database = SecondHand::of(&instance).await?;
     let tables = ["api_keys", "guardrails", "workspaces"];
     for table in tables {
         database.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await?;
@@ -294,7 +294,7 @@ async fn retention_removes_oldest_entries_and_chain_verifies() -> Result<()> {
     for number in 0..6 {
         instance.workspace(&format!("w{number}")).await?;
     }
-    let database = SecondHand::open(&instance.database()).await?;
+    let database = SecondHand::of(&instance).await?;
     let last = database.number("SELECT MAX(seq) FROM audit_log").await?;
     database.execute(&format!("UPDATE audit_log SET at = at - 31 * 86400000 WHERE seq < {last}")).await?;
     let server = instance.serve().await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::Instance;
+use tollgate_tests::{Instance, SecondHand};
 
 use crate::gateway::{TestGateway, body};
 
@@ -150,6 +150,32 @@ async fn damaged_document_is_reported_and_never_replaces_a_stored_one() -> Resul
     let said = other.refused(&["restore", &name, "--accept-problems"]).await?;
     ensure!(said.contains("with other content"), "{said}");
     ensure!(std::fs::read(&target)? == CONTENT, "the good bytes were replaced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn damaged_document_row_is_named_and_the_others_are_saved() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let damaged = promote(&gateway, "a.csv").await?;
+    let whole = promote(&gateway, "b.csv").await?;
+    let database = SecondHand::open(&gateway.instance.database()).await?;
+    database.execute(&format!("UPDATE documents SET created_at = 'yesterday' WHERE id = '{damaged}'")).await?;
+    database.close().await?;
+    let file = gateway.instance.path().join("b");
+    let name = file.display().to_string();
+    let made = gateway.instance.run(&["backup", &name, "--json"]).await?;
+    let said = String::from_utf8(made.stderr)?;
+    ensure!(made.status.code() == Some(1) && said.contains(&damaged) && !said.contains(&whole), "{said}");
+    let report: Value = serde_json::from_slice(&made.stdout)?;
+    ensure!(report["verified"] == false && report["documents"] == 1, "{report}");
+    ensure!(report["problems"].as_array().map(Vec::len) == Some(1), "{report}");
+
+    let other = Instance::new("")?;
+    let said = other.refused(&["restore", &name]).await?;
+    ensure!(said.contains(&damaged) && said.contains("1 problems"), "{said}");
+    ensure!(other.run(&["restore", &name, "--accept-problems"]).await?.status.success(), "not restored");
+    let got = other.run(&["document", "get", &whole]).await?;
+    ensure!(got.status.success() && got.stdout == CONTENT, "{got:?}");
     Ok(())
 }
 

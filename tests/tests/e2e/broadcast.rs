@@ -109,7 +109,7 @@ async fn decide(server: &Server, key: &Key, count: usize) -> Result<Vec<String>>
 }
 
 async fn pending(instance: &Instance, state: &str) -> Result<i64> {
-    let hand = SecondHand::open(&instance.database()).await?;
+    let hand = SecondHand::of(instance).await?;
     let count = hand.number(&format!("SELECT COUNT(*) FROM outbox WHERE state = '{state}'")).await?;
     hand.close().await?;
     Ok(count)
@@ -260,7 +260,7 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     wait_until(&gateway.instance, "dead", 1).await?;
     let attempts = receiver.take_requests().len();
     ensure!(attempts == 3, "{attempts} attempts");
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     let counts = hand.number("SELECT COUNT(*) FROM outbox WHERE last_error = 'it answered with status 503'").await?;
     hand.close().await?;
     ensure!(counts == 1, "the reason is kept");

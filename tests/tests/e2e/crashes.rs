@@ -57,7 +57,7 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
 
     // Holds of dead processes end without intervention.
     let server = instance.serve().await?;
-    let hand = SecondHand::open(&instance.database()).await?;
+    let hand = SecondHand::of(&instance).await?;
     ensure!(hand.number("SELECT COUNT(*) FROM allowances").await? == 0, "dead processes still hold money");
     let held = hand.number("SELECT COALESCE(SUM(allotted_pico), 0) FROM spend_counters").await?;
     ensure!(held == 0, "{held} picodollars are held without a request");
@@ -77,8 +77,8 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     }
     ensure!(recorded.values().all(|(times, _)| *times == 1), "a record is duplicated");
     let lost = answered.iter().filter(|id| recorded.get(id.as_str()).is_none_or(|(_, how)| *how != "completed"));
-    let lost = lost.count();
-    ensure!(lost == 0, "{lost} of {} answers are not on record as completed", answered.len());
+    let lost: Vec<_> = lost.map(|id| (id, recorded.get(id.as_str()))).collect();
+    ensure!(lost.is_empty(), "of {} answers these are not on record as completed: {lost:?}", answered.len());
     ensure_audit_passes(&instance).await?;
     server.stop().await
 }

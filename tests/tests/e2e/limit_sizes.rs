@@ -77,10 +77,10 @@ async fn run_watched_clients(
     (key, limit): (&Key, i64),
     most: Duration,
 ) -> Result<Vec<TimedReply>> {
-    let hand = SecondHand::open(&instance.database()).await?;
+    let hand = SecondHand::of(instance).await?;
     let used = format!(
         "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
-         WHERE scope = 'key' AND subject = '{}' AND interval = 'total'",
+         WHERE scope = 'key' AND subject = '{}' AND \"interval\" = \'total\'",
         key.id
     );
     let (stopped, began, mut samples) = (Arc::new(AtomicBool::new(false)), Instant::now(), 0);

@@ -30,7 +30,7 @@ pub async fn gateway(latency: Duration, more: &str) -> Result<(TestGateway, Upst
 async fn counted(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     let sum = format!(
         "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
-         WHERE scope = '{scope}' AND subject = '{subject}' AND interval = 'total'"
+         WHERE scope = '{scope}' AND subject = '{subject}' AND \"interval\" = \'total\'"
     );
     hand.number(&sum).await
 }
@@ -38,7 +38,7 @@ async fn counted(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
 async fn spent(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     let spent = format!(
         "SELECT COALESCE(SUM(spent_pico), 0) FROM spend_counters \
-         WHERE scope = '{scope}' AND subject = '{subject}' AND interval = 'total'"
+         WHERE scope = '{scope}' AND subject = '{subject}' AND \"interval\" = \'total\'"
     );
     hand.number(&spent).await
 }
@@ -85,7 +85,7 @@ async fn concurrent_processes_never_exceed_limit_and_use_it_up() -> Result<()> {
     let (second, third) = (gateway.instance.serve_beside().await?, gateway.instance.serve_beside().await?);
     let key = gateway.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
     let limit: i64 = 500_000_000;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     let servers = [&gateway.server, &second, &third];
     let sending = send_until_rejected(&servers, &key, 64, 3);
     tokio::pin!(sending);
@@ -122,7 +122,7 @@ async fn credit_holds_across_processes_and_can_be_increased() -> Result<()> {
     gateway.instance.json(&["workspace", "credit", "--add-usd", "0.0003"]).await?;
     // All processes apply the change within a second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     let answered = send_until_rejected(&[&gateway.server, &beside], &gateway.inference, 32, 2).await?;
     let used = spent(&hand, "workspace", &workspace).await?;
     ensure!(used == answered * COST_PICO && used <= 300_000_000, "{answered} answers cost {used}");
@@ -207,7 +207,7 @@ async fn disconnects_and_provider_failures_are_charged_and_holds_are_released() 
     gateway.server.send(&call).await?.envelope(502)?;
     alpha.behave(Behaviour::status(500));
     gateway.server.send(&call).await?.envelope(502)?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     for _ in 0..100 {
         if hand.number("SELECT COUNT(*) FROM usage_records").await? == 3 {
             break;
@@ -230,7 +230,7 @@ async fn audit_detects_manipulated_ledger() -> Result<()> {
     let (gateway, _alpha) = gateway(Duration::ZERO, "").await?;
     gateway.decide(body("acme/alone")).await?;
     ensure_audit_passes(&gateway.instance).await?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     hand.execute("UPDATE spend_counters SET spent_pico = spent_pico - 1 WHERE interval = 'daily' AND scope = 'key'")
         .await?;
     let output = gateway.instance.run(&["doctor", "--audit"]).await?;

@@ -38,7 +38,7 @@ const RECORDS: &str = "SELECT COUNT(*) FROM usage_records";
 async fn requests_are_answered_while_the_database_is_locked_and_recorded_afterwards() -> Result<()> {
     let (gateway, alpha) = gateway().await?;
     let limited = gateway.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     let address = gateway.server.address();
     // An unlimited request, a limited one, and one whose client disconnects.
     let mut asked = JoinSet::new();
@@ -82,7 +82,7 @@ async fn gateway_with_short_timeout(alpha: &Upstream) -> Result<TestGateway> {
 async fn request_ends_at_its_deadline_while_the_database_is_locked() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let gateway = gateway_with_short_timeout(&alpha).await?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     let (call, address) = (decisions(&gateway.inference.secret, body("acme/alone")), gateway.server.address());
     let since = Instant::now();
     let (reply, locked) = tokio::join!(call.send(address), async {
@@ -107,7 +107,7 @@ async fn request_ends_at_its_deadline_when_money_cannot_be_held() -> Result<()> 
     let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
     let gateway = gateway_with_short_timeout(&alpha).await?;
     let limited = gateway.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     hand.execute("BEGIN IMMEDIATE").await?;
     let since = Instant::now();
     let reply = gateway.server.decide(&limited.secret, body("acme/alone")).await?;

@@ -2,7 +2,7 @@
 
 mod openmetrics;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
@@ -58,6 +58,40 @@ async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(Te
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
     Ok((TestGateway::of(instance).await?, metrics))
+}
+
+/// Returns the names in the table of metrics of the documentation.
+fn documented() -> BTreeSet<String> {
+    let page = include_str!("../../../docs/operations.md");
+    let table =
+        page.split_once("\n### Metrics\n").map_or("", |(_, rest)| rest).split("\n### ").next().unwrap_or_default();
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | ").map(|(cell, _)| cell));
+    cells.flat_map(|cell| cell.split('`')).filter(|name| name.contains('_')).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn documented_metrics_are_those_of_the_listener() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    // Some metrics exist only with retention, or with a server of rate limits.
+    let valkey = test_servers::Valkey::start()?;
+    let sections = format!("[retention]\nusage_days = 400\n[rate_limits]\nurl = \"{}\"\n", valkey.url());
+    let (gateway, metrics) = measured(&alpha, &alpha, &sections).await?;
+    gateway.decide(body("acme/alone")).await?;
+    let reply = Call::get("/metrics").send(metrics).await?;
+    let text = reply.text();
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let exposed: BTreeSet<String> = families
+        .map(|(name, kind)| match kind {
+            "counter" => format!("{name}_total"),
+            "info" => format!("{name}_info"),
+            _ => name.to_owned(),
+        })
+        .collect();
+    ensure!(exposed.len() > 50, "{exposed:?}");
+    let documented = documented();
+    let differing: Vec<_> = exposed.symmetric_difference(&documented).collect();
+    ensure!(differing.is_empty(), "in one of /metrics and docs/operations.md: {differing:?}");
+    gateway.server.stop().await
 }
 
 #[tokio::test]

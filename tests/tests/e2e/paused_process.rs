@@ -117,7 +117,7 @@ async fn missing_journal_is_declared_lost_and_folded_when_found() -> Result<()> 
     ensure!(refused.contains("on this machine"), "{refused}");
     unavailable(&use_up(&beside, &key).await?)?;
 
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     wait_for_number(&hand, "SELECT COUNT(*) FROM budget_processes WHERE state = 'lost'", 1).await?;
     ensure!(beside.output().contains("process lost with its journal"), "{}", beside.output());
     until(&beside, &key, 402).await?;

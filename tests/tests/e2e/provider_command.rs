@@ -89,6 +89,29 @@ async fn provider_test_asks_the_server_for_a_secret_that_the_shell_lacks() -> Re
 }
 
 #[tokio::test]
+async fn server_tests_a_model_without_an_endpoint() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let gamma = format!(
+        "[[providers]]\nslug = \"gamma\"\nwire = \"system-one\"\nbase_url = \"{}\"\napi_key_env = \"GAMMA_API_KEY\"\n",
+        alpha.base_url()
+    );
+    let toml = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000) + &gamma;
+    let mut instance = Instance::new(&toml)?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    instance.set_env("GAMMA_API_KEY", "alpha-secret-0001");
+    let mut gateway = TestGateway::of(instance).await?;
+    gateway.instance.set_env("ALPHA_API_KEY", "");
+    gateway.instance.set_env("GAMMA_API_KEY", "");
+    for (provider, model) in [("alpha", "judge-2"), ("gamma", "judge-3")] {
+        let (report, code) = document(&gateway.instance, &["provider", "test", provider, "--model", model]).await?;
+        ensure!(code == Some(0) && report["upstream_model"] == model, "{report}");
+    }
+    let said = gateway.instance.refused(&["provider", "test", "gamma"]).await?;
+    ensure!(said.contains("no endpoint uses the provider gamma; name a model with --model"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn doctor_tells_accepted_credentials_from_open_ports() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
     let mut instance = installation(&alpha)?;

@@ -68,6 +68,9 @@ async fn rejected_requests_are_counted_per_key_and_reason_over_two_processes() -
     ensure!(rejection["requests"].is_u64() && rejection["hour"].is_string(), "{shown}");
     let text = String::from_utf8(instance.run(&["key", "show", "poor"]).await?.stdout)?;
     ensure!(text.contains("Rejected requests:") && text.contains("key_limit_exceeded"), "{text}");
+    // Counts of a deleted workspace stay readable by its id, also without a usage record.
+    instance.json(&["workspace", "delete", &suspended, "--with", "keys"]).await?;
+    ensure!(sums(instance, &["--workspace", &suspended]).await? == all[1..2]);
     let said = instance.refused(&["usage", "sum", "--by", "reason", "--provider", "alpha"]).await?;
     ensure!(said.contains("--by reason"), "{said}");
     Ok(())

@@ -28,7 +28,7 @@ async fn unverifiable_key_is_answered_with_503() -> Result<()> {
     let known = Call::get("/api/v1/models/count").key(&gateway.inference.secret);
     let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
     gateway.server.send(&known).await?.ok()?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     hand.execute("ALTER TABLE changes RENAME TO changes_away").await?;
     let since = Instant::now();
     unavailable(&until(&gateway, &known, 503).await?)?;

@@ -77,6 +77,10 @@ async fn preferences_are_applied_and_reported() -> Result<()> {
         let emptied = funnel.iter().find(|row| row["endpoint_count"] == 0).context("an empty step")?;
         ensure!(emptied["step"] == step, "{preference}: {error}");
     }
+    let body = with("acme/pair", &json!({"provider": {"only": ["alhpa"]}}));
+    let error = gateway.server.decide(&gateway.inference.secret, body).await?.envelope(404)?;
+    let message = error["error"]["message"].as_str().context("a message")?;
+    ensure!(message.contains("\"alhpa\" is not a configured provider; nearest: alpha"), "{error}");
     Ok(())
 }
 

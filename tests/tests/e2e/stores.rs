@@ -43,7 +43,7 @@ async fn locked_database_returns_503_for_writes() -> Result<()> {
     let calls = writes(&gateway).await?;
     let count = Call::get("/api/v1/models/count").key(&gateway.inference.secret);
     gateway.server.send(&count).await?.ok()?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     hand.execute("BEGIN EXCLUSIVE").await?;
     let mut report = Report::default();
     for (name, call) in &calls {
@@ -74,7 +74,7 @@ async fn locked_database_returns_503_for_writes() -> Result<()> {
 async fn briefly_locked_database_delays_requests() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let calls = writes(&gateway).await?;
-    let hand = SecondHand::open(&gateway.instance.database()).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
     for (name, call) in &calls {
         hand.execute("BEGIN IMMEDIATE").await?;
         let (reply, released) = tokio::join!(gateway.server.send(call), async {
@@ -124,7 +124,7 @@ async fn read_only_database_returns_503_for_writes() -> Result<()> {
 async fn full_database_returns_503_for_writes() -> Result<()> {
     let TestGateway { instance, server, inference, management } = TestGateway::start("").await?;
     server.stop().await?;
-    let hand = SecondHand::open(&instance.database()).await?;
+    let hand = SecondHand::of(&instance).await?;
     let pages = hand.number("PRAGMA page_count").await?;
     hand.close().await?;
     instance.configure(&format!("[storage]\nmax_database_bytes = {}\n", (pages + 8) * 4_096))?;

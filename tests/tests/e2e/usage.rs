@@ -192,7 +192,7 @@ async fn table_with_several_pages_is_complete() -> Result<()> {
     gateway.decide(body("sandbox/decider")).await?;
     // The command waits until the server has folded the charge.
     ensure!(csv(&gateway.instance, &[]).await?.len() == 2);
-    let database = SecondHand::open(&gateway.instance.database()).await?;
+    let database = SecondHand::of(&gateway.instance).await?;
     let mut script = String::from("BEGIN; CREATE TEMP TABLE one AS SELECT * FROM usage_records LIMIT 1;");
     for number in 0..2_500 {
         // Several records share a timestamp, so that pages end among them.
@@ -209,6 +209,49 @@ async fn table_with_several_pages_is_complete() -> Result<()> {
     ensure!((table.len(), ids.len()) == (2_502, 2_501), "{} lines, {} ids", table.len(), ids.len());
     ensure!(csv(&gateway.instance, &["--limit", "1500"]).await?.len() == 1_501);
     database.close().await
+}
+
+#[tokio::test]
+async fn sum_selects_and_groups_by_the_time_of_the_charge() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    gateway.decide(body("sandbox/decider")).await?;
+    ensure!(listed(&gateway.instance, &[]).await?.len() == 1);
+    let database = SecondHand::of(&gateway.instance).await?;
+    // The request began a second before midnight, and its charge belongs to the next day.
+    let midnight: u64 = 1_806_537_600_000;
+    let at = format!("UPDATE usage_records SET created_at = {midnight} - 1000, charged_at = {midnight}");
+    database.execute(&at).await?;
+    for (since, until, requests) in [("2027-04-01", "2027-04-02", 1), ("2027-03-31", "2027-04-01", 0)] {
+        for by in ["day", "key", "model"] {
+            let arguments = ["usage", "sum", "--by", by, "--since", since, "--until", until];
+            let sums = gateway.instance.json(&arguments).await?;
+            ensure!(sums["total"]["requests"] == requests, "{sums}");
+            ensure!(by != "day" || requests == 0 || sums["data"][0]["group"] == since, "{sums}");
+        }
+        ensure!(listed(&gateway.instance, &["--since", since]).await?.len() != requests, "by the start of the request");
+    }
+    database.close().await
+}
+
+#[tokio::test]
+async fn record_has_client_address_unless_switched_off() -> Result<()> {
+    for (switch, expected) in [("", Value::from("203.0.113.9")), ("record_client_address = false", Value::Null)] {
+        let gateway = TestGateway::start(&format!("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n{switch}\n")).await?;
+        let call = tollgate_tests::decisions(&gateway.inference.secret, body("sandbox/decider"));
+        let reply = gateway.server.send(&call.header("x-forwarded-for", "198.51.100.7, 203.0.113.9")).await?.ok()?;
+        let id = reply["id"].as_str().context("no id")?;
+        let read = Call::get(format!("/api/v1/generation?id={id}")).key(&gateway.inference.secret);
+        let served = gateway.server.send(&read).await?.ok()?;
+        ensure!(served["data"]["client_address"] == expected, "{served}");
+        let shown = gateway.instance.json(&["usage", "show", id]).await?;
+        ensure!(shown["client_address"] == expected, "{shown}");
+        let record = listed(&gateway.instance, &[]).await?.remove(0);
+        ensure!(record["client_address"] == expected, "{record}");
+        let table = csv(&gateway.instance, &[]).await?;
+        let column = table[0].iter().position(|name| name == "client_address").context("no column")?;
+        ensure!(table[1][column] == expected.as_str().unwrap_or_default(), "{table:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -70,10 +70,10 @@ async fn workspace_is_deleted_with_named_contents_only() -> Result<()> {
             ensure!(said.contains("not found"), "{command:?}: {said}");
         }
     }
-    // The records and the books stay.
+    // The records and the books stay. Calls within the second of the deletion may have been answered, too.
     let records = instance.json(&["usage", "list", "--workspace", &workspace]).await?;
     let records: &Vec<Value> = records["data"].as_array().context("no records")?;
-    ensure!(records.len() == 3, "{records:?}");
+    ensure!(records.len() >= 3, "{records:?}");
     let id = decided["id"].as_str().context("no id")?;
     ensure!(instance.json(&["usage", "show", id]).await?["id"] == id);
     let audit = instance.json(&["doctor", "--audit"]).await?;

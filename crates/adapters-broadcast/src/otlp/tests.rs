@@ -70,6 +70,7 @@ fn record() -> UsageRecord {
                 "deep":{"x":[1]},"dry":true,"nothing":null}"#,
         )),
         user: Some("user-1".to_owned()),
+        client_address: None,
         created_at: DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap(),
         latency: Duration::from_millis(120),
     }

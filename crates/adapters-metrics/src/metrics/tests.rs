@@ -76,6 +76,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
         latency: Duration::from_millis(300),
     }

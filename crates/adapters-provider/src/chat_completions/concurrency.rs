@@ -29,18 +29,18 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn run_concurrently_runs_eight_jobs_and_keeps_order() {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let made = run_concurrently(100, |place| {
             let (running, most) = (&running, &most);
             async move {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                for _ in 0..place % 7 {
-                    tokio::task::yield_now().await;
-                }
+                tokio::time::sleep(Duration::from_millis(place as u64 % 7)).await;
                 running.fetch_sub(1, Ordering::SeqCst);
                 Ok::<_, ()>(place * 2)
             }
@@ -49,14 +49,15 @@ mod tests {
         assert_eq!(most.into_inner(), 8);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn run_concurrently_stops_at_first_failure() {
         let begun = AtomicUsize::new(0);
         let ended = run_concurrently(100, |place| {
             begun.fetch_add(1, Ordering::SeqCst);
             async move {
                 if place == 3 {
-                    tokio::task::yield_now().await;
+                    // The other seven begin first.
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                     return Err(place);
                 }
                 std::future::pending::<Result<(), _>>().await

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, Token, Tokens};
 
 use crate::canonical::{text, texts_of_parts};
 use crate::wire::object;
@@ -35,44 +35,18 @@ pub(super) fn of_json(json: &Json) -> String {
     }
 }
 
-/// Returns true if a JSON text stays within the limits of depth and number of values. Reads the text once: a container
-/// has one value more than commas, or none if it is empty.
+/// Returns true if a JSON text stays within the limits of depth and number of values.
 fn fits(text: &str) -> bool {
-    let (mut depth, mut values, mut opened) = (0_usize, 1_usize, false);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte.is_ascii_whitespace() {
-            continue;
+    let (mut depth, mut values) = (0_usize, 0_usize);
+    Tokens::new(text).all(|(token, _)| {
+        match token {
+            Token::Object | Token::Array => (depth, values) = (depth + 1, values + 1),
+            Token::Close => depth = depth.saturating_sub(1),
+            Token::String | Token::Number | Token::Word => values += 1,
+            Token::Name | Token::Comma | Token::Colon => {}
         }
-        if opened && !matches!(byte, b'}' | b']') {
-            values += 1;
-        }
-        opened = false;
-        match byte {
-            b'"' => skip_string(&mut bytes),
-            b'{' | b'[' => {
-                depth += 1;
-                opened = true;
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => values += 1,
-            _ => {}
-        }
-        if depth > MAX_DEPTH || values > MAX_VALUES {
-            return false;
-        }
-    }
-    true
-}
-
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => drop(bytes.next()),
-            b'"' => return,
-            _ => {}
-        }
-    }
+        depth <= MAX_DEPTH && values <= MAX_VALUES
+    })
 }
 
 /// Returns the elements unchanged if they are parts of this wire; images only if `images` is true. An object with a

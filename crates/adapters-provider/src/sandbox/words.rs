@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use domain::json::{Token, Tokens};
+
 /// Stop words.
 const COMMON: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "anything", "are", "as", "at", "be", "been", "but", "by",
@@ -18,19 +20,17 @@ pub(super) struct Words(HashSet<String>);
 impl Words {
     /// Adds the words of a JSON text at any depth, member names included. Reads the text once, without recursion.
     pub(super) fn add_json(&mut self, json: &str) {
-        let mut rest = json;
-        while let Some(begin) = rest.find('"') {
-            self.add_text(&rest[..begin]);
-            let string = &rest[begin..];
-            let end = end_of_string(string);
-            match serde_json::from_str::<String>(&string[..end]) {
-                Ok(text) => self.add_text(&text),
-                // An invalid escape, such as a lone surrogate: the words around it still count.
-                Err(_) => self.add_text(&string[..end]),
+        for (token, range) in Tokens::new(json) {
+            let text = &json[range];
+            match token {
+                Token::Name | Token::String => match serde_json::from_str::<String>(text) {
+                    Ok(text) => self.add_text(&text),
+                    // An invalid escape, such as a lone surrogate: the words around it still count.
+                    Err(_) => self.add_text(text),
+                },
+                _ => self.add_text(text),
             }
-            rest = &string[end..];
         }
-        self.add_text(rest);
     }
 
     /// Adds the words of a text.
@@ -57,20 +57,6 @@ pub(super) fn of_json(json: &str) -> Words {
     let mut words = Words::default();
     words.add_json(json);
     words
-}
-
-/// Returns the end of the string at the start of the text, closing quote included.
-fn end_of_string(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 fn singular(mut word: String) -> String {

@@ -6,6 +6,7 @@ mod support;
 
 mod answers;
 mod bounds;
+mod contract;
 mod golden;
 mod methods;
 mod model;

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
 pub mod provider_inputs;
+pub mod scripted;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

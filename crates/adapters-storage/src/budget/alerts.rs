@@ -1,6 +1,6 @@
 //! Budget alerts: their rows are added by folds and ends of processes, and marked when they are published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -34,6 +34,19 @@ impl SeaOrmBudgetAlerts {
     pub fn new(database: Database) -> Self {
         Self { database }
     }
+
+    /// Reads an alert; skips a row that cannot be read.
+    fn readable(&self, row: &QueryResult) -> Option<BudgetAlert> {
+        let alert = to_alert(row);
+        if let Err(error) = &alert {
+            let text = |place| column::<String>(row, place).unwrap_or_else(|_| "?".to_owned());
+            let number = |place| column::<i64>(row, place).map_or_else(|_| "?".to_owned(), |number| number.to_string());
+            let key = [text(0), text(1), text(2), number(3), number(4), number(5), number(6), number(7)];
+            let name = format!("budget_alerts {}", key.join(" "));
+            self.database.unreadable_rows().skip(name, error);
+        }
+        alert.ok()
+    }
 }
 
 #[async_trait]
@@ -41,10 +54,18 @@ impl BudgetAlertStore for SeaOrmBudgetAlerts {
     async fn unpublished(&self, limit: u64) -> Result<Vec<BudgetAlert>, StoreError> {
         let text = "SELECT scope, subject, \"interval\", period_start, is_credit, base_pico, limit_pico, threshold, \
                     workspace_id, spent_pico, created_at FROM budget_alerts WHERE published_at IS NULL \
-                    ORDER BY created_at, scope, subject, threshold LIMIT ?";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = read(self.database.readers()?, text, vec![limit.into()]).await?;
-        rows.iter().map(to_alert).collect()
+                    ORDER BY created_at, scope, subject, threshold LIMIT ? OFFSET ?";
+        let (mut alerts, mut offset, limit) = (Vec::new(), 0_i64, i64::try_from(limit).unwrap_or(i64::MAX));
+        // Unreadable rows stay, so that the rows after them are read as well.
+        loop {
+            let rows = read(self.database.readers()?, text, vec![limit.into(), offset.into()]).await?;
+            let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            alerts.extend(rows.iter().filter_map(|row| self.readable(row)));
+            offset = offset.saturating_add(count);
+            if count < limit || !alerts.is_empty() {
+                return Ok(alerts);
+            }
+        }
     }
 
     async fn publish(&self, alert: &BudgetAlert, messages: &[OutboxMessage]) -> Result<bool, StoreError> {
@@ -69,24 +90,23 @@ impl BudgetAlertStore for SeaOrmBudgetAlerts {
 /// # Errors
 /// The store failed. Limits that cannot be read have no alerts, because charges must not wait for them.
 pub(super) async fn add(
+    database: &Database,
     transaction: &impl ConnectionTrait,
     changes: &[SpentChange],
     late: &BTreeMap<WorkspaceId, i128>,
-    now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let raised: Vec<&SpentChange> = changes.iter().filter(|change| change.after > change.before).collect();
     if raised.is_empty() {
         return Ok(());
     }
     let accounts = raised.iter().flat_map(|change| with_key(change.counter.account));
-    let limits = match AccountLimits::read(transaction, accounts, []).await {
-        Ok(limits) => limits,
-        Err(error @ StoreError::Corrupt(_)) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "budget alerts skipped: limits not readable");
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
+    let accounts: BTreeSet<Account> = accounts.collect();
+    let (limits, unreadable) = AccountLimits::read_readable(transaction, accounts.into_iter().collect()).await?;
+    for (account, error) in unreadable {
+        let row = format!("limits of {} {}", account.scope().as_str(), subject(&account));
+        database.unreadable_rows().skip(row, &error);
+    }
+    let now = database.now();
     let alerts: Vec<BudgetAlert> =
         raised.into_iter().flat_map(|change| alerts_of(change, &limits, late, now)).collect();
     for piece in pieces(&alerts) {

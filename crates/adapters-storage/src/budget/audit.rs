@@ -11,13 +11,13 @@ use chrono::{DateTime, Utc};
 use domain::budget::{Account, Discrepancy, LedgerAudit, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::money::Usd;
-use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, TransactionTrait};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use super::charged_record::{ChargedRecord, PayerColumns};
 use super::counters::{counters_at, span_of, subject};
 use super::statements::{column, read};
 use crate::convert::{key_column, moment};
-use crate::errors::store_error;
+use crate::database::Database;
 use crate::usage::{COST_COLUMNS, StoredCosts, ids};
 
 /// The number of records per transaction.
@@ -114,17 +114,17 @@ fn name_of(account: &Account) -> AccountName {
 
 /// A running audit.
 pub(super) struct Audit<'a> {
-    readers: &'a DatabaseConnection,
+    database: &'a Database,
     report: LedgerAudit,
 }
 
 impl<'a> Audit<'a> {
-    pub(super) fn new(readers: &'a DatabaseConnection) -> Self {
-        Self { readers, report: LedgerAudit::default() }
+    pub(super) fn new(database: &'a Database) -> Self {
+        Self { database, report: LedgerAudit::default() }
     }
 
     pub(super) async fn run(mut self) -> Result<LedgerAudit, StoreError> {
-        let snapshot = self.readers.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         let end = last_row(&snapshot).await?;
         let (found, mut expected) = self.read_counters(&snapshot, None).await?;
         drop(snapshot);
@@ -180,18 +180,27 @@ impl<'a> Audit<'a> {
         Ok((found, expected))
     }
 
-    /// Reads the records up to a row, each page in its own transaction, and recomputes their costs.
+    /// Reads the records in pages, each in its own transaction, and recomputes their costs. SQLite has an order in which
+    /// records were added, so later ones are left out. PostgreSQL has none; where later ones count, their accounts are
+    /// compared again.
     async fn check_records(&mut self, end: i64) -> Result<DailyCosts, StoreError> {
         let (mut sums, mut costs) = (PayerSums::default(), StoredCosts::default());
-        let mut last = i64::MIN;
+        let readers = self.database.readers()?;
+        let is_ordered = readers.get_database_backend() == DbBackend::Sqlite;
+        let (place, first) =
+            if is_ordered { ("rowid", i64::MIN.into()) } else { ("id", Value::from(Vec::<u8>::new())) };
+        let bound = if is_ordered { "AND rowid <= ?" } else { "" };
         let text = format!(
-            "SELECT id, rowid, workspace_id, api_key, guardrails, charged_at, cost_pico, {COST_COLUMNS} \
-             FROM usage_records WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ?"
+            "SELECT id, {place}, workspace_id, api_key, guardrails, charged_at, cost_pico, {COST_COLUMNS} \
+             FROM usage_records WHERE {place} > ? {bound} ORDER BY {place} LIMIT ?"
         );
-        while last < end {
-            let rows = read(self.readers, &text, vec![last.into(), end.into(), PAGE.into()]).await?;
+        let mut last: Value = first;
+        loop {
+            let end = is_ordered.then(|| Value::from(end));
+            let values = [Some(last), end, Some(PAGE.into())].into_iter().flatten().collect();
+            let rows = read(readers, &text, values).await?;
             let Some(row) = rows.last() else { break };
-            last = column(row, 1)?;
+            last = if is_ordered { column::<i64>(row, 1)?.into() } else { column::<Vec<u8>>(row, 1)?.into() };
             for row in &rows {
                 self.check(row, &mut sums, &mut costs);
             }
@@ -224,7 +233,7 @@ impl<'a> Audit<'a> {
 
     /// Compares the counters of an account in one transaction.
     async fn compare_again(&mut self, account: &AccountName) -> Result<(), StoreError> {
-        let snapshot = self.readers.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         let (counters, allowances) = (self.report.counters, self.report.allowances);
         let (found, mut expected) = self.read_counters(&snapshot, Some(account)).await?;
         (self.report.counters, self.report.allowances) = (counters, allowances);
@@ -262,8 +271,11 @@ const MILLIS_OF_DAY: i64 = 86_400_000;
 const TOTAL: &str = "total";
 const ARCHIVED: &str = super::counters::ARCHIVED;
 
-/// Returns the number of the newest record; later records have higher numbers.
+/// Returns the number of the newest record on SQLite; later records have higher numbers.
 async fn last_row(connection: &impl ConnectionTrait) -> Result<i64, StoreError> {
+    if connection.get_database_backend() != DbBackend::Sqlite {
+        return Ok(0);
+    }
     let rows = read(connection, "SELECT COALESCE(MAX(rowid), 0) FROM usage_records", Vec::new()).await?;
     rows.first().map_or(Ok(0), |row| column(row, 0))
 }
@@ -290,10 +302,13 @@ async fn of_account(
     };
     // The database sums possibly millions of records, in two parts so that no sum overflows.
     let text = format!(
-        "SELECT x'', workspace_id, api_key, guardrails, SUM(cost_pico % {MILLION}), MIN(charged_at), \
-         SUM(cost_pico / {MILLION}) FROM usage_records WHERE {column} = ? GROUP BY workspace_id, api_key, guardrails, charged_at / 86400000"
+        "SELECT ?, workspace_id, api_key, guardrails, CAST(SUM(cost_pico % {MILLION}) AS bigint), MIN(charged_at), \
+         CAST(SUM(cost_pico / {MILLION}) AS bigint) FROM usage_records WHERE {column} = ? \
+         GROUP BY workspace_id, api_key, guardrails, charged_at / {MILLIS_OF_DAY}"
     );
-    read(connection, &text, vec![value]).await
+    // The column of the id, which a sum does not have.
+    let no_id = Value::from(Vec::<u8>::new());
+    read(connection, &text, vec![no_id, value]).await
 }
 
 fn usd(pico: i128) -> Usd {

@@ -9,7 +9,7 @@ use domain::budget::{
 };
 use domain::error::StoreError;
 use domain::money::Usd;
-use sea_orm::{ConnectionTrait, TransactionTrait, Value};
+use sea_orm::{ConnectionTrait, Value};
 
 use super::counters::{
     Amounts, CounterRow, NAMES, any_of, columns_of, positive, read_amounts, read_counters, read_holders, set_amounts,
@@ -22,7 +22,6 @@ use super::statements::{pieces_of, run};
 use crate::change_feed;
 use crate::convert::millis;
 use crate::database::Database;
-use crate::errors::store_error;
 
 /// The lifetime of a recall, in milliseconds.
 pub(super) const RECALL: i64 = 5_000;
@@ -43,7 +42,7 @@ struct Balances {
 /// Implements the port. Reads first, and takes the write lock only to grant or mark.
 pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
     check_amounts(request)?;
-    let snapshot = database.readers()?.begin().await.map_err(store_error)?;
+    let snapshot = database.snapshot().await?;
     if let CallNumber::Repeated(text) = processes::check_number(&snapshot, request.process, request.number).await? {
         return repeated(text.as_deref(), request);
     }

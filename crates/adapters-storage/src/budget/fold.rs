@@ -37,7 +37,7 @@ pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(
     take_amounts(&transaction, status.state, request, &mut changes).await?;
     processes::set_folded(&transaction, request.process, request.up_to).await?;
     let spent = add_to_counters(&transaction, changes).await?;
-    alerts::add(&transaction, &spent, &late, database.now()).await?;
+    alerts::add(database, &transaction, &spent, &late).await?;
     Ok(transaction.commit().await.map_err(store_error)?)
 }
 

@@ -54,6 +54,34 @@ impl AccountLimits {
         Ok(limits)
     }
 
+    /// Reads the limits of accounts as far as possible. Returns them with the accounts whose rows cannot be read.
+    pub(super) async fn read_readable(
+        connection: &impl ConnectionTrait,
+        accounts: Vec<Account>,
+    ) -> Result<(Self, Vec<(Account, StoreError)>), StoreError> {
+        let (mut limits, mut unreadable) = (Self::default(), Vec::new());
+        // A list with an unreadable row is halved, so that a damaged row costs few statements.
+        let mut lists = vec![accounts];
+        while let Some(mut list) = lists.pop() {
+            match (Self::read(connection, list.iter().copied(), []).await, list.as_slice()) {
+                (Ok(found), _) => limits.extend(found),
+                (Err(error @ StoreError::Corrupt(_)), [account]) => unreadable.push((*account, error)),
+                (Err(StoreError::Corrupt(_)), [_, ..]) => {
+                    let half = list.split_off(list.len() / 2);
+                    lists.extend([list, half]);
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok((limits, unreadable))
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.workspaces.extend(other.workspaces);
+        self.keys.extend(other.keys);
+        self.guardrails.extend(other.guardrails);
+    }
+
     /// Fails if the key or the workspace of a payer never existed, or they do not belong together: the limits are
     /// unknown.
     pub(super) fn check(&self, payer: &Payer) -> Result<(), StoreError> {

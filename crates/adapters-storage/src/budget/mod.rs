@@ -15,7 +15,10 @@ mod reports;
 mod returns;
 mod statements;
 mod store;
+mod unreadable;
 
 pub use alerts::SeaOrmBudgetAlerts;
+pub(crate) use processes::count_live;
 pub use reports::SeaOrmLedgerReports;
 pub use store::SeaOrmBudgetStore;
+pub(crate) use unreadable::UnreadableRows;

@@ -38,7 +38,7 @@ pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
 }
 
 /// Counts the live processes.
-pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
+pub(crate) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
     Entity::find().filter(is_live()).count(connection).await.map_err(store_error)
 }
 

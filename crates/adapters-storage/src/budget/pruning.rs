@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{PruneReport, ResetInterval};
 use domain::error::StoreError;
-use sea_orm::{ConnectionTrait, QueryResult, TransactionTrait, Value};
+use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use super::alerts;
 use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
@@ -30,7 +30,7 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
     while report.removed < limit {
         let wanted = STEP.min(limit - report.removed);
         // Read before taking the write lock: usually there is nothing to remove.
-        let snapshot = database.readers()?.begin().await.map_err(store_error)?;
+        let snapshot = database.snapshot().await?;
         let is_last = oldest(&snapshot, before, cursor.as_ref(), wanted).await?.is_empty();
         drop(snapshot);
         if is_last {

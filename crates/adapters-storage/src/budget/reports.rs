@@ -11,7 +11,7 @@ use domain::budget::{
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::money::Usd;
-use sea_orm::{EntityTrait, TransactionTrait};
+use sea_orm::EntityTrait;
 
 use super::audit::Audit;
 use super::counters::{CounterRow, out_of_range, read_counters};
@@ -53,7 +53,7 @@ impl SeaOrmLedgerReports {
 #[async_trait]
 impl LimitStatusReader for SeaOrmLedgerReports {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         let now = self.database.now();
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;
@@ -85,7 +85,7 @@ impl RecordVolumeReader for SeaOrmLedgerReports {
 #[async_trait]
 impl LedgerAuditor for SeaOrmLedgerReports {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        Audit::new(self.database.readers()?).run().await
+        Audit::new(&self.database).run().await
     }
 }
 

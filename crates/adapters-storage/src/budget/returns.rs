@@ -82,7 +82,7 @@ pub(super) async fn end(
         clear_amounts(&transaction, Amounts::Adjustments, process).await?;
     }
     let spent = add_to_counters(&transaction, changes).await?;
-    alerts::add(&transaction, &spent, &BTreeMap::new(), database.now()).await?;
+    alerts::add(database, &transaction, &spent, &BTreeMap::new()).await?;
     clear_amounts(&transaction, Amounts::Allowances, process).await?;
     transaction.commit().await.map_err(store_error)
 }

@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use crate::chunks::chunks_of;
 use crate::errors::store_error;
 
-/// Most rows of a statement; a power of two. Records have the most columns, 25, which stays far below SQLite's limit of
+/// Most rows of a statement; a power of two. Records have the most columns, 26, which stays far below SQLite's limit of
 /// 32,766 parameters.
 const ROWS: usize = 256;
 

@@ -7,7 +7,7 @@ use domain::budget::{
 };
 use domain::error::StoreError;
 use domain::ids::ProcessId;
-use sea_orm::{QueryResult, TransactionTrait};
+use sea_orm::QueryResult;
 
 use super::counters::{counter_of, subject};
 use super::draw::RECALL;
@@ -66,7 +66,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
-        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         let feed = change_feed::counters(&snapshot).await?.limits;
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;

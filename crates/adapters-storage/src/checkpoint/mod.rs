@@ -82,22 +82,28 @@ impl Checkpoints {
 
 impl Database {
     /// Starts background checkpoints until [`Database::close`]. Repeated calls have no effect, nor does a call on a
-    /// read-only database. If this fails, and while an ended task is restarted, SQLite checkpoints within commits as by
+    /// read-only database or on PostgreSQL. If this fails, and while an ended task is restarted, SQLite checkpoints within commits as by
     /// default.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if the writing connection is unavailable. The call may be repeated.
     pub async fn start_checkpoint_task(&self, bounds: CheckpointLimits) -> Result<(), StoreError> {
-        let checkpoints = self.checkpoints();
+        let Some(sqlite) = self.sqlite() else { return Ok(()) };
+        let checkpoints = Arc::clone(&sqlite.checkpoints);
         if checkpoints.location.access == Access::ReadOnly || checkpoints.is_requested.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
         let stop = CancellationToken::new();
-        let supervisor = Supervisor { database: self.clone(), stop: stop.clone(), pause: bounds.retry };
+        let supervisor = Supervisor {
+            database: self.clone(),
+            checkpoints: Arc::clone(&checkpoints),
+            stop: stop.clone(),
+            pause: bounds.retry,
+        };
         let (started, has_started) = oneshot::channel();
         let copying = {
-            let (database, stop) = (self.clone(), stop.clone());
-            move || CheckpointTask::new(database.clone(), bounds, stop.clone()).run()
+            let (database, checkpoints, stop) = (self.clone(), Arc::clone(&checkpoints), stop.clone());
+            move || CheckpointTask::new(database.clone(), Arc::clone(&checkpoints), bounds, stop.clone()).run()
         };
         // Detached from request tasks, which may still write; closing the database ends it.
         let task = TaskTracker::new().spawn(supervisor.run(started, copying));
@@ -109,8 +115,8 @@ impl Database {
         started
     }
 
-    /// Returns the last status of the log and the checkpoint counters, without waiting.
+    /// Returns the last status of the log and the checkpoint counters, without waiting; zeros on PostgreSQL.
     pub fn wal_status(&self) -> WalStatus {
-        self.checkpoints().counts.status()
+        self.sqlite().map(|sqlite| sqlite.checkpoints.counts.status()).unwrap_or_default()
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::Checkpoints;
 use super::status::count;
 use crate::database::Database;
 use crate::errors::store_error;
@@ -19,6 +20,7 @@ use crate::errors::store_error;
 /// Disables SQLite's automatic checkpoints, and re-enables them whenever the task ends unexpectedly.
 pub(super) struct Supervisor {
     pub(super) database: Database,
+    pub(super) checkpoints: Arc<Checkpoints>,
     pub(super) stop: CancellationToken,
     /// The time for which SQLite checkpoints before the task is restarted.
     pub(super) pause: Duration,
@@ -51,11 +53,11 @@ impl Supervisor {
     /// From here on commits only append to the log, on this connection and on later ones.
     async fn take_over(&self) -> Result<(), StoreError> {
         let mut writer = self.database.acquire_writer().await.map_err(unavailable)?;
-        self.database.checkpoints().commits.follow(&mut writer).await.map_err(unavailable)
+        self.checkpoints.commits.follow(&mut writer).await.map_err(unavailable)
     }
 
     async fn return_to_sqlite(&self, panicked: bool) {
-        let checkpoints = self.database.checkpoints();
+        let checkpoints = &self.checkpoints;
         count(&checkpoints.counts.ended);
         tracing::error!(
             panicked,

@@ -7,6 +7,7 @@ use sea_orm::sqlx;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::Checkpoints;
 use super::connection::{CheckpointConnection, LogState, Step};
 use super::status::{CheckpointCounters, CheckpointLimits, count};
 use crate::database::Database;
@@ -14,6 +15,7 @@ use crate::database::Database;
 /// Sleeps until a commit, so that an idle process stays idle.
 pub(super) struct CheckpointTask {
     database: Database,
+    checkpoints: Arc<Checkpoints>,
     bounds: CheckpointLimits,
     stop: CancellationToken,
     counts: Arc<CheckpointCounters>,
@@ -24,15 +26,20 @@ pub(super) struct CheckpointTask {
 }
 
 impl CheckpointTask {
-    pub(super) fn new(database: Database, bounds: CheckpointLimits, stop: CancellationToken) -> Self {
-        let counts = Arc::clone(&database.checkpoints().counts);
-        Self { database, bounds, stop, counts, connection: None, fails: false, is_long: false }
+    pub(super) fn new(
+        database: Database,
+        checkpoints: Arc<Checkpoints>,
+        bounds: CheckpointLimits,
+        stop: CancellationToken,
+    ) -> Self {
+        let counts = Arc::clone(&checkpoints.counts);
+        Self { database, checkpoints, bounds, stop, counts, connection: None, fails: false, is_long: false }
     }
 
     /// Runs until stopped; a running step is finished first.
     pub(super) async fn run(mut self) {
         let stop = self.stop.clone();
-        let commits = Arc::clone(&self.database.checkpoints().commits);
+        let commits = Arc::clone(&self.checkpoints.commits);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -59,8 +66,7 @@ impl CheckpointTask {
         let mut connection = if let Some(connection) = self.connection.take() {
             connection
         } else {
-            let checkpoints = self.database.checkpoints();
-            CheckpointConnection::open(&checkpoints.settings, &checkpoints.location).await?
+            CheckpointConnection::open(&self.checkpoints.settings, &self.checkpoints.location).await?
         };
         self.checkpoint_if_needed(&mut connection).await?;
         self.connection = Some(connection);

@@ -16,6 +16,7 @@ pub(crate) mod outbox;
 pub(crate) mod record_bytes;
 pub(crate) mod rejections;
 pub(crate) mod spend_counters;
+pub(crate) mod store_copies;
 pub(crate) mod store_identity;
 pub(crate) mod usage_records;
 pub(crate) mod workspaces;

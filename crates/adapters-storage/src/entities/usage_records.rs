@@ -35,6 +35,8 @@ pub struct Model {
     pub guardrails: Option<Vec<u8>>,
     pub charged_at: i64,
     pub findings: Option<String>,
+    /// 4 or 16 bytes; null if unknown or not recorded.
+    pub client_address: Option<Vec<u8>>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

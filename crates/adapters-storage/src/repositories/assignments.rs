@@ -10,7 +10,6 @@ use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    TransactionTrait,
 };
 
 use super::SeaOrmGuardrailRepository;
@@ -28,7 +27,7 @@ use crate::errors::{corrupt, store_error};
 impl GuardrailAssignments for SeaOrmGuardrailRepository {
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
         // One transaction, so that the page and the count are consistent.
-        let transaction = self.database.readers()?.begin().await.map_err(store_error)?;
+        let transaction = self.database.snapshot().await?;
         if find(&transaction, id).await?.is_none() {
             return Ok(None);
         }

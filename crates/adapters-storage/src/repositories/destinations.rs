@@ -45,7 +45,7 @@ impl SeaOrmDestinationRepository {
         let rows = Entity::find().all(&transaction).await.map_err(store_error)?;
         let mut encrypted = 0;
         for Model { id, config, .. } in rows {
-            if is_encrypted(&config) || !cipher.has_key() {
+            if is_encrypted(&config) || !cipher.is_configured() {
                 cipher.decrypt(&row_name(&id), config)?;
                 continue;
             }

@@ -5,7 +5,8 @@ use chrono::{DateTime, Utc};
 use domain::audit::AuditDraft;
 use domain::error::StoreError;
 use domain::file::{
-    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
+    ClaimState, Document, DocumentPage, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument,
+    Reservation, UnreadableDocument,
 };
 use domain::ids::{DocumentId, WorkspaceId};
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -60,8 +61,9 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             }
         }
         if !take_quota(&transaction, document, quota).await? {
-            let usage = usage(&transaction, document.workspace_id).await?;
-            let usage = usage.ok_or_else(|| corrupt("documents.workspace_id", &document.id))?;
+            let Some(usage) = usage(&transaction, document.workspace_id).await? else {
+                return Ok(Reservation::UnknownWorkspace);
+            };
             return Ok(if fits(document, quota, usage.bytes) {
                 Reservation::TooManyDocuments { documents: usage.documents }
             } else {
@@ -141,6 +143,25 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         rows.into_iter().map(to_document).collect()
     }
 
+    async fn scan<'a>(&self, after: Option<&'a str>, limit: u64) -> Result<DocumentPage, StoreError> {
+        let readers = self.database.readers()?;
+        let mut ids = Entity::find().select_only().column(Column::Id).filter(Column::State.ne(PENDING));
+        if let Some(after) = after {
+            ids = ids.filter(Column::Id.gt(after));
+        }
+        let ids = ids.order_by_asc(Column::Id).limit(limit).into_tuple().all(readers);
+        let ids: Vec<String> = ids.await.map_err(store_error)?;
+        let (mut documents, mut unreadable) = (Vec::with_capacity(ids.len()), Vec::new());
+        for piece in chunks(&ids) {
+            match read(readers, piece).await {
+                Ok(found) => documents.extend(found),
+                Err(StoreError::Corrupt(_)) => read_each(readers, piece, &mut documents, &mut unreadable).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(DocumentPage { documents, unreadable, last: ids.into_iter().next_back() })
+    }
+
     async fn delete(
         &self,
         workspace_id: WorkspaceId,
@@ -190,6 +211,30 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         transaction.commit().await.map_err(store_error)?;
         Ok(forgotten.rows_affected)
     }
+}
+
+/// Reads documents that are not pending, in the order of their ids.
+async fn read(connection: &impl ConnectionTrait, ids: &[String]) -> Result<Vec<Document>, StoreError> {
+    let of = Entity::find().filter(Column::Id.is_in(ids.iter().map(String::as_str)).and(Column::State.ne(PENDING)));
+    let rows = of.order_by_asc(Column::Id).all(connection).await.map_err(store_error)?;
+    rows.into_iter().map(to_document).collect()
+}
+
+/// Reads documents one by one, because one of their rows cannot be read.
+async fn read_each(
+    connection: &impl ConnectionTrait,
+    ids: &[String],
+    documents: &mut Vec<Document>,
+    unreadable: &mut Vec<UnreadableDocument>,
+) -> Result<(), StoreError> {
+    for id in ids {
+        match read(connection, std::slice::from_ref(id)).await {
+            Ok(found) => documents.extend(found),
+            Err(StoreError::Corrupt(problem)) => unreadable.push(UnreadableDocument { id: id.clone(), problem }),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn document_condition(workspace_id: WorkspaceId, id: &DocumentId, state: &str) -> Expr {

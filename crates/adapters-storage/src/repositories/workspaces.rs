@@ -13,7 +13,7 @@ use domain::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, Workspa
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    Select, TransactionTrait, UpdateMany,
+    Select, UpdateMany,
 };
 
 use super::api_keys;
@@ -107,7 +107,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are consistent.
-        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        let snapshot = self.database.snapshot().await?;
         match by_id(id).one(&snapshot).await.map_err(store_error)? {
             Some(row) => workspace_limit_statuses(&snapshot, row, self.database.now()).await.map(Some),
             None => Ok(None),

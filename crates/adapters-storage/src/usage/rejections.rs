@@ -19,6 +19,9 @@ use crate::errors::{corrupt, store_error};
 /// The table, for errors.
 const TABLE: &str = "rejections";
 
+/// The columns of the primary key.
+const KEY: [Column; 4] = [Column::ApiKey, Column::Hour, Column::Status, Column::Reason];
+
 /// Stores counts of rejected requests in the database.
 #[derive(Clone)]
 pub struct SeaOrmRejectionStore {
@@ -42,9 +45,8 @@ impl RejectionStore for SeaOrmRejectionStore {
         let transaction = self.database.begin().await?;
         for piece in chunks(&rows) {
             let sum = Expr::col((Entity, Column::Requests)).add(Expr::cust("excluded.requests"));
-            let key = [Column::ApiKey, Column::Hour, Column::Status, Column::Reason];
             Entity::insert_many(piece.iter().cloned())
-                .on_conflict(OnConflict::columns(key).value(Column::Requests, sum).to_owned())
+                .on_conflict(OnConflict::columns(KEY).value(Column::Requests, sum).to_owned())
                 .exec_without_returning(&transaction)
                 .await
                 .map_err(store_error)?;
@@ -72,7 +74,8 @@ impl RejectionStore for SeaOrmRejectionStore {
             .select_only()
             .column(Column::Status)
             .column(Column::Reason)
-            .column_as(Column::Requests.sum(), "requests")
+            // PostgreSQL sums 64-bit integers to a decimal.
+            .column_as(Column::Requests.sum().cast_as("bigint"), "requests")
             .column_as(Column::Hour.max(), "hour")
             .filter(wanted(filter))
             .group_by(Column::Status)
@@ -89,13 +92,13 @@ impl RejectionStore for SeaOrmRejectionStore {
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let ended = before.checked_sub_signed(TimeDelta::hours(1)).unwrap_or(DateTime::<Utc>::MIN_UTC);
         let old = Query::select()
-            .expr(Expr::cust("rowid"))
+            .columns(KEY)
             .from(Entity)
             .and_where(Column::Hour.lte(millis(ended)))
             .limit(Ord::min(limit, u64::from(u32::MAX)))
             .to_owned();
         let pruned = Entity::delete_many()
-            .filter(Expr::cust("rowid").in_subquery(old))
+            .filter(Expr::tuple(KEY.map(Expr::col)).in_subquery(old))
             .exec(self.database.writer()?)
             .await
             .map_err(store_error)?;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::error::StoreError;
 use domain::ids::DecisionId;
-use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
+use domain::usage::{RecordTime, UsageFilter, UsageRecord, UsageRepository};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::ids;
@@ -37,7 +37,7 @@ impl UsageRepository for SeaOrmUsageRepository {
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
         let rows = Entity::find()
             .filter(wanted(filter))
-            .order_by_desc(Column::CreatedAt)
+            .order_by_desc(time_column(filter))
             .order_by_desc(Column::Id)
             // The largest number that the database supports.
             .limit(limit.min(u64::from(u32::MAX)))
@@ -48,7 +48,15 @@ impl UsageRepository for SeaOrmUsageRepository {
     }
 }
 
+fn time_column(filter: &UsageFilter) -> Column {
+    match filter.time {
+        RecordTime::Created => Column::CreatedAt,
+        RecordTime::Charged => Column::ChargedAt,
+    }
+}
+
 fn wanted(filter: &UsageFilter) -> Condition {
+    let time = time_column(filter);
     let mut wanted = Condition::all();
     if let Some(workspace_id) = filter.workspace_id {
         wanted = wanted.add(Column::WorkspaceId.eq(ids::workspace_column(workspace_id)));
@@ -63,17 +71,17 @@ fn wanted(filter: &UsageFilter) -> Condition {
         wanted = wanted.add(Column::Outcome.eq(outcome.as_str()));
     }
     if let Some(since) = filter.since {
-        wanted = wanted.add(Column::CreatedAt.gte(millis(since)));
+        wanted = wanted.add(time.gte(millis(since)));
     }
     if let Some(until) = filter.until {
-        wanted = wanted.add(Column::CreatedAt.lt(millis(until)));
+        wanted = wanted.add(time.lt(millis(until)));
     }
     if let Some((at, id)) = &filter.after {
         let at = millis(*at);
-        let same_moment = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
+        let same_moment = Condition::all().add(time.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
         // This condition lets the database use the index; the alternatives below hide their common part.
-        wanted = wanted.add(Column::CreatedAt.lte(at));
-        wanted = wanted.add(Condition::any().add(Column::CreatedAt.lt(at)).add(same_moment));
+        wanted = wanted.add(time.lte(at));
+        wanted = wanted.add(Condition::any().add(time.lt(at)).add(same_moment));
     }
     wanted
 }

@@ -1,5 +1,6 @@
 //! Conversion between usage records and rows.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::error::StoreError;
@@ -89,11 +90,28 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         session_id: row.session_id,
         trace,
         user: row.user,
+        client_address: client_address(row.client_address.as_deref())
+            .ok_or_else(|| corrupt("usage_records.client_address", &id))?,
         created_at: moment(row.created_at, "usage_records.created_at", &id)?,
         latency: duration(row.latency_us, "usage_records.latency_us", &id)?,
         id,
     };
     read_attempts(&attempts, record)
+}
+
+/// Returns the address of 4 or 16 bytes; `None` if the bytes are no address.
+#[expect(clippy::option_option, reason = "malformed, absent, present")]
+fn client_address(bytes: Option<&[u8]>) -> Option<Option<IpAddr>> {
+    let Some(bytes) = bytes else { return Some(None) };
+    let short = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    short.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok().map(Some)
+}
+
+fn client_address_column(address: Option<IpAddr>) -> Option<Vec<u8>> {
+    address.map(|address| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    })
 }
 
 /// A finding of a filter, as stored in its column.
@@ -241,8 +259,13 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
     })
 }
 
+/// Replaces NUL, which PostgreSQL does not store in texts: no caller's text may fail the fold of a charge.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 /// The columns of [`record_values`].
-pub(crate) const RECORD_COLUMNS: [&str; 25] = [
+pub(crate) const RECORD_COLUMNS: [&str; 26] = [
     "id",
     "workspace_id",
     "api_key",
@@ -268,10 +291,11 @@ pub(crate) const RECORD_COLUMNS: [&str; 25] = [
     "guardrails",
     "charged_at",
     "findings",
+    "client_address",
 ];
 
 /// Returns the row of a record, in the order of [`RECORD_COLUMNS`].
-pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreError> {
+pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 26], StoreError> {
     let id = &record.id;
     let attempts = write_attempts(record).map_err(|_| corrupt("usage_records.attempts", id))?;
     let findings = write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?;
@@ -281,7 +305,7 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreEr
         ids::workspace_column(record.workspace_id).into(),
         key_column(record.api_key).into(),
         ids::request_column(&record.request_id).into(),
-        (record.requested_model != model).then_some(record.requested_model.as_str()).into(),
+        (record.requested_model != model).then(|| storable(&record.requested_model)).into(),
         model.into(),
         record.provider.as_str().into(),
         record.outcome.as_str().into(),
@@ -292,9 +316,9 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreEr
         record.prices.prompt.to_string().into(),
         record.prices.completion.to_string().into(),
         attempts.into(),
-        record.session_id.as_deref().into(),
+        record.session_id.as_deref().map(storable).into(),
         record.trace.as_ref().map(Json::text).into(),
-        record.user.as_deref().into(),
+        record.user.as_deref().map(storable).into(),
         millis(record.created_at).into(),
         micros(record.latency).into(),
         (record.share.index != 0).then(|| i64::from(record.share.index)).into(),
@@ -302,5 +326,6 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreEr
         ids::guardrails_column(&record.guardrails).into(),
         millis(record.charged_at).into(),
         findings.into(),
+        client_address_column(record.client_address).into(),
     ])
 }

@@ -100,8 +100,13 @@ pub fn hasty(settings: StorageSettings) -> StorageSettings {
     StorageSettings { busy_timeout: Duration::from_millis(200), ..settings }
 }
 
-/// Returns every port over the handles, which are used in turn and share `clock`.
-pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
+/// Returns every port over handles of a database on a server.
+pub fn replicas(handles: &[Database], clock: FixedClock) -> Stores {
+    stores(handles, clock, ())
+}
+
+/// Returns every port over the handles, which are used in turn and share `clock`. Keeps `keep` as long as they are used.
+pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 'static) -> Stores {
     let database = |number: usize| handles[number % handles.len()].clone();
     Stores {
         workspaces: Arc::new(SeaOrmWorkspaceRepository::new(database(0))),
@@ -114,7 +119,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         // The ledger has a separate suite; the suites here do not use it.
-        ledger: Arc::new(MemoryStore::new()),
+        ledger: MemoryStore::new().ledger(),
         budget: Arc::new(BudgetStores::over(handles)),
         alerts: Arc::new(SeaOrmBudgetAlerts::new(database(1))),
         limits: Arc::new(SeaOrmLedgerReports::new(database(1))),
@@ -143,6 +148,34 @@ pub async fn processes_in(folder: Folder, count: usize) -> Stores {
         handles.push(open_by(&folder.settings(), Arc::new(clock.clone())).await);
     }
     stores(&handles, clock, folder)
+}
+
+/// The step of a later release, which an older one works beside.
+pub const LATER_STEP: &str = "INSERT INTO seaql_migrations (version, applied_at) VALUES ('m20990101_000001_future', 0); \
+                              CREATE TABLE future (id text PRIMARY KEY)";
+
+/// Returns the statements with which a later release expands a table.
+pub fn expand(table: &str) -> String {
+    format!(
+        "ALTER TABLE \"{table}\" ADD COLUMN future_text text; \
+         ALTER TABLE \"{table}\" ADD COLUMN future_number bigint NOT NULL DEFAULT 7; \
+         CREATE INDEX \"future_{table}\" ON \"{table}\" (future_number)"
+    )
+}
+
+/// Returns every port over two handles of a database whose tables a later release has expanded.
+pub async fn on_newer_schema() -> Stores {
+    let folder = Folder::new();
+    folder.open().await.close().await;
+    let pool = folder.raw().await;
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let tables: Vec<String> = sea_orm::sqlx::query_scalar(names).fetch_all(&pool).await.unwrap();
+    pool.close().await;
+    for table in tables {
+        folder.execute(&expand(&table)).await;
+    }
+    folder.execute(LATER_STEP).await;
+    processes_in(folder, 2).await
 }
 
 /// Returns the number of migrations from this one on.
@@ -320,6 +353,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         created_at: at(0),
         latency: Duration::from_millis(5),
     }

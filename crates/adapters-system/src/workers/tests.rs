@@ -1,11 +1,12 @@
 use super::*;
 use domain::ids::WorkspaceId;
 use domain::system::CancelFlag;
+use domain::testing::contract::WorkerPools;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{ThreadId, current};
 use std::time::Duration;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::JoinSet;
 
 const A: u8 = 1;
 const B: u8 = 2;
@@ -17,6 +18,26 @@ fn owner(number: u8) -> WorkOwner {
 fn workers(threads: usize) -> FairWorkers {
     FairWorkers::start(WorkerSettings { threads, queue_per_owner: 100 }).unwrap()
 }
+
+async fn two_threads() -> Arc<dyn Workers> {
+    Arc::new(workers(2))
+}
+
+async fn any_pool() -> WorkerPools {
+    let start = |threads, queue_per_owner| -> Arc<dyn Workers> {
+        Arc::new(FairWorkers::start(WorkerSettings { threads, queue_per_owner }).unwrap())
+    };
+    WorkerPools { start: Box::new(start) }
+}
+
+domain::workers_contract!(
+    #[tokio::test]
+    crate::workers::tests::two_threads
+);
+domain::worker_pool_contract!(
+    #[tokio::test]
+    crate::workers::tests::any_pool
+);
 
 /// Polls until the condition holds.
 async fn until(condition: impl Fn() -> bool) {
@@ -213,6 +234,5 @@ async fn waiting_task_fails_when_threads_end() {
     assert_eq!(first.await.unwrap(), Ok(()), "what has begun ends");
     let (end, _) = oneshot::channel();
     assert_eq!(shared.add(owner(A), Box::new(|| ()), end), Err(TaskError::Stopped));
-    yield_now().await;
     until(|| Arc::strong_count(&shared) == 1).await;
 }

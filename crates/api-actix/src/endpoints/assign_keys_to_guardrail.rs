@@ -9,6 +9,7 @@ use domain::api_key::ManagementKey;
 use domain::guardrail::AssignKeysError;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
@@ -27,7 +28,11 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add::<AssignKeysRequest>();
+    all.add::<AssignedView>();
+});
 
 fn describe() -> OperationBuilder {
     operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
@@ -58,7 +63,24 @@ impl From<AssignKeysError> for ApiError {
     }
 }
 
-#[derive(Serialize)]
+/// The keys to assign.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of a body that `key_hashes` reads without a copy")]
+pub(super) struct AssignKeysRequest {
+    /// The keys, by hash (64 lower-case hex digits) or id (UUID). Unknown keys are skipped; a repeated key counts once.
+    #[schema(min_items = 1)]
+    key_hashes: Vec<KeyHash>,
+}
+
+/// The hash or the id of a key.
+#[derive(ToSchema)]
+#[schema(min_length = 1)]
+#[expect(dead_code, reason = "the schema of an element of `AssignKeysRequest`")]
+struct KeyHash(String);
+
+/// The number of assigned keys.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AssignKeysResponse)]
 struct AssignedView {
     assigned_count: u64,
 }

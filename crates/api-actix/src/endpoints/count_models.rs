@@ -3,7 +3,9 @@
 use actix_web::HttpResponse;
 use domain::error::ErrorKind;
 use domain::model::InvalidModalityFilter;
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 use utoipa::openapi::path::{OperationBuilder, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
@@ -11,12 +13,22 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 use crate::http::query;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::openapi::operations::{self, if_none_match, operation, responses_with};
 use crate::openapi::{examples, tags};
 
 pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/models/count", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe);
+    Route::new(Method::Get, "/models/count", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe)
+        .with_schemas(|all| all.add_data::<CountView>("CountResponse", "The model count."));
+
+/// The number of models.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ModelCount)]
+struct CountView {
+    #[schema(value_type = u64)]
+    count: usize,
+}
 
 /// The only parameter; others are ignored.
 const PARAMETER: &str = "output_modalities";
@@ -30,7 +42,7 @@ impl From<InvalidModalityFilter> for ApiError {
 fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let filter = query::value(call.request.query_string(), PARAMETER)?;
     let count = call.gateway.services.count_models.execute(filter.as_deref())?;
-    Ok(TaggedBody::new(format!("{{\"data\":{{\"count\":{count}}}}}")).respond(call.request))
+    Ok(TaggedBody::json(&Data { data: CountView { count } })?.respond(call.request))
 }
 
 fn describe() -> OperationBuilder {

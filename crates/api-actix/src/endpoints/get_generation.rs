@@ -1,5 +1,6 @@
 //! `GET /generation?id=…`: the record of a Decisions request.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use actix_web::HttpResponse;
@@ -12,15 +13,18 @@ use domain::ids::DecisionId;
 use domain::usage::{AttemptRecord, GetGenerationError, UsageOutcome};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::openapi::Required;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{RefOr, Required};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::query;
 use crate::http::raw_json::{opaque, usd};
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::value_sets::FilterAction;
 use crate::openapi::operations::{COMMON_STATUSES, operation, responses};
 use crate::openapi::tags;
 
@@ -30,7 +34,8 @@ pub(crate) const ROUTE: Route = Route::new(
     Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
     tags::USAGE,
     describe,
-);
+)
+.with_schemas(|all| all.add_data::<View<'_>>("GenerationResponse", "The record of a Decisions request."));
 
 fn describe() -> OperationBuilder {
     let id = ParameterBuilder::new()
@@ -69,66 +74,107 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, Api
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&generation) }))
 }
 
-#[derive(Serialize)]
-struct Data<T> {
-    data: T,
-}
-
-/// The record in the format that existing clients decode, with additional members.
-#[derive(Serialize)]
+/// The record of a Decisions request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Generation)]
 struct View<'a> {
     id: &'a str,
+    #[schema(pattern = "^decisions$")]
     api_type: &'static str,
+    /// The model that served the request or was tried.
     model: &'a str,
+    /// The model name in the request.
     requested_model: &'a str,
+    /// The model id that the name resolved to; null if the name is the id.
+    #[schema(required)]
     alias_resolved: Option<&'a str>,
+    /// The provider of the answer, or of the last attempt if none succeeded.
     provider_name: String,
+    #[schema(format = DateTime)]
     created_at: String,
+    /// The cost in USD.
+    #[schema(value_type = f64)]
     total_cost: Box<RawValue>,
+    /// Equals `total_cost`.
+    #[schema(value_type = f64)]
     usage: Box<RawValue>,
+    /// One of the members without meaning.
+    #[schema(ignore)]
     upstream_inference_cost: Option<()>,
     cost_share: CostShareView,
     tokens_prompt: u64,
     tokens_completion: u64,
     native_tokens_prompt: u64,
     native_tokens_completion: u64,
+    /// `reported` by the provider, `upper_bound` where a provider reported no usage, or `none` where no usage is charged.
     usage_source: &'static str,
+    /// The duration of the request in milliseconds.
     latency: u64,
+    /// The time from the start of the first attempt to the end of the last one, in milliseconds.
+    #[schema(required)]
     generation_time: Option<u64>,
     streamed: bool,
+    /// `completed`, `failed`, `cancelled`, or `abandoned` if the process died.
     outcome: &'static str,
     cancelled: bool,
+    /// `stop` if answered, `error` if every attempt failed, null if the client disconnected.
+    #[schema(required)]
     finish_reason: Option<&'static str>,
     is_byok: bool,
+    /// Always empty: it is not stored.
     origin: &'static str,
     data_region: &'static str,
+    /// The end user named in the request.
+    #[schema(required)]
     external_user: Option<&'a str>,
+    #[schema(required)]
     session_id: Option<&'a str>,
     request_id: &'a str,
+    /// The client's IP address; null if it is unknown or `server.record_client_address` is false.
+    #[schema(required, value_type = Option<String>)]
+    client_address: Option<IpAddr>,
     workspace_id: String,
+    /// The trace metadata of the request, unchanged.
+    #[schema(required, value_type = Option<Object>)]
     trace: Option<Box<RawValue>>,
+    /// The time that decides the day, week and month of the cost.
+    #[schema(format = DateTime)]
     charged_at: String,
+    /// The ids of the guardrails that applied to the key, the workspace's first.
     guardrail_ids: Vec<String>,
+    /// The matches that content filters redacted or flagged.
     findings: Vec<FindingView<'a>>,
+    /// All attempts, in the order in which they began.
     provider_responses: Vec<Response<'a>>,
     #[serde(flatten)]
+    #[schema(inline, value_type = BTreeMap<String, Null>)]
     without_meaning: UnusedMembers,
 }
 
-/// The request's share of the attempts' cost: one of `of` equal shares.
-#[derive(Serialize)]
+/// The request's share of the cost, if identical requests shared a call.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CostShare)]
 struct CostShareView {
+    /// The index of the request among those, from 0.
+    #[schema(value_type = u64)]
     index: u32,
+    /// The number of requests that share the cost.
+    #[schema(value_type = u64, minimum = 1)]
     of: u32,
 }
 
-/// A content that a filter redacted or flagged, without the matched text.
-#[derive(Serialize)]
+/// The matches of a content filter, without the matched text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FilterFinding)]
 struct FindingView<'a> {
     guardrail_id: String,
     label: &'a str,
-    action: &'static str,
+    /// `redact` or `flag`.
+    action: FilterAction,
+    /// The path of the first match.
     path: &'a str,
+    /// The number of matches.
+    #[schema(value_type = u64)]
     count: u32,
 }
 
@@ -137,7 +183,7 @@ impl<'a> FindingView<'a> {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
-            action: finding.action.as_str(),
+            action: finding.action.into(),
             path: &finding.path,
             count: finding.count,
         }
@@ -169,29 +215,55 @@ struct UnusedMembers {
     web_search_engine: Option<()>,
 }
 
+/// The schema of null.
+enum Null {}
+
+impl PartialSchema for Null {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Null).into()
+    }
+}
+
+impl ToSchema for Null {}
+
 /// One attempt.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProviderResponse)]
 struct Response<'a> {
     provider_name: &'a str,
+    /// The provider's slug.
     provider: &'a str,
     model: &'a str,
     model_permaslug: &'a str,
+    /// The model's name at the provider.
     upstream_model: &'a str,
+    /// The sub-request of a split request, from 0.
+    #[schema(value_type = u64)]
     part: u32,
+    /// The provider's HTTP status: 200 for an answer, otherwise the error status.
+    #[schema(required)]
     status: Option<u16>,
+    /// `completed`, `connect_error`, `http_error`, `invalid_response`, `provider_auth_failed`, `overloaded`,
+    /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `client_disconnected`, `cancelled`, `hedge_lost`,
+    /// `simulated`, or `abandoned`.
     outcome: &'a str,
+    /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: u64,
+    /// The duration of the attempt in milliseconds.
     latency: u64,
     input_tokens: u64,
     output_tokens: u64,
     usage_source: &'static str,
     pricing: Pricing,
+    /// The cost in USD, rounded up per attempt. The request's cost is rounded up once for all attempts.
+    #[schema(required, value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
     is_byok: bool,
 }
 
 /// Prices in USD per token, as decimal strings.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AttemptPricing)]
 struct Pricing {
     prompt: String,
     completion: String,
@@ -229,6 +301,7 @@ impl<'a> View<'a> {
             external_user: record.user.as_deref(),
             session_id: record.session_id.as_deref(),
             request_id: record.request_id.as_str(),
+            client_address: record.client_address,
             workspace_id: record.workspace_id.to_string(),
             trace: record.trace.as_ref().map(opaque),
             charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),

@@ -10,6 +10,7 @@ use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
 use crate::openapi::operations::{example_path, if_none_match, operation, responses_with};
 use crate::openapi::{examples, tags};
+use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route = Route::new(
     Method::Get,
@@ -17,7 +18,8 @@ pub(crate) const ROUTE: Route = Route::new(
     Handler::Keyed(KeyedHandler::Memory(handle)),
     tags::MODELS,
     describe,
-);
+)
+.with_schemas(|all| all.add_data::<schema::Model>("ModelResponse", "One model."));
 
 impl From<GetModelError> for ApiError {
     fn from(error: GetModelError) -> Self {

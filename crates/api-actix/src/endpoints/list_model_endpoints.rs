@@ -11,16 +11,19 @@ use domain::routing::{
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, whole_seconds};
 use crate::http::etag::TaggedBody;
 use crate::http::raw_json::raw;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
 use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, path, responses};
 use crate::openapi::tags;
+use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route = Route::new(
     Method::Get,
@@ -28,7 +31,8 @@ pub(crate) const ROUTE: Route = Route::new(
     Handler::Keyed(KeyedHandler::Memory(handle)),
     tags::MODELS,
     describe,
-);
+)
+.with_schemas(|all| all.add_data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints."));
 
 fn describe() -> OperationBuilder {
     operation("listModelEndpoints", "List the endpoints of a model")
@@ -47,22 +51,19 @@ fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let listed = call.gateway.services.routed.current().list_model_endpoints.execute(&author, &slug)?;
-    let body = serde_json::to_string(&Data { data: View::new(&listed) })
-        .map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
-    Ok(TaggedBody::new(body).respond(call.request))
+    Ok(TaggedBody::json(&Data { data: View::new(&listed) })?.respond(call.request))
 }
 
-#[derive(Serialize)]
-struct Data<T> {
-    data: T,
-}
-
-#[derive(Serialize)]
+/// A model and its endpoints.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ModelEndpoints)]
 struct View<'a> {
     id: &'a str,
     name: &'a str,
+    /// Unix epoch seconds.
     created: i64,
     description: &'a str,
+    #[schema(value_type = schema::Architecture)]
     architecture: Box<RawValue>,
     endpoints: Vec<EndpointView<'a>>,
 }
@@ -81,44 +82,75 @@ impl<'a> View<'a> {
     }
 }
 
-/// An endpoint in the format that existing clients decode, with additional members from `wire` on.
-#[derive(Serialize)]
+/// A model as one provider serves it.
+// The members before `wire` are those that existing clients decode.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ModelEndpoint)]
 struct EndpointView<'a> {
     name: String,
     model_id: &'a str,
     model_name: &'a str,
+    /// The context length in tokens; 0 if unknown.
     context_length: u64,
+    #[schema(value_type = schema::Pricing)]
     pricing: Box<RawValue>,
     provider_name: &'a str,
+    /// The provider's slug, as used in preferences.
     tag: &'a str,
     quantization: &'static str,
+    #[schema(required)]
     max_completion_tokens: Option<u64>,
+    #[schema(required, value_type = Option<u64>)]
     max_prompt_tokens: Option<usize>,
     supported_parameters: &'a [String],
     supports_implicit_caching: bool,
     supports_tool_choice: ToolChoice,
+    /// Always false.
     supports_diarization: bool,
+    /// Always empty.
+    #[schema(value_type = Object)]
     native_tools: NoTools,
+    /// Always null.
+    #[schema(required, value_type = Option<String>)]
     service_tier: Option<()>,
+    /// 0: not throttled. -1: throttled for some workspaces, by their own failures. -2: throttled for all.
+    #[schema(minimum = -2, maximum = 0)]
     status: i8,
+    /// The per cent of successful attempts over the throttling window; null without an attempt.
+    #[schema(required)]
     uptime_last_5m: Option<f64>,
+    /// Equals `uptime_last_5m`.
+    #[schema(required)]
     uptime_last_30m: Option<f64>,
+    /// Not measured.
+    #[schema(required, value_type = Option<f64>)]
     uptime_last_1d: Option<()>,
+    /// Milliseconds over the last five minutes; null without an answer.
+    #[schema(required)]
     latency_last_30m: Option<Percentiles>,
+    /// Tokens per second over the last five minutes; null without an answer.
+    #[schema(required)]
     throughput_last_30m: Option<Percentiles>,
+    /// The wire format of the endpoint.
     wire: &'static str,
+    /// The model's name at the provider.
     upstream_model: &'a str,
+    /// The supported question types: `noul`, `choice`, `score`, `box`.
     question_types: Vec<&'static str>,
     limits: Limits,
+    /// The transport of images: `none`, `assets`, `images` or `input`.
     images: &'static str,
+    /// The meaning of `confidence`: `system-one`, `computed` or defined by the provider.
     confidence: &'static str,
+    /// True if the provider has zero data retention.
     zdr: bool,
+    /// `deny` if the provider neither stores inputs nor trains on them, otherwise `allow`.
     data_collection: &'static str,
     health: Health,
 }
 
-/// A member without meaning for Decisions.
-#[derive(Serialize, Default)]
+/// The support of each `tool_choice`; always false.
+#[derive(Serialize, Default, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "the members that clients insist on")]
 struct ToolChoice {
     auto: bool,
@@ -131,16 +163,24 @@ struct ToolChoice {
 #[derive(Serialize)]
 struct NoTools {}
 
-#[derive(Serialize)]
+/// The limits of the endpoint; null means no limit.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EndpointLimits)]
 struct Limits {
+    #[schema(required, value_type = Option<u64>)]
     max_questions: Option<usize>,
+    #[schema(required, value_type = Option<u64>)]
     max_options: Option<usize>,
+    #[schema(required, value_type = Option<u64>)]
     max_levels: Option<usize>,
+    #[schema(required, value_type = Option<u64>)]
     max_body_bytes: Option<usize>,
+    #[schema(required, value_type = Option<u64>)]
     max_input_tokens: Option<usize>,
 }
 
-#[derive(Serialize)]
+/// Percentiles: the given per cent of the answers were at least this good.
+#[derive(Serialize, ToSchema)]
 struct Percentiles {
     p50: f64,
     p75: f64,
@@ -148,13 +188,27 @@ struct Percentiles {
     p99: f64,
 }
 
-#[derive(Serialize)]
+/// The throttling of an endpoint, based on the attempts of this process.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EndpointHealth)]
 struct Health {
+    /// True during a back-off for all workspaces, or if requests of any workspace are rejected with a probability of at
+    /// least 10 %.
     throttled: bool,
+    /// The number of workspaces throttled because of their own failures.
+    #[schema(value_type = u64)]
     throttled_workspaces: u32,
+    /// The share of successful attempts over the throttling window; null without an attempt.
+    #[schema(required, minimum = 0, maximum = 1)]
     accept_rate: Option<f64>,
+    /// The probability with which a request of any workspace is rejected; 1 during a back-off.
+    #[schema(minimum = 0, maximum = 1)]
     rejection_probability: f64,
+    /// The remaining back-off for all workspaces, in seconds; null without one.
+    #[schema(required)]
     retry_in_seconds: Option<u64>,
+    /// The decaying average latency of successful answers, in milliseconds; null without an answer.
+    #[schema(required)]
     latency_ms: Option<f64>,
 }
 

@@ -16,8 +16,10 @@ use crate::http::error::ApiError;
 use crate::http::format::ErrorFormat;
 use crate::http::query;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{self, COMMON_STATUSES, if_none_match, operation, responses};
 use crate::openapi::tags;
+use crate::rendered_catalogue::schema::ModelListResponse;
 
 /// Vendor clients call both paths.
 pub(crate) const DECISION_MODELS: Route = Route::new(
@@ -28,7 +30,8 @@ pub(crate) const DECISION_MODELS: Route = Route::new(
     || describe("listDecisionModels", DefaultModality::Decisions),
 )
 .outside_base()
-.for_vendor_clients(ErrorFormat::Contract);
+.for_vendor_clients(ErrorFormat::Contract)
+.with_schemas(SchemaList::add::<ModelListResponse>);
 
 pub(crate) const MODELS: Route = Route::new(
     Method::Get,
@@ -37,7 +40,8 @@ pub(crate) const MODELS: Route = Route::new(
     tags::MODELS,
     || describe("listModels", DefaultModality::Text),
 )
-.for_vendor_clients(ErrorFormat::Contract);
+.for_vendor_clients(ErrorFormat::Contract)
+.with_schemas(SchemaList::add::<ModelListResponse>);
 
 const FILTER: &str = "output_modalities";
 /// The parameter that adds models without an endpoint to a list.

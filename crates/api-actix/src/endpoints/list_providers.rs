@@ -1,20 +1,22 @@
 //! `GET /providers`: the providers and their health.
 
 use actix_web::HttpResponse;
-use domain::error::ErrorKind;
 use domain::routing::ProviderStatus;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, responses};
 use crate::openapi::tags;
 
 pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/providers", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe);
+    Route::new(Method::Get, "/providers", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe)
+        .with_schemas(SchemaList::add::<List<'_>>);
 
 fn describe() -> OperationBuilder {
     operation("listProviders", "List the providers")
@@ -26,36 +28,50 @@ fn describe() -> OperationBuilder {
 fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let providers = call.gateway.services.routed.current().list_providers.execute();
     let data = providers.iter().map(View::new).collect();
-    let body = serde_json::to_string(&List { data })
-        .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
-    Ok(TaggedBody::new(body).respond(call.request))
+    Ok(TaggedBody::json(&List { data })?.respond(call.request))
 }
 
-#[derive(Serialize)]
+/// A list of providers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProvidersResponse)]
 struct List<'a> {
     data: Vec<View<'a>>,
 }
 
-/// A provider in the format that existing clients decode, with the health of its endpoints. Other members are always
-/// null.
-#[derive(Serialize)]
+/// A provider. The members for its addresses and locations are always null.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Provider)]
 struct View<'a> {
     name: &'a str,
+    /// The slug, as used in preferences.
     slug: &'a str,
+    #[schema(required, value_type = Option<String>)]
     privacy_policy_url: Option<()>,
+    #[schema(required, value_type = Option<String>)]
     terms_of_service_url: Option<()>,
+    #[schema(required, value_type = Option<String>)]
     status_page_url: Option<()>,
+    #[schema(required, value_type = Option<String>)]
     headquarters: Option<()>,
+    #[schema(required, value_type = Option<Vec<String>>)]
     datacenters: Option<()>,
+    #[schema(value_type = u64, minimum = 1)]
     endpoint_count: usize,
     health: Health,
 }
 
-/// The number of endpoints, by throttling.
-#[derive(Serialize)]
+/// The number of the provider's endpoints, by throttling.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProviderHealth)]
 struct Health {
+    /// Not throttled for any workspace.
+    #[schema(value_type = u64)]
     healthy: usize,
+    /// Throttled for some workspaces because of their own failures.
+    #[schema(value_type = u64)]
     throttled_for_some: usize,
+    /// Throttled for all workspaces.
+    #[schema(value_type = u64)]
     throttled: usize,
 }
 

@@ -1,10 +1,12 @@
 //! `GET /health/live`: liveness.
 
 use actix_web::HttpResponse;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::routes::{Handler, Method, OpenHandler, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{operation, responses};
 use crate::openapi::tags;
 
@@ -15,7 +17,16 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::SERVICE,
     describe,
 )
-.outside_base();
+.outside_base()
+.with_schemas(SchemaList::add::<LiveView>);
+
+/// The process is alive.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LiveResponse)]
+struct LiveView {
+    #[schema(pattern = "^ok$")]
+    status: &'static str,
+}
 
 fn describe() -> OperationBuilder {
     operation("live", "Liveness: the process responds").responses(responses(
@@ -28,5 +39,5 @@ fn describe() -> OperationBuilder {
 
 /// Reports that the process is alive.
 pub(crate) fn alive() -> HttpResponse {
-    HttpResponse::Ok().json(json!({"status": "ok"}))
+    HttpResponse::Ok().json(LiveView { status: "ok" })
 }

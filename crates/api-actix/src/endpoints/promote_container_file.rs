@@ -10,12 +10,16 @@ use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use domain::usage::RejectionReason;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
 use utoipa::openapi::path::OperationBuilder;
+use utoipa::openapi::schema::OneOfBuilder;
 
 use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::http::segment;
 use crate::http::wire_names::{FileShape, WireNames, is_openai_package};
 use crate::openapi::operations::{example_path, header, operation, responses_with};
@@ -27,7 +31,8 @@ pub(crate) const ROUTE: Route = Route::new(
     Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
     tags::FILES,
     describe,
-);
+)
+.with_schemas(schemas);
 
 fn describe() -> OperationBuilder {
     operation("promoteContainerFile", "Promote a container file into workspace documents")
@@ -135,32 +140,76 @@ fn shape_for(headers: &HeaderMap) -> FileShape {
     }
 }
 
-/// The shapes `native` and `vendor_a`, which differ only in `_shape`.
-#[derive(Serialize)]
+/// A stored file in the shapes `native` and `vendor_a`, which differ only in `_shape`.
+#[derive(Serialize, ToSchema)]
 struct NativeFile<'a> {
     #[serde(rename = "_shape")]
     shape: &'static str,
+    /// The durable id.
     id: &'a str,
+    #[schema(pattern = "^file$")]
     r#type: &'static str,
+    /// The file's path in its container.
     filename: &'a str,
     mime_type: &'a str,
     size_bytes: u64,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
     created_at: String,
     downloadable: bool,
 }
 
-/// The shape `vendor_b`.
-#[derive(Serialize)]
+/// A stored file in the shape of another vendor's files API.
+#[derive(Serialize, ToSchema)]
 struct VendorBFile<'a> {
     #[serde(rename = "_shape")]
     shape: &'static str,
+    /// The durable id.
     id: &'a str,
+    #[schema(pattern = "^file$")]
     object: &'static str,
     bytes: u64,
+    /// Unix epoch seconds.
     created_at: i64,
+    /// The file's path in its container.
     filename: &'a str,
-    purpose: &'static str,
+    purpose: Purpose,
+    #[schema(pattern = "^processed$")]
     status: &'static str,
+}
+
+/// The purpose of a file; promoted files have `assistants_output`.
+#[derive(Serialize, ToSchema)]
+#[expect(dead_code, reason = "clients know all purposes; promoted files have one")]
+enum Purpose {
+    #[serde(rename = "assistants")]
+    Assistants,
+    #[serde(rename = "batch")]
+    Batch,
+    #[serde(rename = "fine-tune")]
+    FineTune,
+    #[serde(rename = "vision")]
+    Vision,
+    #[serde(rename = "user_data")]
+    UserData,
+    #[serde(rename = "evals")]
+    Evals,
+    #[serde(rename = "assistants_output")]
+    AssistantsOutput,
+    #[serde(rename = "batch_output")]
+    BatchOutput,
+    #[serde(rename = "fine-tune-results")]
+    FineTuneResults,
+}
+
+/// Adds the schemas of a file. The document completes them with the values of `_shape`.
+fn schemas(all: &mut SchemaList) {
+    all.add_as::<NativeFile<'_>>("NativeFile", "A stored file in the service's own shape.");
+    all.add_as::<NativeFile<'_>>("VendorAFile", "A stored file in the shape of one vendor's files API.");
+    all.add::<VendorBFile<'_>>();
+    let file = OneOfBuilder::new().description(Some("A stored file, in one of three shapes."));
+    let shapes = ["NativeFile", "VendorAFile", "VendorBFile"].map(Ref::from_schema_name);
+    all.add_schema("File", shapes.into_iter().fold(file, OneOfBuilder::item).into());
 }
 
 fn view(document: &Document, shape: FileShape, names: WireNames) -> HttpResponse {
@@ -183,7 +232,7 @@ fn view(document: &Document, shape: FileShape, names: WireNames) -> HttpResponse
             bytes: document.size_bytes,
             created_at: document.created_at.timestamp(),
             filename: &document.filename,
-            purpose: "assistants_output",
+            purpose: Purpose::AssistantsOutput,
             status: "processed",
         }),
     }
@@ -268,6 +317,15 @@ mod tests {
         );
         assert!(shown(FileShape::VendorB, WireNames::OpenRouter).await.contains(r#""_shape":"openai""#));
         assert!(shown(FileShape::Native, WireNames::OpenRouter).await.contains(r#""_shape":"openrouter""#));
+    }
+
+    #[actix_web::test]
+    async fn each_shape_matches_its_schema() {
+        for shape in [FileShape::Native, FileShape::VendorA, FileShape::VendorB] {
+            for names in WireNames::ALL {
+                crate::app::assert_valid("File", &serde_json::from_str(&shown(shape, names).await).unwrap());
+            }
+        }
     }
 
     #[test]

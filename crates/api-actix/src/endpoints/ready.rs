@@ -5,12 +5,14 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use domain::error::{ErrorKind, StoreError};
 use futures_util::future::join_all;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{operation, responses};
 use crate::openapi::tags;
 
@@ -21,7 +23,27 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::SERVICE,
     describe,
 )
-.outside_base();
+.outside_base()
+.with_schemas(SchemaList::add::<ReadyView<'_>>);
+
+/// The process serves requests.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReadyResponse)]
+struct ReadyView<'a> {
+    status: ReadyStatus,
+    /// The stores that do not respond; only with the status `degraded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_items = 1)]
+    unavailable: Option<Vec<&'a str>>,
+}
+
+/// `degraded` if known keys are served without a store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ReadyStatus {
+    Ok,
+    Degraded,
+}
 
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -51,7 +73,7 @@ async fn handle(call: &Call<'_>) -> Outcome {
     });
     let away: Vec<_> = join_all(probes).await.into_iter().flatten().collect();
     if away.is_empty() {
-        return Ok(HttpResponse::Ok().json(json!({"status": "ok"})));
+        return Ok(HttpResponse::Ok().json(ReadyView { status: ReadyStatus::Ok, unavailable: None }));
     }
     let names: Vec<&str> = away.iter().map(|(probe, _)| probe.name()).collect();
     let now = call.gateway.services.clock.monotonic();
@@ -62,7 +84,7 @@ async fn handle(call: &Call<'_>) -> Outcome {
         }
     }
     if away.iter().all(|(probe, _)| probe.serves_during_outage()) {
-        return Ok(HttpResponse::Ok().json(json!({"status": "degraded", "unavailable": names})));
+        return Ok(HttpResponse::Ok().json(ReadyView { status: ReadyStatus::Degraded, unavailable: Some(names) }));
     }
     let cause = format!("unavailable: {}", names.join(", "));
     Err(ApiError::from_kind(ErrorKind::Unavailable).metadata("unavailable", names).caused_by(cause))

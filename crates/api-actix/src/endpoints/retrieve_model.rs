@@ -9,21 +9,25 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::format::ErrorFormat;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::http::segment;
 use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, path, responses};
 use crate::openapi::tags;
+use crate::rendered_catalogue::schema::ListedModel;
 
 const HANDLER: Handler = Handler::Keyed(KeyedHandler::Memory(handle));
 
 pub(crate) const ROUTE: Route =
     Route::new(Method::Get, "/models/{model}", HANDLER, tags::MODELS, || describe("retrieveModel", [by_name()]))
-        .for_vendor_clients(ErrorFormat::Contract);
+        .for_vendor_clients(ErrorFormat::Contract)
+        .with_schemas(SchemaList::add::<ListedModel>);
 
 pub(crate) const VENDOR_ROUTE: Route = Route::new(Method::Get, "/v1/models/{model}", HANDLER, tags::MODELS, || {
     describe("retrieveModelOutsideTheBasePath", [by_name()])
 })
 .outside_base()
-.for_vendor_clients(ErrorFormat::Contract);
+.for_vendor_clients(ErrorFormat::Contract)
+.with_schemas(SchemaList::add::<ListedModel>);
 
 pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
     Route::new(Method::Get, "/v1/models/{author}/{slug}", HANDLER, tags::MODELS, || {
@@ -32,7 +36,8 @@ pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
         describe("retrieveModelBySlug", [author, slug])
     })
     .outside_base()
-    .for_vendor_clients(ErrorFormat::Contract);
+    .for_vendor_clients(ErrorFormat::Contract)
+    .with_schemas(SchemaList::add::<ListedModel>);
 
 impl From<FindCallableModelError> for ApiError {
     fn from(error: FindCallableModelError) -> Self {

@@ -1,16 +1,32 @@
 //! `GET /`: the name of the service and the paths of its documentation.
 
 use actix_web::HttpResponse;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{operation, responses};
 use crate::openapi::tags;
 
 pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/", Handler::Open(OpenHandler::Memory(handle)), tags::SERVICE, describe).outside_base();
+    Route::new(Method::Get, "/", Handler::Open(OpenHandler::Memory(handle)), tags::SERVICE, describe)
+        .outside_base()
+        .with_schemas(SchemaList::add::<RootView<'_>>);
+
+/// The name of the service and the paths of its documentation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RootResponse)]
+struct RootView<'a> {
+    /// The base path of the operations.
+    base_path: &'a str,
+    description: &'static str,
+    documentation: &'static str,
+    name: &'static str,
+    openapi: &'static str,
+}
 
 fn describe() -> OperationBuilder {
     operation("root", "The name of the service and the paths of its documentation").responses(responses(
@@ -23,11 +39,11 @@ fn describe() -> OperationBuilder {
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]
 fn handle(call: &Call<'_>) -> Outcome {
-    Ok(HttpResponse::Ok().json(json!({
-        "name": "Tollgate",
-        "description": "Gateway to AI decision models; it serves no chat models",
-        "base_path": call.gateway.base_path,
-        "documentation": "/docs",
-        "openapi": "/openapi.json",
-    })))
+    Ok(HttpResponse::Ok().json(RootView {
+        base_path: &call.gateway.base_path,
+        description: "Gateway to AI decision models; it serves no chat models",
+        documentation: "/docs",
+        name: "Tollgate",
+        openapi: "/openapi.json",
+    }))
 }

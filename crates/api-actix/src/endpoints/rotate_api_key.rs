@@ -6,13 +6,16 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use domain::api_key::{ApiKey, ApiKeySecret, ChangeApiKeyError, KeyReference, ManagementKey};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::raw_json::usd;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
+use crate::http::schemas::SchemaList;
 use crate::http::segment;
+use crate::http::value_sets::ResetInterval;
 use crate::openapi::operations::{COMMON_STATUSES, operation, path, responses};
 use crate::openapi::tags;
 
@@ -23,7 +26,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::KEYS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(SchemaList::add::<RotatedView<'_>>);
 
 fn describe() -> OperationBuilder {
     operation("rotateKey", "Replace the secret of a key")
@@ -54,24 +58,44 @@ impl From<ChangeApiKeyError> for ApiError {
     }
 }
 
-#[derive(Serialize)]
+/// A key and its new secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RotateKeyResponse)]
 struct RotatedView<'a> {
     data: KeyView<'a>,
+    /// The secret. It is shown once.
+    #[schema(pattern = "^sk-tg-v1-[0-9a-f]{64}$")]
     key: &'a str,
 }
 
-#[derive(Serialize)]
+/// A key without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeyRecord)]
 struct KeyView<'a> {
+    /// The permanent id of the key. It does not change with the secret.
+    #[schema(format = "uuid")]
     id: String,
+    /// The SHA-256 hash of the current secret, in hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     hash: String,
+    /// The masked secret.
     label: &'a str,
     name: &'a str,
+    /// The workspace id; null for a management key.
+    #[schema(required, format = "uuid")]
     workspace_id: Option<String>,
     disabled: bool,
+    /// The spending limit in USD; null means unlimited.
+    #[schema(required, value_type = Option<f64>)]
     limit: Option<Box<RawValue>>,
-    limit_reset: Option<&'static str>,
+    /// The reset period of the limit; null means never.
+    #[schema(required)]
+    limit_reset: Option<ResetInterval>,
+    #[schema(required, format = "uuid")]
     guardrail_id: Option<String>,
+    #[schema(required, format = DateTime)]
     expires_at: Option<String>,
+    #[schema(format = DateTime)]
     created_at: String,
 }
 
@@ -85,7 +109,7 @@ impl<'a> RotatedView<'a> {
             workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
             disabled: key.disabled,
             limit: key.limit.map(|limit| usd(limit.amount)),
-            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
+            limit_reset: key.limit.and_then(|limit| limit.reset).map(ResetInterval::from),
             guardrail_id: key.guardrail_id.map(|id| id.to_string()),
             expires_at: key.expires_at.map(time),
             created_at: time(key.created_at),

@@ -47,7 +47,8 @@ macro_rules! route {
             tags::DECISIONS,
             || decisions::describe($entry, $under_base),
         )
-        .with_body();
+        .with_body()
+        .with_schemas(decisions::schemas);
         let route = if $under_base { route } else { route.outside_base() };
         match $entry {
             Entry::Contract => route,
@@ -101,7 +102,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     };
     let format = ErrorFormat::for_entry(entry, Some(response_format.shape()), call.route.under_base);
     let response = async {
-        let tokens = rate::take_tokens(call.gateway, caller, body_bytes)?;
+        let tokens = rate::take_tokens(call.gateway, caller, body_bytes).await?;
         decide(call, key, request, tokens, &response_format).await
     };
     response.await.map_err(|error| error.format(format))
@@ -143,9 +144,9 @@ async fn decide(
     let left = CancellationToken::new();
     let connection: Arc<dyn ClientConnection> = Arc::new(TokenConnection(left.clone()));
     let submit = Arc::clone(&call.gateway.services.routed.current().submit_decision);
-    let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
+    let (now, origin) = (call.gateway.services.clock.now(), call.origin());
     let work = box_in_place(|| async move {
-        let end = submit.execute(&key, request_id, request, connection).await;
+        let end = submit.execute(&key, origin, request, connection).await;
         tokens.settle(&end);
         end.map_err(|error| api_error(error, now.timestamp_millis()))
     });

@@ -19,9 +19,11 @@ pub(crate) struct RequestLabels<'a> {
     pub(crate) client: Option<IpAddr>,
 }
 
-/// The fields of the access log that become known while a request is answered.
+/// The client address, and the fields of the access log that become known while a request is answered.
 #[derive(Debug, Default)]
 pub(crate) struct AccessFields {
+    /// The client address.
+    pub(crate) client: Option<IpAddr>,
     /// The key of the caller. Its label is a part of the secret, so it is not logged.
     pub(crate) api_key: Cell<Option<ApiKeyId>>,
     /// The workspace of an inference key; not logged.

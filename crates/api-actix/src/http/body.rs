@@ -70,7 +70,7 @@ impl JsonBody {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
         })?;
         let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-        let (body, parts) = from_form(&bytes, &boundary)?;
+        let (body, parts) = from_form(bytes, &boundary).await?;
         Ok((body, parts, memory))
     }
 
@@ -93,9 +93,9 @@ impl JsonBody {
 }
 
 /// Splits a form into its request part and the asset parts.
-pub(crate) fn from_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+pub(crate) async fn from_form(form: Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
     let fault = |fault: &str| ApiError::invalid_body(format!("The body is not a valid multipart form: {fault}"));
-    let mut parts = multipart::parts(form, boundary).map_err(fault)?;
+    let mut parts = multipart::parts(form, boundary).await.map_err(fault)?;
     let index = parts.iter().position(|part| part.name == REQUEST_PART);
     let request = parts.remove(index.ok_or_else(|| fault("it has no part named request"))?);
     if request.media_type.as_deref().is_some_and(|media_type| !is_json(media_type)) {

@@ -1,4 +1,4 @@
-//! The client address for the log.
+//! The client address for logs, audit entries and usage records.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -12,7 +12,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use domain::api_key::{AuthenticateError, InferenceKey, ManagementKey, Principal};
 use domain::audit::Actor;
-use domain::decision::AssetPart;
+use domain::decision::{AssetPart, RequestOrigin};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
 use domain::usage::{Rejection, RejectionReason};
@@ -121,8 +121,13 @@ impl Call<'_> {
 
     /// Returns the actor for any key.
     pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
-        let source = client_address(self.request, &self.gateway.trusted_proxies);
-        Actor { name: format!("key:{key}"), source: source.map(|address| address.to_string()) }
+        Actor { name: format!("key:{key}"), source: self.access.client.map(|address| address.to_string()) }
+    }
+
+    /// Returns the origin of the request for its usage record.
+    pub(crate) fn origin(&self) -> RequestOrigin {
+        let client_address = self.access.client.filter(|_| self.gateway.record_client_address);
+        RequestOrigin { request_id: self.request_id.clone(), client_address }
     }
 
     /// Returns true if the caller asks for service metadata in the response.
@@ -143,16 +148,12 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let pattern = matched.map(|matched| matched.route.pattern);
     let services = &gateway.services;
     let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
-    let labels = RequestLabels {
-        request_id: &request_id,
-        method: request.method().as_str(),
-        route: pattern,
-        client: client_address(&request, &gateway.trusted_proxies),
-    };
+    let client = client_address(&request, &gateway.trusted_proxies);
+    let labels = RequestLabels { request_id: &request_id, method: request.method().as_str(), route: pattern, client };
     // Requests served from memory take microseconds, so they get a span only on failure.
     let from_memory = matched.is_some_and(|matched| matched.route.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { labels.span() };
-    let access = AccessFields::default();
+    let access = AccessFields { client, ..AccessFields::default() };
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
         let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span, &access));
@@ -252,7 +253,7 @@ async fn answer(
             access.workspace.set(caller.inference().ok().map(InferenceKey::workspace_id));
             let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
-                rate::count_request(gateway, &caller)?;
+                rate::count_request(gateway, &caller).await?;
                 check_method()?;
                 if route.reads_body {
                     gateway.admission.check(call.owner()?)?;

@@ -5,10 +5,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use domain::ids::RequestId;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::error::{ApiError, whole_seconds};
 use super::format::ErrorFormat;
 use super::wire_names::WireNames;
+use crate::wires::error_response::ErrorBody;
 use crate::wires::object::Object;
 use crate::wires::{self, ErrorResponse};
 
@@ -82,6 +84,18 @@ fn body(format: ErrorFormat, error_response: &ErrorResponse<'_>) -> String {
     }
 }
 
+/// The body of every error response.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of a body that `envelope` writes as text")]
+pub(crate) struct ErrorEnvelope {
+    error: ErrorBody,
+    /// Service metadata about the handling of the request; only on request.
+    #[schema(value_type = Option<Object>)]
+    service_metadata: Option<Value>,
+    /// The owner of the caller's workspace, if set.
+    user_id: Option<String>,
+}
+
 fn envelope(error_response: &ErrorResponse<'_>) -> String {
     let error = Object::new()
         .count("code", error_response.status.into())
@@ -144,6 +158,18 @@ mod tests {
             )
         );
         assert!(!envelope(error(), None).await.contains("attempts"));
+    }
+
+    #[actix_web::test]
+    async fn envelope_matches_its_schema() {
+        for names in [None, Some(WireNames::Interface), Some(WireNames::OpenRouter)] {
+            let amount = "0.000000000001".parse().unwrap();
+            let full = ApiError::invalid("x: y").user_id(Some("acme".into())).amount("limit_usd", amount);
+            for error in [ApiError::not_found(), full.service_metadata("attempts", json!([]))] {
+                let body = serde_json::from_str(&envelope(error, names).await).unwrap();
+                crate::app::assert_valid("ErrorEnvelope", &body);
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
+use domain::error::ErrorKind;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::error::ApiError;
 
 /// Responses need a key, so shared caches must not store them, and clients must revalidate each time.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -31,6 +36,12 @@ impl TaggedBody {
         // Quotes and hex digits are always a valid header value. `*` as a fallback would match too often.
         let etag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
         Self { body: Bytes::from(body), etag }
+    }
+
+    /// Serialises the content and computes its tag.
+    pub(crate) fn json(content: &(impl Serialize + ToSchema)) -> Result<Self, ApiError> {
+        let body = serde_json::to_string(content);
+        body.map(Self::new).map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))
     }
 
     /// Returns 200 with the body, or 304 if the client has it.

@@ -1,15 +1,12 @@
 //! Extraction of selected members of a JSON object, unchanged; each may occur once.
 
-use std::fmt;
-
 use domain::json::{Json, JsonText, read_object as read_object_members, unknown_member};
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::wires::BodyError;
 
 /// Returns the members `names` of the object in `text`, in the order of `names`; `None` for one that is absent or null.
-/// Other members are skipped.
+/// Other members are skipped. `text` has passed [`domain::json::precheck`], so the reader can decide every object.
 ///
 /// # Errors
 /// `text` is not JSON, is not an object, or has one of `names` twice.
@@ -17,38 +14,28 @@ pub(crate) fn read_members<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
 ) -> Result<[Option<JsonText<'t>>; N], BodyError> {
-    let mut found = FoundMembers { values: [None; N], duplicate: None };
+    let mut values = [None; N];
+    let mut duplicate = None;
     let read = read_object_members(text, |name, value| {
-        if let Some(index) = names.iter().position(|wanted| *wanted == name) {
-            found.insert(names, index, value);
+        if let Some(index) = names.iter().position(|wanted| *wanted == name)
+            && values[index].replace(value).is_some()
+        {
+            duplicate = Some(names[index]);
         }
     });
-    let members = match read {
-        Some(()) => found,
-        None => read_with_serde(text, names)?,
-    };
-    match members.duplicate {
-        Some(name) => Err(BodyError::Duplicate(name)),
-        None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
+    match (read, duplicate) {
+        (None, _) => Err(describe(text)),
+        (Some(()), Some(name)) => Err(BodyError::Duplicate(name)),
+        (Some(()), None) => Ok(values.map(|value| value.filter(|value: &JsonText<'_>| value.get() != "null"))),
     }
 }
 
-/// Reads the members with `serde_json`, which locates syntax errors.
-fn read_with_serde<'t, const N: usize>(
-    text: &'t str,
-    names: &'static [&'static str; N],
-) -> Result<FoundMembers<'t, N>, BodyError> {
-    let mut parser = serde_json::Deserializer::from_str(text);
-    if !text.trim_ascii_start().starts_with('{') {
-        return Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => BodyError::NotAnObject,
-            Err(error) => BodyError::from(&error),
-        });
+/// Explains why `text` is not an object: `serde_json` locates syntax errors.
+fn describe(text: &str) -> BodyError {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => BodyError::NotAnObject,
+        Err(error) => BodyError::from(&error),
     }
-    Members { names }
-        .deserialize(&mut parser)
-        .and_then(|members| parser.end().map(|()| members))
-        .map_err(|error| BodyError::from(&error))
 }
 
 /// Checks that the object in `text` has no members except `names` and `others`.
@@ -72,78 +59,6 @@ pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result
 pub(crate) fn read_object(text: &str) -> Result<Json, BodyError> {
     let [] = read_members(text, &[])?;
     Json::parse(text).map_err(|_| BodyError::NotAnObject)
-}
-
-struct Members<const N: usize> {
-    names: &'static [&'static str; N],
-}
-
-struct FoundMembers<'t, const N: usize> {
-    values: [Option<JsonText<'t>>; N],
-    duplicate: Option<&'static str>,
-}
-
-impl<'t, const N: usize> FoundMembers<'t, N> {
-    fn insert(&mut self, names: &[&'static str; N], index: usize, value: JsonText<'t>) {
-        if self.values[index].replace(value).is_some() {
-            self.duplicate = Some(names[index]);
-        }
-    }
-}
-
-impl<'t, const N: usize> DeserializeSeed<'t> for Members<N> {
-    type Value = FoundMembers<'t, N>;
-
-    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'t, const N: usize> Visitor<'t> for Members<N> {
-    type Value = FoundMembers<'t, N>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = FoundMembers { values: [None; N], duplicate: None };
-        while let Some(index) = map.next_key_seed(NameIndex(self.names))? {
-            match index {
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                Some(index) => {
-                    let value = map.next_value::<&RawValue>()?;
-                    found.insert(self.names, index, value.into());
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Deserialises a member name to its index among the wanted names, without a copy.
-struct NameIndex(&'static [&'static str]);
-
-impl<'t> DeserializeSeed<'t> for NameIndex {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameIndex {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member's name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|wanted| *wanted == name))
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,15 @@
 //! `multipart/form-data`: splits a complete body into the JSON of a request and its files.
+//!
+//! `multer` finds the parts. It searches the name of a part inside quoted file names too, so names are parsed by
+//! actix-web.
 
-use bytes::Bytes;
+use std::convert::Infallible;
+use std::future::ready;
+
+use actix_web::http::header::{ContentDisposition, HeaderValue};
+use bytes::{Buf as _, Bytes};
+use futures_util::stream;
+use multer::{Error, Field, Multipart};
 
 /// The maximum number of parts of a body.
 const MAX_PARTS: usize = 64;
@@ -17,39 +26,28 @@ pub(crate) struct Part {
 
 /// Returns the boundary of a `multipart/form-data` content type; `None` for other types or without a boundary.
 pub(crate) fn boundary(content_type: &str) -> Option<String> {
-    let (essence, parameters) = content_type.split_once(';')?;
-    if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
-        return None;
-    }
-    let boundary = parameter(parameters, "boundary")?;
+    let parsed = parse_parameters(content_type).filter(|parsed| parsed.is_ext("multipart/form-data"))?;
+    let boundary = parsed.get_unknown("boundary")?;
     let fits = (1..=70).contains(&boundary.len()) && boundary.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    fits.then_some(boundary)
+    fits.then(|| boundary.to_owned())
 }
 
-/// Returns the parts of a body, in order.
+/// Parses a type with parameters: the grammar of Content-Disposition is also that of Content-Type.
+fn parse_parameters(header: &str) -> Option<ContentDisposition> {
+    ContentDisposition::from_raw(&HeaderValue::from_bytes(header.as_bytes()).ok()?).ok()
+}
+
+/// Returns the parts of a body, in order. Takes the body, so that it is freed when the parser has copied it.
 ///
 /// # Errors
 /// Describes the violation without quoting the body.
-pub(crate) fn parts(body: &Bytes, boundary: &str) -> Result<Vec<Part>, &'static str> {
-    let first = format!("--{boundary}");
-    let delimiter = format!("\r\n{first}");
-    let mut at = if body.starts_with(first.as_bytes()) {
-        first.len()
-    } else {
-        find(body, delimiter.as_bytes(), 0).ok_or(NO_BOUNDARY)? + delimiter.len()
-    };
+pub(crate) async fn parts(mut body: Bytes, boundary: &str) -> Result<Vec<Part>, &'static str> {
+    let first = first_boundary(&body, boundary).ok_or("the body does not begin with its boundary")?;
+    body.advance(first);
+    let mut form = Multipart::new(stream::once(ready(Ok::<_, Infallible>(body))), boundary);
     let mut parts: Vec<Part> = Vec::new();
-    loop {
-        if body[at..].starts_with(b"--") {
-            return Ok(parts);
-        }
-        let padding = body[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        at += padding;
-        if !body[at..].starts_with(b"\r\n") {
-            return Err("a boundary in the body is followed by what is no line");
-        }
-        let end = find(body, delimiter.as_bytes(), at).ok_or("the body ends before its last boundary")?;
-        let part = part(body, at + 2, end)?;
+    while let Some(field) = form.next_field().await.map_err(|error| describe(&error))? {
+        let part = read_part(field).await?;
         if parts.iter().any(|other| other.name == part.name) {
             return Err("two parts of the body have one name");
         }
@@ -57,104 +55,69 @@ pub(crate) fn parts(body: &Bytes, boundary: &str) -> Result<Vec<Part>, &'static 
             return Err("the body has more than 64 parts");
         }
         parts.push(part);
-        at = end + delimiter.len();
+    }
+    Ok(parts)
+}
+
+/// Finds the boundary at the start of a line, because `multer` takes one in the middle of a line too.
+fn first_boundary(body: &[u8], boundary: &str) -> Option<usize> {
+    let wanted = format!("--{boundary}");
+    let starts_line = |at: &usize| *at == 0 || body[..*at].ends_with(b"\r\n");
+    let line_feeds = body.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let mut lines = std::iter::once(0).chain(line_feeds.map(|(at, _)| at + 1)).filter(starts_line);
+    lines.find(|at| body[*at..].starts_with(wanted.as_bytes()))
+}
+
+fn describe(error: &Error) -> &'static str {
+    match error {
+        Error::IncompleteStream | Error::IncompleteFieldData { .. } => {
+            "the body ends before its last boundary, or a boundary is followed by what is no line"
+        }
+        _ => "the headers of a part are not valid",
     }
 }
 
-const NO_BOUNDARY: &str = "the body does not begin with its boundary";
-
-/// Parses one part: headers, an empty line, content.
-fn part(body: &Bytes, begin: usize, end: usize) -> Result<Part, &'static str> {
-    // A part without headers begins with the empty line.
-    let blank = b"\r\n\r\n";
-    let head_end = if body[begin..].starts_with(b"\r\n") { Some(begin) } else { find(body, blank, begin) };
-    let head_end = head_end.filter(|at| *at < end).ok_or("a part of the body has no content")?;
-    let content = if body[begin..].starts_with(b"\r\n") { begin + 2 } else { head_end + blank.len() };
-    // Without content, the empty line may overlap the start of the delimiter.
-    let data = body.slice(content.min(end)..end);
-    if head_end - begin > MAX_HEAD_BYTES {
+/// Reads one part, whose data is complete.
+async fn read_part(mut field: Field<'_>) -> Result<Part, &'static str> {
+    let headers = field.headers();
+    if headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>() > MAX_HEAD_BYTES {
         return Err("the headers of a part are too large");
     }
-    let head = std::str::from_utf8(&body[begin..head_end]).map_err(|_| "the headers of a part are not UTF-8")?;
-    let (mut name, mut media_type) = (None, None);
-    for line in head.split("\r\n").filter(|line| !line.is_empty()) {
-        let (header, value) = line.split_once(':').ok_or("a header of a part has no colon")?;
-        if header.eq_ignore_ascii_case("content-disposition") {
-            let (kind, parameters) = value.split_once(';').unwrap_or((value, ""));
-            if !kind.trim().eq_ignore_ascii_case("form-data") {
-                return Err("a part of the body is no form-data");
-            }
-            name = parameter(parameters, "name");
-        } else if header.eq_ignore_ascii_case("content-type") {
-            media_type = Some(value.trim().to_owned());
-        } else if header.eq_ignore_ascii_case("content-transfer-encoding") && !is_plain(value) {
-            return Err("a part of the body is encoded; parts are taken as they are");
-        }
+    let header = |name: &str| {
+        let value = headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()));
+        value.transpose().map_err(|_| "the headers of a part are not UTF-8")
+    };
+    if header("content-transfer-encoding")?.is_some_and(|encoding| !is_plain(encoding)) {
+        return Err("a part of the body is encoded; parts are taken as they are");
     }
-    let name = name.ok_or("a part of the body has no name")?;
+    let media_type = header("content-type")?.map(|value| value.trim().to_owned());
+    let disposition = header("content-disposition")?.and_then(parse_parameters).ok_or(NO_NAME)?;
+    if !disposition.is_form_data() {
+        return Err("a part of the body is no form-data");
+    }
+    let name = disposition.get_name().ok_or(NO_NAME)?.to_owned();
+    let data = field.chunk().await.map_err(|error| describe(&error))?.unwrap_or_default();
     Ok(Part { name, media_type, data })
 }
+
+const NO_NAME: &str = "a part of the body has no name";
 
 /// Returns true for encodings that change no bytes. Others are deprecated for forms (RFC 7578, 4.7) and are rejected.
 fn is_plain(encoding: &str) -> bool {
     ["7bit", "8bit", "binary"].iter().any(|plain| encoding.trim().eq_ignore_ascii_case(plain))
 }
 
-/// Returns the value of a header parameter without its quotes.
-fn parameter(parameters: &str, wanted: &str) -> Option<String> {
-    let mut rest = parameters;
-    loop {
-        let (name, after) = rest.split_once('=')?;
-        let name = name.trim_matches([' ', '\t', ';']);
-        let (value, after) = if let Some(quoted) = after.trim_start().strip_prefix('"') {
-            unquote(quoted)?
-        } else {
-            let (value, after) = after.split_once(';').unwrap_or((after, ""));
-            (value.trim().to_owned(), after)
-        };
-        if name.eq_ignore_ascii_case(wanted) {
-            return Some(value);
-        }
-        rest = after;
-    }
-}
-
-/// Returns the text up to the closing quote, and the rest.
-fn unquote(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match c {
-            '"' => return Some((value, &text[at + 1..])),
-            '\\' => value.push(characters.next()?.1),
-            _ => value.push(c),
-        }
-    }
-    None
-}
-
-/// Finds `wanted`, which begins with a carriage return, at or after `from`.
-fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += body.get(at..)?.iter().position(|byte| *byte == b'\r')?;
-        if body[at..].starts_with(wanted) {
-            return Some(at);
-        }
-        at += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
     use proptest::prelude::*;
 
     /// The name, media type and content of a part.
     type Shown = (String, Option<String>, String);
 
     fn parts_of(body: &str) -> Result<Vec<Shown>, &'static str> {
-        let parts = parts(&Bytes::from(body.to_owned()), "B")?;
+        let parts = parts(Bytes::from(body.to_owned()), "B").now_or_never().expect("the body is complete")?;
         let shown = |part: Part| (part.name, part.media_type, String::from_utf8(part.data.to_vec()).unwrap());
         Ok(parts.into_iter().map(shown).collect())
     }
@@ -193,6 +156,8 @@ mod tests {
         assert_eq!(parts_of(binary).unwrap(), [("a".to_owned(), None, "x".to_owned())]);
         assert_eq!(parts_of("--B--").unwrap(), []);
         assert_eq!(parts_of("preamble\r\n--B--\r\n").unwrap(), []);
+        let within_line = "x--B\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--B--";
+        assert_eq!(parts_of(within_line).unwrap(), []);
     }
 
     #[test]
@@ -204,6 +169,7 @@ mod tests {
             "--B".to_owned(),
             "--B\r\n".to_owned(),
             "--Bx".to_owned(),
+            "--Bxy\r\n".to_owned(),
             format!("--B\r\n{named}\r\n\r\nx"),
             format!("--B\r\n{named}\r\n--B--"),
             "--B\r\n\r\nx\r\n--B--".to_owned(),

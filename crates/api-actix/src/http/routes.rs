@@ -11,6 +11,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::edge::Call;
 use super::error::ApiError;
 use super::format::ErrorFormat;
+use super::schemas::SchemaList;
 
 /// The outcome of a handler.
 pub(crate) type Outcome = Result<HttpResponse, ApiError>;
@@ -107,6 +108,8 @@ pub(crate) struct Route {
     pub(crate) tag: &'static str,
     /// Describes parameters, body and responses for the OpenAPI document.
     pub(crate) describe: fn() -> OperationBuilder,
+    /// Adds the schemas that the description names.
+    pub(crate) schemas: fn(&mut SchemaList),
 }
 
 impl Route {
@@ -128,6 +131,7 @@ impl Route {
             clients: Clients::OfContract,
             tag,
             describe,
+            schemas: |_| {},
         }
     }
 
@@ -144,6 +148,11 @@ impl Route {
     /// Records denied changes in the audit log.
     pub(crate) const fn audited(self) -> Self {
         Self { audited: true, ..self }
+    }
+
+    /// Adds the schemas of the bodies that the endpoint reads and writes.
+    pub(crate) const fn with_schemas(self, schemas: fn(&mut SchemaList)) -> Self {
+        Self { schemas, ..self }
     }
 
     /// Serves vendor clients.

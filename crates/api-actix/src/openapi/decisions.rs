@@ -11,9 +11,13 @@ use utoipa::openapi::{Ref, RefOr, Required};
 
 use super::examples;
 use super::operations::{COMMON_STATUSES, JSON, header, status_description};
-use super::schemas::{DecisionsRequest, DecisionsResponse, ErrorEnvelope};
-use super::wire_schemas as wires;
+use crate::http::envelope::ErrorEnvelope;
+use crate::http::schemas::SchemaList;
 use crate::wires::dispatch::Entry;
+use crate::wires::gemini::schema::{GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError};
+use crate::wires::openai::schema::{OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError};
+use crate::wires::sglang::schema::{SglangDecisionsRequest, SglangDecisionsResponse, SglangError};
+use crate::wires::system_one::schema::{DecisionsForm, DecisionsRequest, DecisionsResponse, SystemOneError};
 
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
@@ -39,6 +43,23 @@ pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
         .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16))
         .request_body(Some(body(entry)))
         .responses(responses)
+}
+
+/// Adds the schemas of all wires.
+pub(crate) fn schemas(all: &mut SchemaList) {
+    all.add::<DecisionsRequest>();
+    all.add::<DecisionsResponse>();
+    all.add::<DecisionsForm>();
+    all.add::<SystemOneError>();
+    all.add::<OpenAiDecisionsRequest>();
+    all.add::<OpenAiDecisionsResponse>();
+    all.add::<OpenAiError>();
+    all.add::<GeminiDecisionsRequest>();
+    all.add::<GeminiDecisionsResponse>();
+    all.add::<GeminiError>();
+    all.add::<SglangDecisionsRequest>();
+    all.add::<SglangDecisionsResponse>();
+    all.add::<SglangError>();
 }
 
 fn describe_entry(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'static str) {
@@ -83,12 +104,12 @@ fn with_example(content: ContentBuilder, entry: Entry, example: fn() -> Value) -
 fn requests(entry: Entry) -> Vec<String> {
     match entry {
         Entry::Contract | Entry::SystemOne => vec![name::<DecisionsRequest>()],
-        Entry::Gemini => vec![name::<wires::GeminiDecisionsRequest>()],
+        Entry::Gemini => vec![name::<GeminiDecisionsRequest>()],
         Entry::AnyShape => vec![
             name::<DecisionsRequest>(),
-            name::<wires::OpenAiDecisionsRequest>(),
-            name::<wires::GeminiDecisionsRequest>(),
-            name::<wires::SglangDecisionsRequest>(),
+            name::<OpenAiDecisionsRequest>(),
+            name::<GeminiDecisionsRequest>(),
+            name::<SglangDecisionsRequest>(),
         ],
     }
 }
@@ -96,12 +117,12 @@ fn requests(entry: Entry) -> Vec<String> {
 fn answers(entry: Entry) -> Vec<String> {
     match entry {
         Entry::Contract | Entry::SystemOne => vec![name::<DecisionsResponse>()],
-        Entry::Gemini => vec![name::<wires::GeminiDecisionsResponse>()],
+        Entry::Gemini => vec![name::<GeminiDecisionsResponse>()],
         Entry::AnyShape => vec![
             name::<DecisionsResponse>(),
-            name::<wires::OpenAiDecisionsResponse>(),
-            name::<wires::GeminiDecisionsResponse>(),
-            name::<wires::SglangDecisionsResponse>(),
+            name::<OpenAiDecisionsResponse>(),
+            name::<GeminiDecisionsResponse>(),
+            name::<SglangDecisionsResponse>(),
         ],
     }
 }
@@ -109,21 +130,18 @@ fn answers(entry: Entry) -> Vec<String> {
 fn errors(entry: Entry) -> Vec<String> {
     match entry {
         Entry::Contract => vec![name::<ErrorEnvelope>()],
-        Entry::SystemOne => vec![name::<wires::SystemOneError>()],
-        Entry::Gemini => vec![name::<wires::GeminiError>()],
-        Entry::AnyShape => vec![
-            name::<wires::OpenAiError>(),
-            name::<wires::SystemOneError>(),
-            name::<wires::GeminiError>(),
-            name::<wires::SglangError>(),
-        ],
+        Entry::SystemOne => vec![name::<SystemOneError>()],
+        Entry::Gemini => vec![name::<GeminiError>()],
+        Entry::AnyShape => {
+            vec![name::<OpenAiError>(), name::<SystemOneError>(), name::<GeminiError>(), name::<SglangError>()]
+        }
     }
 }
 
 fn body(entry: Entry) -> RequestBody {
     let content = with_example(any_of(&requests(entry)), entry, examples::decision_request);
     let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
-    let form = entry.takes_parts().then(|| any_of(&[name::<wires::DecisionsForm>()]).build());
+    let form = entry.takes_parts().then(|| any_of(&[name::<DecisionsForm>()]).build());
     match form {
         Some(form) => body.content("multipart/form-data", form),
         None => body,

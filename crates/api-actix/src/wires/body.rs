@@ -1,11 +1,10 @@
 //! The members of a Decisions body of any wire, found in one pass and kept as raw JSON.
 
 use domain::decision::DecisionDraft;
-use domain::json::{Json, JsonText};
+use domain::json::{Json, JsonText, PrecheckError, precheck};
 
 use super::body_error::BodyError;
 use crate::http::json_members::read_members;
-use crate::http::json_scan::{ScanError, scan};
 
 /// The members that a wire reads; `None` for one that is absent or null. Other members are skipped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,9 +57,9 @@ const ALL_MEMBERS: [&str; 17] = [
 /// The first violated rule.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyError> {
     let text = std::str::from_utf8(bytes).map_err(|_| BodyError::NotText)?;
-    scan(text).map_err(|fault| match fault {
-        ScanError::TooDeep => BodyError::TooDeep,
-        ScanError::LoneSurrogate => BodyError::LoneSurrogate,
+    precheck(text).map_err(|fault| match fault {
+        PrecheckError::TooDeep => BodyError::TooDeep,
+        PrecheckError::LoneSurrogate => BodyError::LoneSurrogate,
     })?;
     Ok(text)
 }
@@ -140,6 +139,35 @@ impl<'t> Body<'t> {
             user: own(self.user),
             partial: own(self.partial),
             ..DecisionDraft::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wires::gemini::schema::GeminiDecisionsRequest;
+    use crate::wires::openai::schema::OpenAiDecisionsRequest;
+    use crate::wires::sglang::schema::SglangDecisionsRequest;
+    use crate::wires::system_one::schema::DecisionsRequest;
+    use std::collections::BTreeSet;
+    use utoipa::ToSchema;
+
+    fn described<T: ToSchema>() -> BTreeSet<String> {
+        let schema = serde_json::to_value(T::schema()).unwrap();
+        schema["properties"].as_object().unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn described_members_are_those_that_are_read() {
+        let names = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
+        assert_eq!(described::<DecisionsRequest>(), names(&SYSTEM_ONE_MEMBERS));
+        let read = names(&ALL_MEMBERS);
+        let mut openai = described::<OpenAiDecisionsRequest>();
+        // Described as ignored.
+        assert!(openai.remove("prompt_cache_key") && openai.remove("prompt_cache_options"));
+        for described in [openai, described::<GeminiDecisionsRequest>(), described::<SglangDecisionsRequest>()] {
+            assert!(described.is_subset(&read), "{described:?}");
         }
     }
 }

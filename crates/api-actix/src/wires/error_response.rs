@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::money::Usd;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::object::Object;
 
@@ -38,6 +39,19 @@ pub struct ErrorResponse<'a> {
     pub service_metadata: Option<(&'static str, &'a Value)>,
     /// The delay before a retry.
     pub retry_after: Option<Duration>,
+}
+
+/// The error.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of a body that is written as text, because its amounts are no floats")]
+pub(crate) struct ErrorBody {
+    /// Equals the HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    code: i32,
+    message: String,
+    /// Machine-readable details; always contains `request_id`.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
 }
 
 impl ErrorResponse<'_> {

@@ -10,7 +10,7 @@ pub mod system_one;
 mod body;
 mod body_error;
 mod decision_response;
-mod error_response;
+pub(crate) mod error_response;
 mod fields;
 pub(crate) mod object;
 mod path;

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use domain::json::Json;
+use domain::json::push_string;
 
 /// A JSON object under construction.
 pub(crate) struct Object(String);
@@ -68,17 +68,6 @@ impl Object {
     pub(crate) fn end(mut self) -> String {
         self.0.push('}');
         self.0
-    }
-}
-
-/// Most strings need no escape and are copied directly.
-fn push_string(json: &mut String, text: &str) {
-    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-        json.push('"');
-        json.push_str(text);
-        json.push('"');
-    } else {
-        json.push_str(Json::string(text).text());
     }
 }
 

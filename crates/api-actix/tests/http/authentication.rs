@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_actix::openapi_document;
 use domain::api_key::MockKeyGrants;
 use domain::error::StoreError;
-use domain::testing::MemoryRateLimiter;
+use domain::testing::FixedRateLimiter;
 
 use super::client::request;
 use super::gateway::{BASE, Caller, Setup};
@@ -114,7 +114,7 @@ async fn suspended_workspace_returns_403_with_owner() {
 
 #[tokio::test]
 async fn key_above_rate_limit_gets_429_with_reset() {
-    let setup = Setup { rate_limiter: Arc::new(MemoryRateLimiter::new(1)), ..Setup::new().await };
+    let setup = Setup { rate_limiter: Arc::new(FixedRateLimiter::new(1)), ..Setup::new().await };
     let gateway = setup.start();
     assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 200);
     let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;

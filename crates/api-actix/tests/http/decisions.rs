@@ -40,7 +40,7 @@ async fn answer_has_cost_and_record() {
     );
     assert_eq!(body, expected);
     assert_eq!(reply.header("x-provider-name"), Some("The first"));
-    let record = UsageRepository::find(&gateway.store, &id.parse().unwrap()).await.unwrap().unwrap();
+    let record = gateway.store.usage().find(&id.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(record.request_id.as_str(), reply.header("x-request-id").unwrap());
 }
 
@@ -59,7 +59,7 @@ async fn labels_are_recorded_and_body_session_overrides_header() {
     let long = "h".repeat(257);
     let session_of = async |id: Option<&str>| {
         let id = id.unwrap().parse().unwrap();
-        UsageRepository::find(&gateway.store, &id).await.unwrap().unwrap().session_id
+        gateway.store.usage().find(&id).await.unwrap().unwrap().session_id
     };
     let post = async |headers: &[(&str, &str)], body: &str| {
         gateway.post(Caller::Inference, "/api/alpha/decisions", headers, body.as_bytes()).await
@@ -121,7 +121,7 @@ async fn failed_attempts_return_status_and_history() {
         let waits = (reply.header("retry-after").map(str::to_owned), metadata["retry_after_seconds"].as_u64());
         assert_eq!(waits, if status == 529 { (Some("3".to_owned()), Some(3)) } else { (None, None) });
         let id = reply.header("x-generation-id").unwrap().parse().unwrap();
-        let record = UsageRepository::find(&gateway.store, &id).await.unwrap().unwrap();
+        let record = gateway.store.usage().find(&id).await.unwrap().unwrap();
         assert_eq!(record.outcome, UsageOutcome::Failed);
     }
 }
@@ -219,7 +219,7 @@ async fn client_disconnect_cancels_call_and_keeps_record() {
     gateway.tasks.close();
     // The tracker counts the work from its start, so it ends after the record is written.
     tokio::time::timeout(Duration::from_secs(10), gateway.tasks.wait()).await.unwrap();
-    let records = UsageRepository::list(&gateway.store, &UsageFilter::for_workspace(workspace(1)), 10).await.unwrap();
+    let records = gateway.store.usage().list(&UsageFilter::for_workspace(workspace(1)), 10).await.unwrap();
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [UsageOutcome::Cancelled]);
 }
 

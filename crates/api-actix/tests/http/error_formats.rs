@@ -7,7 +7,7 @@ use domain::api_key::MockKeyGrants;
 use domain::decision::ProviderAnswer;
 use domain::error::StoreError;
 use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
-use domain::testing::MemoryRateLimiter;
+use domain::testing::FixedRateLimiter;
 use serde_json::Value;
 
 use super::client::Reply;
@@ -134,7 +134,7 @@ async fn overload_and_store_errors_use_path_format() {
     let mut grants = MockKeyGrants::new();
     grants.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let away = Setup { grants: Arc::new(grants), ..Setup::new().await }.start();
-    let limited = Setup { rate_limiter: Arc::new(MemoryRateLimiter::new(0)), ..Setup::new().await }.start();
+    let limited = Setup { rate_limiter: Arc::new(FixedRateLimiter::new(0)), ..Setup::new().await }.start();
     for client in BY_PATH {
         refused(&post(&full, client, &[], client.body).await, client, 503);
         refused(&post(&away, client, &[], client.body).await, client, 503);

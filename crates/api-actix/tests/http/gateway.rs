@@ -17,8 +17,8 @@ use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, DraftBounds, FilterPorts, GetGeneration, MeterTokens, ProviderAnswer,
-    ReportedUsage, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionProvider, DecisionSettings, DraftBounds, GetGeneration, MeterTokens, ProviderAnswer, ReportedUsage,
+    SubmitDecision,
 };
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
 use domain::error::StoreError;
@@ -30,15 +30,13 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
-use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMetrics};
+use domain::observability::{DestinationPorts, MessageSender, MockMessageSender};
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
-use domain::routing::{
-    AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
-};
+use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource};
 use domain::testing::{
-    FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
-    MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
+    FixedClock, FixedMediaType, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource,
+    MemoryCatalogue, MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
 use domain::usage::{FindRecord, RejectionRecorder, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
@@ -118,16 +116,16 @@ impl Setup {
         fill(&store).await;
         Self {
             blobs: MemoryBlobStore::new(FixedClock::default()),
-            grants: Arc::new(store.clone()),
-            guardrails: Arc::new(store.clone()),
-            assignments: Arc::new(store.clone()),
+            grants: store.key_grants(),
+            guardrails: store.guardrails(),
+            assignments: store.assignments(),
             policies: Arc::new(NoGuardrails),
-            ledger: Arc::new(store.clone()),
-            usage: Arc::new(store.clone()),
+            ledger: store.ledger(),
+            usage: store.usage(),
             catalogue: Arc::new(MemoryCatalogue::new(models())),
             provider: Arc::new(ScriptedProvider::new([])),
             probes: Vec::new(),
-            rate_limiter: Arc::new(MemoryRateLimiter::new(u32::MAX)),
+            rate_limiter: Arc::new(FixedRateLimiter::new(u32::MAX)),
             denied_changes: None,
             rejections: Arc::new(RecordedRejections::default()),
             sender: Arc::new(MockMessageSender::new()),
@@ -150,6 +148,7 @@ impl Setup {
                 request_timeout: Duration::from_mins(1),
                 max_connections: 1_000,
                 trusted_proxies: Vec::new(),
+                record_client_address: true,
                 workers: Some(1),
                 drain_period: Duration::ZERO,
                 shutdown_timeout: Duration::from_secs(2),
@@ -173,38 +172,28 @@ impl Setup {
         let clock = FixedClock::default();
         let ids = SequentialIds::default();
         let promote_ports = PromoteContainerFilePorts {
-            documents: Arc::new(self.store.clone()),
+            documents: self.store.documents(),
             blobs: Arc::new(self.blobs),
             media_types: Arc::new(FixedMediaType("text/csv".into())),
-            clock: Arc::new(clock.clone()),
-            timer: Arc::new(ManualTimer::new(clock.clone())),
+            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
             ids: Arc::new(ids.clone()),
         };
-        let directory = Arc::new(EndpointDirectory::new(self.endpoints));
-        let decision_ports = SubmitDecisionPorts {
-            provider: self.provider,
-            routing: RoutingPorts {
-                catalogue: Arc::clone(&self.catalogue),
-                endpoints: Arc::clone(&directory),
-                health: Arc::clone(&self.health),
-                random: Arc::new(ScriptedRandomness::default()),
-            },
-            guardrails: FilterPorts { policies: self.policies, workers: Arc::new(InlineExecutor) },
-            usage: UsagePorts {
-                ledger: self.ledger,
-                volumes: Arc::new(self.store.clone()),
-                ids: Arc::new(ids.clone()),
-                metrics: Arc::new(NoMetrics),
-                broadcaster: Arc::new(NoBroadcast),
-            },
-            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
-        };
+        let mut decision_ports = decision_ports(&self.store, Vec::new(), self.endpoints);
+        decision_ports.provider = self.provider;
+        decision_ports.routing.catalogue = Arc::clone(&self.catalogue);
+        decision_ports.routing.health = Arc::clone(&self.health);
+        decision_ports.guardrails.policies = self.policies;
+        decision_ports.usage.ledger = self.ledger;
+        decision_ports.usage.ids = Arc::new(ids.clone());
+        decision_ports.time =
+            TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) };
+        let directory = Arc::clone(&decision_ports.routing.endpoints);
         let settings = DecisionSettings::new(Duration::from_mins(1));
         let submit_decision = Arc::new(SubmitDecision::new(decision_ports, settings));
         let destinations = DestinationPorts {
-            destinations: Arc::new(self.store.clone()),
-            workspaces: Arc::new(self.store.clone()),
-            keys: Arc::new(self.store.clone()),
+            destinations: self.store.destinations(),
+            workspaces: self.store.workspaces(),
+            keys: self.store.api_keys(),
             sender: self.sender,
             clock: Arc::new(clock.clone()),
             ids: Arc::new(ids.clone()),
@@ -239,7 +228,7 @@ impl Setup {
             destinations: DestinationUseCases::new(&destinations),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             rotate_key: Arc::new(RotateApiKey::new(
-                Arc::new(self.store.clone()),
+                self.store.api_keys(),
                 Arc::new(NoGrantCache),
                 Arc::new(new_secrets()),
             )),
@@ -285,13 +274,13 @@ fn guardrail_use_cases(
     let clock = Arc::new(FixedClock::default());
     let explain = ExplainGuardrailPorts {
         guardrails: Arc::clone(&guardrails),
-        workspaces: Arc::new(store.clone()),
-        api_keys: Arc::new(store.clone()),
-        limits: Arc::new(store.clone()),
+        workspaces: store.workspaces(),
+        api_keys: store.api_keys(),
+        limits: store.limits(),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
     };
     let explain = ExplainGuardrail::new(explain, decisions);
-    let workspaces = Arc::new(store.clone());
+    let workspaces = store.workspaces();
     let ids = Arc::new(SequentialIds::default());
     GuardrailUseCases::new(&GuardrailPorts { guardrails, workspaces, names, clock, ids }, assignments, explain)
 }
@@ -389,7 +378,7 @@ async fn fill(store: &MemoryStore) {
             storage_used_bytes: 0,
             created_at: now(),
         };
-        WorkspaceRepository::insert(store, &workspace, &audit_draft()).await.unwrap();
+        store.workspaces().insert(&workspace, &audit_draft()).await.unwrap();
     }
     let keys = [
         (Caller::Inference, ApiKeyScope::Inference(workspace(1))),
@@ -414,7 +403,7 @@ async fn fill(store: &MemoryStore) {
             guardrail_id: None,
             created_at: now(),
         };
-        assert!(ApiKeyRepository::insert(store, &key, &audit_draft()).await.unwrap());
+        assert!(store.api_keys().insert(&key, &audit_draft()).await.unwrap());
     }
     let name = GuardrailName::try_new("g").unwrap();
     let guardrail = Guardrail {
@@ -427,7 +416,7 @@ async fn fill(store: &MemoryStore) {
         created_at: now(),
         updated_at: None,
     };
-    assert!(GuardrailRepository::insert(store, &guardrail, &audit_draft()).await.unwrap());
+    assert!(store.guardrails().insert(&guardrail, &audit_draft()).await.unwrap());
 }
 
 /// Returns the hold of a ledger that grants every request.

@@ -17,7 +17,7 @@ async fn assign_keys_skips_keys_of_other_workspaces() {
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let reply = gateway.post_json(Caller::Management, &path, &body).await;
     assert_eq!((reply.status, reply.json()), (200, serde_json::json!({"assigned_count": 2})));
-    assert_eq!(gateway.store.count_keys(guardrail()).await.unwrap(), 2);
+    assert_eq!(gateway.store.guardrails().count_keys(guardrail()).await.unwrap(), 2);
     let none = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["nobody"]}"#).await;
     assert_eq!(none.json()["assigned_count"], 0);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::api_key::ApiKeyRepository;
 use domain::error::StoreError;
-use domain::guardrail::{MockGuardrailAssignments, MockGuardrailRepository};
+use domain::guardrail::{GuardrailRepository, MockGuardrailAssignments, MockGuardrailRepository};
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -306,7 +306,7 @@ async fn deleted_guardrail_is_not_found_and_unassigned() {
     assert_eq!((reply.status, reply.json()), (200, json!({"deleted": true})));
     assert_eq!(gateway.json(Caller::Management, "DELETE", &path, "").await.expect_error(404), "Resource not found");
     assert_eq!(read(&gateway, &guardrail().to_string()).await.expect_error(404), "Resource not found");
-    let key = ApiKeyRepository::find(&gateway.store, &hash.parse().unwrap()).await.unwrap().unwrap();
+    let key = gateway.store.api_keys().find(&hash.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(key.guardrail_id, None);
 }
 
@@ -445,7 +445,7 @@ async fn unavailable_store_returns_503_without_details() {
 #[tokio::test]
 async fn repeated_concurrent_changes_return_409() {
     let store = Setup::new().await.store;
-    let found = domain::guardrail::GuardrailRepository::find(&store, guardrail()).await.unwrap();
+    let found = store.guardrails().find(guardrail()).await.unwrap();
     let mut guardrails = MockGuardrailRepository::new();
     guardrails.expect_find().returning(move |_| Ok(found.clone()));
     guardrails.expect_update().returning(|_, _| Ok(false));

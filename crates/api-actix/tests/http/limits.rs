@@ -9,8 +9,8 @@ use domain::budget::{ResetInterval, SpendLimit};
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage};
 use domain::error::StoreError;
 use domain::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules,
-    MockGuardrailPolicies, Policy,
+    BuiltinContentFilter, BuiltinFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies,
+    GuardrailRepository, GuardrailRules, MockGuardrailPolicies, Policy,
 };
 use domain::json::Json;
 use domain::model::{Model, Pricing};
@@ -34,10 +34,10 @@ fn audit_draft() -> AuditDraft {
 async fn limited(limit: i64) -> Gateway {
     let setup = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await;
     let hash = FixedSecrets::secret(Caller::Inference as u64).hash();
-    let before = ApiKeyRepository::find(&setup.store, &hash.into()).await.unwrap().unwrap();
+    let before = setup.store.api_keys().find(&hash.into()).await.unwrap().unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: Some(ResetInterval::Weekly) });
     let after = ApiKey { limit, ..before.clone() };
-    assert!(ApiKeyRepository::update(&setup.store, &before, &after, &audit_draft()).await.unwrap());
+    assert!(setup.store.api_keys().update(&before, &after, &audit_draft()).await.unwrap());
     setup.start()
 }
 
@@ -68,7 +68,7 @@ async fn key_cannot_exceed_its_limit() {
 #[tokio::test]
 async fn exhausted_credit_error_names_operator() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(5), &audit_draft()).await.unwrap();
+    setup.store.workspaces().add_credit(workspace(1), Usd::from_pico(5), &audit_draft()).await.unwrap();
     let gateway = setup.start();
     let refused = gateway.decide(BODY).await;
     assert!(refused.expect_error(402).contains("tollgate workspace credit"));
@@ -246,9 +246,9 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
     let budget = Some(SpendLimit { amount: Usd::from_pico(7), reset: Some(ResetInterval::Daily) });
     let guardrail = Guardrail { budget, ..ruled(GuardrailRules::default()) };
     let setup = Setup::answering([]).await;
-    let stored = domain::guardrail::GuardrailRepository::find(&setup.store, guardrail.id).await.unwrap().unwrap();
+    let stored = setup.store.guardrails().find(guardrail.id).await.unwrap().unwrap();
     let changed = Guardrail { budget, version: stored.version + 1, ..stored };
-    assert!(domain::guardrail::GuardrailRepository::update(&setup.store, &changed, &audit_draft()).await.unwrap());
+    assert!(setup.store.guardrails().update(&changed, &audit_draft()).await.unwrap());
     let gateway = Setup { policies: policies(guardrail), ..setup }.start();
     let reply = gateway.decide(BODY).await;
     assert!(reply.expect_error(402).contains("the daily budget of the guardrail"));
@@ -260,7 +260,7 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
 #[tokio::test]
 async fn unpriced_model_returns_403_for_limited_key_with_correction() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(1 << 40), &audit_draft()).await.unwrap();
+    setup.store.workspaces().add_credit(workspace(1), Usd::from_pico(1 << 40), &audit_draft()).await.unwrap();
     let row = Model::minimal("acme/judge".parse().unwrap(), Pricing::unknown());
     let gateway = Setup { catalogue: Arc::new(MemoryCatalogue::new(vec![row])), ..setup }.start();
     let reply = gateway.decide(BODY).await;

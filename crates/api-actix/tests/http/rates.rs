@@ -8,7 +8,7 @@ use domain::budget::MockLedger;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::error::StoreError;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use domain::testing::{MemoryRateLimiter, ScriptedProvider};
+use domain::testing::{FixedRateLimiter, ScriptedProvider};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -24,14 +24,14 @@ fn taken() -> u64 {
     u64::try_from(BODY.len() / 4).unwrap()
 }
 
-async fn measured(limiter: &MemoryRateLimiter, script: Vec<Result<ProviderAnswer, AttemptFailure>>) -> Setup {
+async fn measured(limiter: &FixedRateLimiter, script: Vec<Result<ProviderAnswer, AttemptFailure>>) -> Setup {
     let provider = Arc::new(ScriptedProvider::new(script));
     Setup { rate_limiter: Arc::new(limiter.clone()), provider, ..Setup::new().await }
 }
 
 #[tokio::test]
 async fn token_estimate_is_corrected_to_actual_usage() {
-    let limiter = MemoryRateLimiter::new(u32::MAX);
+    let limiter = FixedRateLimiter::new(u32::MAX);
     let overloaded = || Err(AttemptFailure::from_status(529, None));
     let gateway = measured(&limiter, vec![answer(ANSWERS), overloaded(), overloaded()]).await.start();
     assert_eq!(gateway.decide(BODY).await.status, 200);
@@ -41,7 +41,7 @@ async fn token_estimate_is_corrected_to_actual_usage() {
 
 #[tokio::test]
 async fn rejection_before_routing_takes_no_tokens() {
-    let limiter = MemoryRateLimiter::new(u32::MAX);
+    let limiter = FixedRateLimiter::new(u32::MAX);
     let gateway = measured(&limiter, Vec::new()).await.start();
     gateway.decide("{").await.expect_error(400);
     assert!(limiter.corrections().is_empty(), "nothing was taken");
@@ -52,7 +52,7 @@ async fn rejection_before_routing_takes_no_tokens() {
 
 #[tokio::test]
 async fn token_estimate_stays_when_usage_is_unknown() {
-    let limiter = MemoryRateLimiter::new(u32::MAX);
+    let limiter = FixedRateLimiter::new(u32::MAX);
     let mut ledger = MockLedger::new();
     ledger.expect_reserve().returning(granted);
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
@@ -64,7 +64,7 @@ async fn token_estimate_stays_when_usage_is_unknown() {
 
 #[tokio::test]
 async fn token_limit_returns_429_and_does_not_count_request() {
-    let limiter = MemoryRateLimiter::new(2).with_tokens(440);
+    let limiter = FixedRateLimiter::new(2).with_tokens(440);
     let gateway = measured(&limiter, vec![answer(ANSWERS)]).await.start();
     assert_eq!(gateway.decide(BODY).await.status, 200);
     for _ in 0..5 {
@@ -97,7 +97,7 @@ impl DecisionProvider for DisconnectProvider {
 
 #[tokio::test]
 async fn token_estimate_is_corrected_after_disconnect() {
-    let (limiter, asked) = (MemoryRateLimiter::new(u32::MAX), Arc::new(Notify::new()));
+    let (limiter, asked) = (FixedRateLimiter::new(u32::MAX), Arc::new(Notify::new()));
     let setup = measured(&limiter, Vec::new()).await;
     let gateway = Setup { provider: Arc::new(DisconnectProvider(Arc::clone(&asked))), ..setup }.start();
     let bearer = Caller::Inference.bearer();

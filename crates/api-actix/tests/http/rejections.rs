@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::testing::MemoryRateLimiter;
+use domain::testing::FixedRateLimiter;
 use domain::usage::{Rejection, RejectionRecorder};
 
 use super::gateway::{Caller, Setup, workspace};
@@ -53,7 +53,7 @@ async fn rate_limited_requests_are_recorded_with_their_reason() {
     let recorded = Arc::new(RecordedRejections::default());
     let setup = Setup {
         rejections: Arc::clone(&recorded) as Arc<dyn RejectionRecorder>,
-        rate_limiter: Arc::new(MemoryRateLimiter::new(1)),
+        rate_limiter: Arc::new(FixedRateLimiter::new(1)),
         ..Setup::new().await
     };
     let gateway = setup.start();

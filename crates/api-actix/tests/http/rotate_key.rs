@@ -48,7 +48,7 @@ async fn rotation_returns_new_secret_of_same_key() {
         assert_eq!(rotate(&gateway, Caller::Management, &hash).await.expect_error(404), "Resource not found");
         (hash, secret) = (new.hash().to_string(), new.expose().to_owned());
     }
-    let entry = gateway.store.newest(1).await.unwrap().remove(0);
+    let entry = gateway.store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!((entry.action.as_str(), entry.subject), ("key.rotate", format!("key {}", Caller::Inference.id())));
     assert_eq!(entry.actor.name, format!("key:{}", Caller::Management.id()));
     assert!(!entry.details.text().contains(&secret));
@@ -62,7 +62,7 @@ async fn rotation_needs_management_key_and_active_key() {
     assert_eq!(forbidden, "Only management keys can perform this operation");
     rotate(&gateway, Caller::Unknown, &own).await.expect_error(401);
     let deleted = Caller::OfOtherWorkspace.id().parse().unwrap();
-    assert!(gateway.store.delete(deleted, &super::gateway::audit_draft()).await.unwrap());
+    assert!(gateway.store.api_keys().delete(deleted, &super::gateway::audit_draft()).await.unwrap());
     let secret = Caller::Inference.bearer()[7..].to_owned();
     for name in ["nonsense", "%ff", &deleted.to_string(), &Caller::Unknown.hash(), &secret, &own.to_uppercase()] {
         let refused = rotate(&gateway, Caller::Management, name).await;

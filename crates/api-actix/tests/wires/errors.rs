@@ -7,6 +7,8 @@ use api_actix::wires::{ErrorLocation, ErrorResponse, gemini, openai, sglang, sys
 use domain::money::Usd;
 use serde_json::{Map, Value, json};
 
+use super::support::assert_valid;
+
 fn metadata(extra: &Value) -> Map<String, Value> {
     let mut metadata = Map::from_iter([("request_id".to_owned(), json!("req-1"))]);
     metadata.extend(extra.as_object().unwrap().clone());
@@ -81,13 +83,13 @@ fn errors_match_snapshots() {
     let mut text = String::new();
     for (name, refusal) in &cases {
         writeln!(text, "{name}").unwrap();
-        for (wire, body) in [
-            ("system-one", system_one::errors::write(refusal)),
-            ("openai", openai::errors::write(refusal)),
-            ("gemini", gemini::errors::write(refusal)),
-            ("sglang", sglang::errors::write(refusal)),
+        for (wire, schema, body) in [
+            ("system-one", "SystemOneError", system_one::errors::write(refusal)),
+            ("openai", "OpenAiError", openai::errors::write(refusal)),
+            ("gemini", "GeminiError", gemini::errors::write(refusal)),
+            ("sglang", "SglangError", sglang::errors::write(refusal)),
         ] {
-            serde_json::from_str::<Value>(&body).unwrap();
+            assert_valid(schema, &body);
             writeln!(text, "  {wire:10} {body}").unwrap();
         }
     }

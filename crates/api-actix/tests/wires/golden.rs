@@ -11,7 +11,7 @@ use domain::decision::{
 use domain::error::ErrorKind;
 use domain::json::Json;
 
-use super::support::{body, decision};
+use super::support::{assert_valid, body, decision, response_schema};
 
 /// Returns a fixture member, byte for byte: `entry`, `body` and, for a valid request, `answers` in canonical form.
 fn member(fixture: &Json, name: &str) -> Option<Json> {
@@ -39,8 +39,9 @@ fn rendered(fixture: &Json) -> String {
     };
     match asked.draft.clone().check() {
         Ok(request) => {
-            let answers = member(fixture, "answers").unwrap();
-            format!("{}\nanswer {}\n", canonical(&asked, &request), body(&asked, &request, &answers))
+            let body = body(&asked, &request, &member(fixture, "answers").unwrap());
+            assert_valid(response_schema(asked.response_format.shape()), &body);
+            format!("{}\nanswer {body}\n", canonical(&asked, &request))
         }
         Err(fault) => format!("{:?}: {fault}\n", asked.response_format.shape()),
     }
@@ -116,10 +117,12 @@ fn unanswered_question_has_error_on_every_wire() {
             let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
             let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);
             let decision = Decision { answers, ..part };
-            write(
+            let body = write(
                 &asked.response_format,
                 &DecisionResponse { decision: &decision, questions: &questions, service_metadata: None },
-            )
+            );
+            assert_valid(response_schema(asked.response_format.shape()), &body);
+            body
         })
         .collect();
     insta::assert_snapshot!("unanswered", rendered.join("\n"));

@@ -5,7 +5,7 @@ use api_actix::wires::dispatch::{Entry, Shape, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::support::{answers_to, body};
+use super::support::{answers_to, assert_valid, body, response_schema};
 
 const ENTRIES: [Entry; 4] = [Entry::Contract, Entry::SystemOne, Entry::AnyShape, Entry::Gemini];
 
@@ -138,13 +138,13 @@ fn any_request() -> impl Strategy<Value = (Shape, Value)> {
     })
 }
 
-/// Parses, validates and answers a body. No step may panic, and a response is valid JSON.
+/// Parses, validates and answers a body. No step may panic, and a response matches its schema.
 fn go_through(entry: Entry, bytes: &[u8]) {
     let Ok(asked) = read_bytes(entry, bytes) else { return };
     let Ok(request) = asked.draft.clone().check() else { return };
     let Some(questions) = &request.provider_input.questions.typed else { return };
     let body = body(&asked, &request, &answers_to(questions, bytes.len()));
-    serde_json::from_str::<Value>(&body).unwrap();
+    assert_valid(response_schema(asked.response_format.shape()), &body);
 }
 
 fn go_through_all(bytes: &[u8]) {
@@ -196,6 +196,7 @@ proptest! {
         let Ok(checked) = asked.draft.clone().check() else { return Ok(()) };
         let questions = checked.provider_input.questions.typed.as_deref().unwrap();
         let body = body(&asked, &checked, &answers_to(questions, seed));
+        assert_valid(response_schema(shape), &body);
         let expected: Vec<Option<String>> = match &request["questions"] {
             Value::Array(asked) if shape == Shape::OpenAi => {
                 asked.iter().map(|question| question["name"].as_str().map(str::to_owned)).collect()

@@ -9,6 +9,7 @@ mod governed;
 mod keys;
 mod promote;
 mod recording;
+mod replicas;
 mod wires;
 
 use std::io::Write as _;
@@ -41,6 +42,12 @@ pub struct Options {
     /// One JSON document instead of the table.
     #[arg(long)]
     json: bool,
+    /// Keys in the database of the replicas.
+    #[arg(long, default_value_t = 1_000)]
+    replica_keys: usize,
+    /// Usage records in the database of the replicas.
+    #[arg(long, default_value_t = 0)]
+    replica_records: usize,
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
@@ -68,10 +75,13 @@ enum Part {
     Assign,
     /// A large file beside a plain copy.
     Promote,
+    /// Decisions by one to three replicas over PostgreSQL beside one process on SQLite. Runs only if it is named.
+    Replicas,
 }
 
 /// The state that all parts share.
 pub struct Bench {
+    tollgate: PathBuf,
     gateway: Gateway,
     upstream: Helper,
     /// The keys created in the benchmark's workspace.
@@ -80,6 +90,8 @@ pub struct Bench {
     duration: Duration,
     quick: bool,
     large: bool,
+    replica_keys: usize,
+    replica_records: usize,
 }
 
 /// Keys in the database; one call assigns all of them.
@@ -89,12 +101,24 @@ const KEYS: usize = 100_000;
 pub async fn run(options: Options) -> Result<()> {
     let (rounds, duration) = if options.quick { (3, Duration::from_secs(1)) } else { (7, Duration::from_secs(4)) };
     let wanted = |part| options.only.is_empty() || options.only.contains(&part);
-    print_progress("an installation with 100,000 keys");
+    let needs_keys = options.only != [Part::Replicas];
+    print_progress("an installation");
     let upstream = Helper::start(&["upstream"]).await?;
     let gateway = Gateway::install(&options.tollgate, upstream.address).await?;
     let workspace = gateway.workspace_id.parse().context("the workspace's id")?;
-    let keys = seed::keys(&gateway.database_url(), workspace, KEYS).await?;
-    let mut bench = Bench { gateway, upstream, keys, rounds, duration, quick: options.quick, large: options.large };
+    let keys = seed::keys(gateway.database_url(), workspace, if needs_keys { KEYS } else { 0 }).await?;
+    let mut bench = Bench {
+        tollgate: options.tollgate,
+        gateway,
+        upstream,
+        keys,
+        rounds,
+        duration,
+        quick: options.quick,
+        large: options.large,
+        replica_keys: options.replica_keys,
+        replica_records: options.replica_records,
+    };
 
     let mut figures: Vec<Figure> = Vec::new();
     print_progress("start-up and idle memory");
@@ -137,6 +161,9 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Promote) {
         print_progress("promotion");
         figures.extend(promote::measure(&bench).await?);
+    }
+    if options.only.contains(&Part::Replicas) {
+        figures.extend(replicas::measure(&bench).await?);
     }
     bench.gateway.stop().await?;
 

@@ -89,6 +89,7 @@ fn record() -> Result<UsageRecord> {
         session_id: None,
         trace: None,
         user: None,
+        client_address: Some([192, 0, 2, 7].into()),
         created_at: at,
         latency: Duration::from_millis(10),
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Principal;
-use crate::rate::{DefaultRates, RateLimited, RateLimiter, RateSubject};
+use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateSubject};
 
 /// Counts requests against the rate limits of their callers.
 pub struct CountRequest {
@@ -20,9 +20,9 @@ impl CountRequest {
     /// Counts a request of an authenticated caller.
     ///
     /// # Errors
-    /// The exceeded rate limit.
-    pub fn execute(&self, caller: &Principal) -> Result<(), RateLimited> {
-        self.limiter.count_request(&RateSubject::of(caller, self.defaults))
+    /// The exceeded rate limit, or shared counts that are unavailable.
+    pub async fn execute(&self, caller: &Principal) -> Result<(), RateLimitError> {
+        self.limiter.count_request(&RateSubject::of(caller, self.defaults)).await
     }
 }
 
@@ -32,20 +32,21 @@ mod tests {
     use super::*;
     use crate::ids::WorkspaceId;
     use crate::rate::{MockRateLimiter, RateLimits};
-    use crate::testing::{MemoryRateLimiter, SequentialIds};
+    use crate::testing::{FixedRateLimiter, SequentialIds};
 
-    #[test]
-    fn execute_rejects_requests_above_the_limit_of_each_caller() {
-        let counts = CountRequest::new(Arc::new(MemoryRateLimiter::new(2)), DefaultRates::default());
+    #[tokio::test]
+    async fn execute_rejects_requests_above_the_limit_of_each_caller() {
+        let counts = CountRequest::new(Arc::new(FixedRateLimiter::new(2)), DefaultRates::default());
         let caller = |number| Principal::Management(ManagementKey::for_tests(SequentialIds::key(number)));
         for number in [1, 2] {
-            assert!(counts.execute(&caller(number)).is_ok() && counts.execute(&caller(number)).is_ok());
-            assert_eq!(counts.execute(&caller(number)).map_err(|limited| limited.limit), Err(2));
+            assert!(counts.execute(&caller(number)).await.is_ok() && counts.execute(&caller(number)).await.is_ok());
+            let rejected = counts.execute(&caller(number)).await.unwrap_err();
+            assert_eq!(rejected.exceeded().map(|limited| limited.limit), Some(2));
         }
     }
 
-    #[test]
-    fn execute_limits_workspaces_of_inference_keys_alone() {
+    #[tokio::test]
+    async fn execute_limits_workspaces_of_inference_keys_alone() {
         let per_minute = |requests| RateLimits { requests_per_minute: Some(requests), tokens_per_minute: None };
         let (id, workspace_id) = (SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
         let callers = [
@@ -57,7 +58,7 @@ mod tests {
             let expected = RateSubject { api_key: id, key: per_minute(7), workspace };
             limiter.expect_count_request().withf(move |subject| *subject == expected).once().returning(|_| Ok(()));
             let defaults = DefaultRates { key: per_minute(7), workspace: per_minute(9) };
-            CountRequest::new(Arc::new(limiter), defaults).execute(&caller).unwrap();
+            CountRequest::new(Arc::new(limiter), defaults).execute(&caller).await.unwrap();
         }
     }
 }

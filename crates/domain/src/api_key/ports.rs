@@ -15,7 +15,8 @@ use crate::ids::{ApiKeyId, WorkspaceId};
 /// # Contract
 /// - A deleted or unknown key is `Ok(None)`. A disabled or expired key is returned as it is.
 /// - A failure of the store MUST be an error, never `Ok(None)`.
-/// - A grant MUST NOT be older than one second; if that cannot be guaranteed, the call fails.
+/// - While the store can be read, a change MUST be visible after one second. While it cannot be read, a grant that was
+///   read before MAY be returned for as long as the operator allows (`keys.max_stale_ms`); after that the call fails.
 /// - A key created by any process MUST be found at once.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

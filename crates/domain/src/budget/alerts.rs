@@ -151,7 +151,7 @@ impl fmt::Display for BudgetAlert {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait BudgetAlertStore: Send + Sync {
-    /// Returns up to `limit` unpublished alerts, oldest first.
+    /// Returns up to `limit` unpublished alerts, oldest first. Alerts that cannot be read are skipped.
     async fn unpublished(&self, limit: u64) -> Result<Vec<BudgetAlert>, StoreError>;
 
     /// Publishes an alert with its messages. Returns false, and adds nothing, if it does not exist or is published.

@@ -71,6 +71,7 @@ pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecor
         session_id: None,
         trace: None,
         user: None,
+        client_address: request.client_address,
         created_at: hold.at,
         latency: Duration::ZERO,
     })
@@ -120,6 +121,7 @@ mod tests {
             is_limited: true,
             request_id: RequestId::from_uuid(Uuid::from_u128(4)),
             requested_model: "acme/judge".to_owned(),
+            client_address: None,
             attempts: attempts.into(),
         };
         (request, hold)

@@ -1,5 +1,6 @@
 //! Payers, accounts and spend limits.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -144,6 +145,8 @@ pub struct HoldRequest {
     pub request_id: RequestId,
     /// The model as the caller named it.
     pub requested_model: String,
+    /// The client's address; `None` if it is unknown or not recorded.
+    pub client_address: Option<IpAddr>,
     /// The attempts with their upper bounds, which sum to `amount`. They are charged if the process dies; without
     /// attempts the hold is released then.
     pub attempts: Arc<[AttemptRecord]>,

@@ -1,6 +1,25 @@
-//! The client's connection.
+//! The client: its connection, and the request that it sent.
+
+use std::net::IpAddr;
 
 use async_trait::async_trait;
+
+use crate::ids::RequestId;
+
+/// The origin of a Decisions request, for its usage record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestOrigin {
+    /// The id of the HTTP request.
+    pub request_id: RequestId,
+    /// The client's address; `None` if it is unknown or not recorded.
+    pub client_address: Option<IpAddr>,
+}
+
+impl From<RequestId> for RequestOrigin {
+    fn from(request_id: RequestId) -> Self {
+        Self { request_id, client_address: None }
+    }
+}
 
 /// Reports the disconnect of a client, so that its work is cancelled.
 #[cfg_attr(feature = "mock", mockall::automock)]

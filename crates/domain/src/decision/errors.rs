@@ -13,7 +13,7 @@ use crate::ids::DecisionId;
 use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
 use crate::routing::RoutingFunnel;
-use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnsupportedQuestions};
+use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions};
 use crate::system::TaskError;
 use crate::usage::AttemptRecord;
 use crate::usage::{Finding, UsageSource};
@@ -112,10 +112,12 @@ pub enum SubmitDecisionError {
         funnel: RoutingFunnel,
     },
     /// The client's preferences exclude every endpoint.
-    #[error("no endpoint of {model} is left by the provider preferences")]
+    #[error("no endpoint of {model} is left by the provider preferences{}", or_unknown(.unknown.as_ref()))]
     ExcludedByPreferences {
         /// The model.
         model: ModelId,
+        /// The first required provider that does not exist.
+        unknown: Option<UnknownProvider>,
         /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
@@ -154,6 +156,11 @@ pub enum SubmitDecisionError {
     /// The usage record could not be stored, so the answer is not returned.
     #[error("the usage record could not be stored")]
     Store(#[from] StoreError),
+}
+
+/// Returns the end of a sentence that names an unknown provider; empty without one.
+fn or_unknown(unknown: Option<&UnknownProvider>) -> String {
+    unknown.map(|unknown| format!(": {unknown}")).unwrap_or_default()
 }
 
 /// The error of a workspace whose records reached the limit on their bytes per UTC day.

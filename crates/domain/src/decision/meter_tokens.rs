@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Decision, SubmitDecisionError};
 use crate::api_key::Principal;
-use crate::rate::{DefaultRates, RateLimited, RateLimiter, RateSubject};
+use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateSubject};
 use crate::usage::AttemptRecord;
 
 /// The estimated bytes of a body per token.
@@ -28,11 +28,11 @@ impl MeterTokens {
     /// Takes the estimated tokens of a request that was counted.
     ///
     /// # Errors
-    /// The exceeded limit. The request no longer counts.
-    pub fn execute(&self, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, RateLimited> {
+    /// The exceeded limit, or shared counts that are unavailable. The request no longer counts.
+    pub async fn execute(&self, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, RateLimitError> {
         let subject = RateSubject::of(caller, self.defaults);
         let taken = estimate_tokens(body_bytes);
-        self.limiter.take_tokens(&subject, taken)?;
+        self.limiter.take_tokens(&subject, taken).await?;
         Ok(TakenTokens { limiter: Arc::clone(&self.limiter), subject, taken, used: 0 })
     }
 }

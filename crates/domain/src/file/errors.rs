@@ -23,7 +23,7 @@ pub enum PromoteError {
     /// The `Idempotency-Key` was used for another file within the last 24 hours.
     #[error("this Idempotency-Key was already used for another file")]
     IdempotencyKeyReused,
-    /// The container file does not exist in the caller's workspace.
+    /// The container file does not exist in the caller's workspace, or the workspace was deleted.
     #[error("container file not found")]
     NotFound,
     /// The file is larger than the limit for one file.

@@ -27,6 +27,26 @@ pub struct Document {
     pub created_at: DateTime<Utc>,
 }
 
+/// A page of documents, including the rows that cannot be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DocumentPage {
+    /// The documents, in bytewise order of their ids.
+    pub documents: Vec<Document>,
+    /// The rows that cannot be read.
+    pub unreadable: Vec<UnreadableDocument>,
+    /// The id of the last row, after which the next page begins; `None` if there were no rows.
+    pub last: Option<String>,
+}
+
+/// A row of a document that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableDocument {
+    /// The id as it is stored.
+    pub id: String,
+    /// The column that cannot be read.
+    pub problem: String,
+}
+
 /// A document whose bytes are not stored yet. It uses quota and is not visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingDocument {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Document, DocumentQuota, IdempotencyClaim, PendingDocument};
+use super::{Document, DocumentPage, DocumentQuota, IdempotencyClaim, PendingDocument};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
@@ -36,6 +36,8 @@ pub enum Reservation {
         /// The number of documents in the workspace, pending ones included.
         documents: u64,
     },
+    /// The workspace does not exist, for example because it was deleted in the meantime; nothing was changed.
+    UnknownWorkspace,
     /// The idempotency key is not free (never [`ClaimState::Free`] here); nothing was changed.
     Claimed(ClaimState),
 }
@@ -92,6 +94,10 @@ pub trait DocumentRepository: Send + Sync {
         after: Option<&'a DocumentId>,
         limit: u64,
     ) -> Result<Vec<Document>, StoreError>;
+
+    /// Returns up to `limit` documents of all workspaces, without pending ones, whose ids sort after `after`, and those
+    /// among them whose rows cannot be read.
+    async fn scan<'a>(&self, after: Option<&'a str>, limit: u64) -> Result<DocumentPage, StoreError>;
 
     /// Deletes a ready document with its claims, returns its bytes to the quota and appends to the audit log. `None`
     /// where the workspace has no such document; nothing is changed then.

@@ -12,7 +12,7 @@ use super::{
 use crate::api_key::InferenceKey;
 use crate::container::{BlobKey, BlobStore, ContainerId, ContainerPath, CopyOutcome};
 use crate::error::StoreError;
-use crate::system::{Clock, IdGenerator, Timer};
+use crate::system::{IdGenerator, TimeSource};
 
 /// The limits on files and on the documents of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +33,8 @@ pub struct PromoteContainerFilePorts {
     pub blobs: Arc<dyn BlobStore>,
     /// Detects media types.
     pub media_types: Arc<dyn MediaTypes>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The timer of the polls for a call with the same idempotency key.
-    pub timer: Arc<dyn Timer>,
+    /// The clock, and the timer of the polls for a call with the same idempotency key.
+    pub time: TimeSource,
     /// Generates ids.
     pub ids: Arc<dyn IdGenerator>,
 }
@@ -83,7 +81,7 @@ impl PromoteContainerFile {
                     operation: "promote",
                     key: key.parse()?,
                     subject: format!("{container}/{}", path.as_str()),
-                    not_before: self.ports.clock.now() - TimeDelta::hours(IDEMPOTENCY_HOURS),
+                    not_before: self.ports.time.now() - TimeDelta::hours(IDEMPOTENCY_HOURS),
                 })
             })
             .transpose()?;
@@ -93,7 +91,7 @@ impl PromoteContainerFile {
             path,
             claim,
         };
-        let waiting_since = self.ports.clock.monotonic();
+        let waiting_since = self.ports.time.monotonic();
         loop {
             if let Some(claim) = &work.claim {
                 match self.ports.documents.claim_state(claim).await? {
@@ -113,10 +111,10 @@ impl PromoteContainerFile {
     }
 
     async fn wait(&self, since: Duration) -> Result<(), PromoteError> {
-        if self.ports.clock.monotonic().saturating_sub(since) > CLAIM_WAIT {
+        if self.ports.time.monotonic().saturating_sub(since) > CLAIM_WAIT {
             return Err(PromoteError::StillInProgress);
         }
-        self.ports.timer.sleep(CLAIM_POLL).await;
+        self.ports.time.sleep(CLAIM_POLL).await;
         Ok(())
     }
 
@@ -134,7 +132,7 @@ impl PromoteContainerFile {
                 filename: work.path.as_str().to_owned(),
                 size_bytes: file_bytes,
                 charged_bytes: file_bytes.max(self.limits.min_charged_bytes),
-                created_at: self.ports.clock.now(),
+                created_at: self.ports.time.now(),
             };
             let quota = self.limits.quota;
             match self.ports.documents.reserve(&pending, quota, work.claim.as_ref()).await? {
@@ -146,6 +144,8 @@ impl PromoteContainerFile {
                 Reservation::TooManyDocuments { documents } => {
                     return Err(PromoteError::TooManyDocuments { max_documents: quota.documents, documents });
                 }
+                // The files of a deleted workspace are not found either.
+                Reservation::UnknownWorkspace => return Err(PromoteError::NotFound),
                 Reservation::Claimed(_) => return Ok(None),
             }
             match self.copy_and_finish(work, &pending).await {

@@ -112,8 +112,8 @@ fn workspace(number: u64) -> Workspace {
 pub(crate) async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "s", Json::object([]));
-    WorkspaceRepository::default_or_insert(&store, &workspace(900), &audit).await.unwrap();
-    WorkspaceRepository::insert(&store, &workspace(901), &audit).await.unwrap();
+    store.workspaces().default_or_insert(&workspace(900), &audit).await.unwrap();
+    store.workspaces().insert(&workspace(901), &audit).await.unwrap();
     store
 }
 
@@ -122,8 +122,8 @@ static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
 
 pub(crate) fn ports(store: &MemoryStore) -> GuardrailPorts {
     GuardrailPorts {
-        guardrails: Arc::new(store.clone()),
-        workspaces: Arc::new(store.clone()),
+        guardrails: store.guardrails(),
+        workspaces: store.workspaces(),
         names: names(),
         clock: Arc::new(FixedClock::default()),
         ids: Arc::new(IDS.clone()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::InvalidGuardrail;
 use crate::model::{Catalogue, CatalogueSnapshot, SANDBOX_AUTHOR};
-use crate::routing::EndpointDirectory;
+use crate::routing::{EndpointDirectory, nearest_providers};
 
 /// The number of similar names that an error suggests.
 const NEAREST: usize = 3;
@@ -57,7 +57,10 @@ impl KnownNames {
             known.contains(lower.as_str()).then_some(lower)
         };
         resolve_each(member, names, slug, |name| {
-            (format!("{} is not a configured provider", quote_name(name)), nearest(&known, name))
+            (
+                format!("{} is not a configured provider", quote_name(name)),
+                nearest_providers(known.iter().copied(), name),
+            )
         })
     }
 }
@@ -99,16 +102,4 @@ fn quote_name(name: &str) -> String {
     let short: String = name.chars().take(MAX_QUOTED_CHARS).collect();
     let more = if short.len() < name.len() { "…" } else { "" };
     format!("{short:?}{more}")
-}
-
-/// Returns up to three slugs that are spelled like `name`, the closest first.
-fn nearest(known: &BTreeSet<&str>, name: &str) -> Vec<String> {
-    let lower: String = name.to_ascii_lowercase().chars().take(64).collect();
-    let mut close: Vec<(usize, &str)> = known
-        .iter()
-        .map(|slug| (strsim::levenshtein(&lower, slug), *slug))
-        .filter(|(far, slug)| *far <= slug.len() / 2)
-        .collect();
-    close.sort_unstable();
-    close.into_iter().take(NEAREST).map(|(_, slug)| slug.to_owned()).collect()
 }

@@ -13,8 +13,12 @@ use crate::ids::{GuardrailId, WorkspaceId};
 /// Finds the policy of a key. It is called on every request and is therefore usually a cache over the repository.
 ///
 /// # Contract
-/// - The policy MUST NOT be older than one second; if that cannot be ensured, the call fails.
-/// - A failure of the store MUST be an error, never `Ok(None)`.
+/// - While the store can be read, a change MUST be visible after one second.
+/// - While it cannot be read, a policy that was read before MAY be returned for as long as the operator allows
+///   (`keys.max_stale_ms`). After that, and for a policy that was not read before, the call fails.
+/// - A failure of the store MUST be an error, never `Ok(None)`. The same holds for a guardrail of the key that is
+///   missing in the store.
+/// - If a guardrail was deleted after the key was read, the guardrails that the key has now apply.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailPolicies: Send + Sync {

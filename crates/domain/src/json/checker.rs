@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-/// The deepest nesting of arrays and objects that this checker validates.
-const MAX_DEPTH: u32 = 128;
+use super::MAX_DEPTH;
+use super::lexer::{find_special, is_space};
 
 /// One JSON value, borrowed from a validated text. Its `Debug` output hides the content.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl fmt::Debug for JsonText<'_> {
 }
 
 /// Calls `member` with each member of the object in `text`, in order and with duplicates. Returns `None` if `text` is
-/// not an object, or if this checker cannot decide: deep nesting, or a name with a lone surrogate. The caller then uses
-/// `serde_json`, which also explains the error.
+/// not an object, nested deeper than [`super::MAX_DEPTH`], or has a name with a lone surrogate: [`super::precheck`]
+/// rejects the latter two.
 pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonText<'t>)) -> Option<()> {
     let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
     if checker.next_token()? != b'{' {
@@ -70,10 +70,6 @@ pub(super) fn is_json(text: &str) -> bool {
         && checker.at == checker.bytes.len()
 }
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
 struct Checker<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -108,7 +104,7 @@ impl Checker<'_> {
     /// Skips a value.
     fn skip_value(&mut self) -> Option<()> {
         // One bit per open array or object: 1 for an object.
-        let (mut objects, mut depth) = (0_u128, 0);
+        let (mut objects, mut depth) = (0_u128, 0_usize);
         loop {
             match self.peek_token()? {
                 open @ (b'{' | b'[') => {
@@ -169,7 +165,7 @@ impl Checker<'_> {
         let mut is_escaped = false;
         self.at += 1;
         loop {
-            self.at = find_special(self.bytes, self.at);
+            self.at = find_special::<true>(self.bytes, self.at);
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -236,28 +232,6 @@ impl Checker<'_> {
         }
         (self.at > start).then_some(())
     }
-}
-
-/// Returns the position of the next quote, backslash or control character from `at` on, or the end of the text. Most of
-/// a request body is strings, so this reads eight bytes at a time.
-fn find_special(bytes: &[u8], mut at: usize) -> usize {
-    const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
-    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
-    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
-    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
-    // The lowest set bit marks the first byte below the limit; the bits above it are meaningless.
-    let below = |word: u64, limit: u64| word.wrapping_sub(limit) & !word & HIGHEST;
-    let mut rest = bytes.get(at..).unwrap_or_default();
-    while let Some((word, behind)) = rest.split_first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        let found = below(word ^ QUOTES, LOWEST) | below(word ^ BACKSLASHES, LOWEST) | below(word, SPACES);
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        (rest, at) = (behind, at + 8);
-    }
-    at + rest.iter().position(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::scan::{Scanner, WrittenName};
+use super::lexer::{Scanner, WrittenName};
 use super::{Json, JsonKind};
 
 /// One value of a [`Json`]: the value itself, or one inside it.

@@ -114,6 +114,9 @@ pub enum ImportCatalogueError {
     /// The rows are invalid.
     #[error(transparent)]
     Fault(#[from] CatalogueViolation),
+    /// Another import changed the catalogue after the preview.
+    #[error("another import changed the catalogue after the rows to remove were determined; run the command again")]
+    Changed,
     /// The store failed.
     #[error("the catalogue store failed")]
     Store(#[from] StoreError),
@@ -124,6 +127,7 @@ impl ImportCatalogueError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Fault(_) => ErrorKind::InvalidRequest,
+            Self::Changed => ErrorKind::Unavailable,
             Self::Store(error) => error.kind(),
         }
     }

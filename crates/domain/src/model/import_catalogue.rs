@@ -39,6 +39,8 @@ pub struct ImportReport {
 /// The result that an import would have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportPreview {
+    /// The version of the catalogue that it is about.
+    pub version: u64,
     /// The counts of rows.
     pub report: ImportReport,
     /// The rows that the import would remove.
@@ -69,12 +71,14 @@ impl ImportCatalogue {
         if rows.is_empty() {
             return Err(CatalogueViolation::Empty.into());
         }
+        // A change between the two reads makes the version too old, and an import with it changes nothing.
+        let version = self.models.version().await?;
         let stored = self.models.list().await?;
         let (change, report) = plan(&stored, rows, mode, &self.served)?;
         let replaced: HashSet<&ModelId> = change.upsert.iter().map(|row| &row.id).chain(&change.remove).collect();
         let kept = stored.iter().filter(|row| !replaced.contains(&row.id));
         let rows = kept.chain(&change.upsert).cloned().collect();
-        Ok(ImportPreview { report, removed: change.remove, rows })
+        Ok(ImportPreview { version, report, removed: change.remove, rows })
     }
 
     /// Validates `rows` together with the kept rows, then stores them in one transaction.
@@ -91,13 +95,43 @@ impl ImportCatalogue {
         }
         for _ in 0..ATTEMPTS {
             let version = self.models.version().await?;
-            let stored = self.models.list().await?;
-            let (change, report) = plan(&stored, rows.clone(), mode, &self.served)?;
-            if self.models.apply(&change, version, &imported(actor, &report, &stored, &change)).await? {
+            if let Some(report) = self.apply(actor, rows.clone(), mode, version).await? {
                 return Ok(report);
             }
         }
         Err(StoreError::unavailable("the catalogue was changed concurrently by other imports").into())
+    }
+
+    /// Imports rows as [`Self::execute`] does, if the catalogue still has the version of a preview: the import then
+    /// removes the rows that the preview named.
+    ///
+    /// # Errors
+    /// [`ImportCatalogueError::Changed`] if it has another version; nothing is stored then.
+    pub async fn execute_previewed(
+        &self,
+        actor: &Actor,
+        rows: Vec<Model>,
+        mode: ImportMode,
+        version: u64,
+    ) -> Result<ImportReport, ImportCatalogueError> {
+        if rows.is_empty() {
+            return Err(CatalogueViolation::Empty.into());
+        }
+        self.apply(actor, rows, mode, version).await?.ok_or(ImportCatalogueError::Changed)
+    }
+
+    /// Stores the rows if the catalogue has this version. Returns `None`, and stores nothing, otherwise.
+    async fn apply(
+        &self,
+        actor: &Actor,
+        rows: Vec<Model>,
+        mode: ImportMode,
+        version: u64,
+    ) -> Result<Option<ImportReport>, ImportCatalogueError> {
+        let stored = self.models.list().await?;
+        let (change, report) = plan(&stored, rows, mode, &self.served)?;
+        let is_applied = self.models.apply(&change, version, &imported(actor, &report, &stored, &change)).await?;
+        Ok(is_applied.then_some(report))
     }
 }
 
@@ -284,6 +318,7 @@ mod tests {
     #[tokio::test]
     async fn preview_reports_result_and_stores_nothing() {
         let mut models = MockModelRepository::new();
+        models.expect_version().returning(|| Ok(7));
         models.expect_list().returning(|| Ok(vec![row("a/kept", "a/kept"), row("a/gone", "a/gone")]));
         models.expect_apply().never();
         let import = ImportCatalogue::new(Arc::new(models)).serving(["a/kept".parse().unwrap()]);
@@ -291,11 +326,28 @@ mod tests {
         let ids = |rows: &[Model]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
         let replaced = import.preview(rows(), ImportMode::Replace).await.unwrap();
         assert_eq!(replaced.report, ImportReport { imported: 1, updated: 0, removed: 1 });
-        assert_eq!(replaced.removed, ["a/gone".parse().unwrap()]);
+        assert_eq!((replaced.version, replaced.removed), (7, vec!["a/gone".parse().unwrap()]));
         assert_eq!(ids(&replaced.rows), ["a/kept", "a/new"]);
         let merged = import.preview(rows(), ImportMode::Merge).await.unwrap();
         assert_eq!((merged.removed.len(), ids(&merged.rows).len()), (0, 3));
         assert!(import.preview(Vec::new(), ImportMode::Merge).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn previewed_import_changes_nothing_after_another_import() {
+        let mut models = MockModelRepository::new();
+        models.expect_version().returning(|| Ok(7));
+        models.expect_list().returning(|| Ok(vec![row("a/gone", "a/gone")]));
+        // Another import has added a row since the preview, and this one would remove it, too.
+        models.expect_apply().times(2).returning(|_, version, _| Ok(version == 8));
+        let import = ImportCatalogue::new(Arc::new(models));
+        let rows = || vec![row("a/new", "a/new")];
+        let preview = import.preview(rows(), ImportMode::Replace).await.unwrap();
+        let execute =
+            async |version| import.execute_previewed(&Actor::system(), rows(), ImportMode::Replace, version).await;
+        let refused = execute(preview.version).await.unwrap_err();
+        assert!(matches!(refused, ImportCatalogueError::Changed), "{refused}");
+        assert_eq!(execute(8).await.unwrap().removed, 1);
     }
 
     #[tokio::test]

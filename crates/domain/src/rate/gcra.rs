@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The number of parts of one unit. A limit of `n` per minute leaks exactly `n` parts per nanosecond for any `n`, so
 /// that nothing is rounded and no error accumulates.
-const PARTS: u128 = 60_000_000_000;
+const PARTS: u128 = Gcra::PARTS_PER_UNIT as u128;
 
 /// The highest debt in minutes of the limit: a wrong count by a provider must not lock its caller out for days.
 const MAX_DEBT_MINUTES: u128 = 60;
@@ -24,6 +24,15 @@ pub struct Gcra {
 }
 
 impl Gcra {
+    /// The number of parts of one unit.
+    pub const PARTS_PER_UNIT: u64 = 60_000_000_000;
+
+    /// Returns the usage with a level at the time zero, in whole units and parts of a unit. For counts that are kept
+    /// elsewhere.
+    pub fn with_level(units: u64, parts_of_unit: u64) -> Self {
+        Self { level: parts(units).saturating_add(parts_of_unit.into()), at: 0 }
+    }
+
     /// Checks whether `amount` may be taken. An amount above the capacity may be taken from an empty bucket.
     ///
     /// # Errors

@@ -3,6 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use thiserror::Error;
+
+use crate::error::ErrorKind;
+
 /// Limits per minute; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateLimits {
@@ -97,4 +101,42 @@ pub struct RateLimited {
     pub remaining: u32,
     /// The time until the same request would be accepted; above zero.
     pub retry_after: Duration,
+}
+
+/// A request that a rate limiter does not accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RateLimitError {
+    /// A limit is exceeded.
+    #[error("the rate limit of the {} is exceeded", .0.scope.as_str())]
+    Exceeded(RateLimited),
+    /// The shared counts are unavailable, and the configuration accepts no request without them.
+    #[error("the shared rate limits are unavailable")]
+    Unavailable {
+        /// The time after which a retry makes sense.
+        retry_after: Duration,
+    },
+}
+
+impl RateLimitError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Exceeded(_) => ErrorKind::RateLimited,
+            Self::Unavailable { .. } => ErrorKind::Unavailable,
+        }
+    }
+
+    /// Returns the exceeded limit.
+    pub fn exceeded(self) -> Option<RateLimited> {
+        match self {
+            Self::Exceeded(limited) => Some(limited),
+            Self::Unavailable { .. } => None,
+        }
+    }
+}
+
+impl From<RateLimited> for RateLimitError {
+    fn from(limited: RateLimited) -> Self {
+        Self::Exceeded(limited)
+    }
 }

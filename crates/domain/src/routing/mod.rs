@@ -7,6 +7,7 @@ mod failure;
 mod health;
 mod list_model_endpoints;
 mod list_providers;
+mod nearest_provider;
 mod preferences;
 
 pub use candidates::*;
@@ -16,6 +17,7 @@ pub use failure::*;
 pub use health::*;
 pub use list_model_endpoints::*;
 pub use list_providers::*;
+pub use nearest_provider::*;
 pub use preferences::*;
 
 pub use crate::pricing::TokenPrices;

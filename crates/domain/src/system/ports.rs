@@ -51,7 +51,7 @@ pub enum WorkOwner {
 /// - It returns when the work has ended. Work that did not run, or only in part, MUST be an error or a panic of the
 ///   caller, never `Ok`.
 /// - Only as much work runs at a time as the machine has capacity for. The rest is queued. Owners are scheduled in
-///   turn, and the work of one owner runs in order. One owner has at most half of the threads if there are several.
+///   turn, and the work of one owner starts in order. One owner has at most half of the threads if there are several.
 /// - The queue of one owner is bounded; more work is rejected with [`TaskError::QueueFull`].
 /// - If the returned future is dropped, queued work is removed. Running work continues until it ends or sees its
 ///   [`CancelFlag`].

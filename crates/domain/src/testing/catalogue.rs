@@ -1,22 +1,33 @@
 //! A catalogue in memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
+
+use super::contract::CatalogueSource;
+use super::system::lock;
 use crate::model::{Catalogue, CatalogueSnapshot, Model};
 
-/// A catalogue of fixed rows.
+/// A catalogue whose rows a test sets. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct MemoryCatalogue(Arc<CatalogueSnapshot>);
+pub struct MemoryCatalogue(Arc<Mutex<Arc<CatalogueSnapshot>>>);
 
 impl MemoryCatalogue {
     /// Creates a catalogue of these rows.
     pub fn new(rows: Vec<Model>) -> Self {
-        Self(Arc::new(CatalogueSnapshot::build(rows)))
+        Self(Arc::new(Mutex::new(Arc::new(CatalogueSnapshot::build(rows)))))
     }
 }
 
 impl Catalogue for MemoryCatalogue {
     fn snapshot(&self) -> Arc<CatalogueSnapshot> {
-        Arc::clone(&self.0)
+        Arc::clone(&lock(&self.0))
+    }
+}
+
+#[async_trait]
+impl CatalogueSource for MemoryCatalogue {
+    async fn replace(&self, rows: Vec<Model>) {
+        *lock(&self.0) = Arc::new(CatalogueSnapshot::build(rows));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::yield_now;
+use super::{FixedClock, yield_now};
 use crate::budget::{
     BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest, LiveProcess,
     Payer, ProcessStatus, RemainingAllowances, ReturnRequest,
@@ -30,22 +31,39 @@ pub enum StoreFault {
     Slow,
 }
 
+/// The duration of each call.
+struct Delay {
+    clock: FixedClock,
+    duration: Duration,
+}
+
 /// Decorates a store: its calls can fail, and the store can be replaced.
 pub struct FaultyBudgetStore {
     store: Mutex<Arc<dyn BudgetStore>>,
     fault: Mutex<StoreFault>,
+    delay: Mutex<Option<Delay>>,
     draws: AtomicU32,
 }
 
 impl FaultyBudgetStore {
     /// Creates a decorator of a store, without a fault.
     pub fn new(store: Arc<dyn BudgetStore>) -> Self {
-        Self { store: Mutex::new(store), fault: Mutex::new(StoreFault::None), draws: AtomicU32::new(0) }
+        Self {
+            store: Mutex::new(store),
+            fault: Mutex::new(StoreFault::None),
+            delay: Mutex::new(None),
+            draws: AtomicU32::new(0),
+        }
     }
 
     /// Sets the fault of the next calls.
     pub fn set(&self, fault: StoreFault) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// Makes each call take this long on a clock.
+    pub fn slow_down(&self, clock: FixedClock, duration: Duration) {
+        *self.delay.lock().unwrap_or_else(PoisonError::into_inner) = Some(Delay { clock, duration });
     }
 
     /// Returns the fault of the next calls.
@@ -85,6 +103,9 @@ impl FaultyBudgetStore {
 
     async fn call<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let away = || Err(StoreError::unavailable("away").into());
+        if let Some(Delay { clock, duration }) = &*self.delay.lock().unwrap_or_else(PoisonError::into_inner) {
+            clock.advance(*duration);
+        }
         match self.next_fault() {
             StoreFault::None => call.await,
             StoreFault::Away => away(),

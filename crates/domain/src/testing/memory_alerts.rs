@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
 use super::memory_ledger::LedgerState;
-use super::memory_store::State;
+use super::memory_store::{MemoryAlerts, State};
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{Account, BudgetAlert, BudgetAlertStore, CounterLimit, crossed_thresholds};
 use crate::error::StoreError;
@@ -77,9 +76,9 @@ fn alerts(
 }
 
 #[async_trait]
-impl BudgetAlertStore for MemoryStore {
+impl BudgetAlertStore for MemoryAlerts {
     async fn unpublished(&self, limit: u64) -> Result<Vec<BudgetAlert>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let mut alerts: Vec<BudgetAlert> =
             state.alerts.iter().filter(|stored| !stored.is_published).map(|stored| stored.alert.clone()).collect();
         alerts.sort_by_key(|alert| alert.at);
@@ -88,8 +87,8 @@ impl BudgetAlertStore for MemoryStore {
     }
 
     async fn publish(&self, alert: &BudgetAlert, messages: &[OutboxMessage]) -> Result<bool, StoreError> {
-        let now = self.now();
-        let mut state = self.state();
+        let now = self.0.now();
+        let mut state = self.0.state();
         let found = state.alerts.iter_mut().find(|stored| stored.alert.is_same(alert) && !stored.is_published);
         let Some(stored) = found else { return Ok(false) };
         stored.is_published = true;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use async_trait::async_trait;
 
-use super::MemoryStore;
+use super::memory_store::MemoryAssignments;
 use crate::api_key::KeyReference;
 use crate::audit::Actor;
 use crate::change_feed::ChangeSubject;
@@ -13,9 +13,9 @@ use crate::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment, keys
 use crate::ids::GuardrailId;
 
 #[async_trait]
-impl GuardrailAssignments for MemoryStore {
+impl GuardrailAssignments for MemoryAssignments {
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         if !state.guardrails.iter().any(|stored| stored.id == id) {
             return Ok(None);
         }
@@ -39,7 +39,7 @@ impl GuardrailAssignments for MemoryStore {
     }
 
     async fn remove(&self, id: GuardrailId, keys: &[KeyReference], actor: &Actor) -> Result<Option<u64>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(guardrail) = state.guardrails.iter().find(|stored| stored.id == id) else { return Ok(None) };
         let workspace_id = guardrail.workspace_id;
         let (mut removed, mut hashes) = (Vec::new(), Vec::new());
@@ -52,8 +52,8 @@ impl GuardrailAssignments for MemoryStore {
             hashes.push(stored.key.hash);
         }
         if !removed.is_empty() {
-            state.changed(self.now(), ChangeSubject::keys_of(workspace_id, &hashes));
-            state.note(&keys_removed(actor, id, &removed), self.now());
+            state.changed(self.0.now(), ChangeSubject::keys_of(workspace_id, &hashes));
+            state.note(&keys_removed(actor, id, &removed), self.0.now());
         }
         Ok(Some(removed.len() as u64))
     }

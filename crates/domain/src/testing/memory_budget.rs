@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::MemoryStore;
 use super::memory_ledger::{LedgerState, Posting, negative, not_negative, plus};
-use super::memory_store::State;
+use super::memory_store::{MemoryBudget, State};
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterBalance, CounterLimit, CounterLimits, DrawReply,
@@ -324,21 +323,21 @@ impl State {
 }
 
 #[async_trait]
-impl BudgetStore for MemoryStore {
+impl BudgetStore for MemoryBudget {
     async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
         let status = ProcessStatus { state: ProcessState::Live, number: 0, folded_sequence: 0 };
-        let new = Process { status, seen_at: self.now(), last_reply: None };
-        self.state().allotments.processes.entry(process).or_insert(new);
+        let new = Process { status, seen_at: self.0.now(), last_reply: None };
+        self.0.state().allotments.processes.entry(process).or_insert(new);
         Ok(())
     }
 
     async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError> {
-        Ok(self.state().allotments.processes.get(&process).map(|found| found.status))
+        Ok(self.0.state().allotments.processes.get(&process).map(|found| found.status))
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {
-        let now = self.now();
-        let state = self.state();
+        let now = self.0.now();
+        let state = self.0.state();
         let live = state.allotments.processes.iter().filter(|(_, found)| found.status.state == ProcessState::Live);
         let live = live.map(|(process, Process { seen_at, .. })| LiveProcess {
             process: *process,
@@ -349,30 +348,30 @@ impl BudgetStore for MemoryStore {
     }
 
     async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
-        self.state().draw(request, self.now())
+        self.0.state().draw(request, self.0.now())
     }
 
     async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        self.state().return_allowances(request)
+        self.0.state().return_allowances(request)
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
-        self.state().fold(request, self.now())
+        self.0.state().fold(request, self.0.now())
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        self.state().end(process, remaining, self.now())
+        self.0.state().end(process, remaining, self.0.now())
     }
 
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         state.check_payer(payer)?;
         let limits = payer.accounts().map(|account| CounterLimits { account, limits: state.limits_of(account) });
         Ok((limits.filter(|found| !found.limits.is_empty()).collect(), state.changes.limits))
     }
 
     async fn signals(&self) -> Result<BudgetSignals, StoreError> {
-        let (state, now) = (self.state(), self.now());
+        let (state, now) = (self.0.state(), self.0.now());
         let recalls = state.allotments.recalled.keys().filter_map(|counter| {
             let began_at = state.allotments.recall(counter, now)?;
             Some(Recall { counter: *counter, began_at })

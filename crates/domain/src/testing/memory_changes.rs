@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
-use super::memory_store::State;
+use super::memory_store::{MemoryChangeFeed, State};
 use crate::change_feed::{CHANGE_RETENTION, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 
@@ -62,9 +61,9 @@ impl State {
 }
 
 #[async_trait]
-impl ChangeFeed for MemoryStore {
+impl ChangeFeed for MemoryChangeFeed {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let feed = &state.changes;
         let continued = last.and_then(|last| {
             let rows = feed.kept.iter().map(|(change, _)| *change);

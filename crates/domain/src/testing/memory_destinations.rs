@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
+use super::memory_store::MemoryDestinations;
 use crate::audit::AuditDraft;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -13,14 +13,14 @@ use crate::ids::{DestinationId, WorkspaceId};
 use crate::observability::{Destination, DestinationInsert, DestinationRepository, Destinations};
 
 #[async_trait]
-impl DestinationRepository for MemoryStore {
+impl DestinationRepository for MemoryDestinations {
     async fn insert(
         &self,
         destination: &Destination,
         most: u64,
         audit: &AuditDraft,
     ) -> Result<DestinationInsert, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         if state.workspace(destination.workspace_id).is_none() {
             return Ok(DestinationInsert::UnknownWorkspace);
         }
@@ -33,8 +33,8 @@ impl DestinationRepository for MemoryStore {
             return Err(StoreError::Corrupt("a destination of this id is there already".to_owned()));
         }
         state.destinations.push(destination.clone());
-        state.changed(self.now(), [ChangeSubject::Destinations]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Destinations]);
+        state.note(audit, self.0.now());
         Ok(DestinationInsert::Added)
     }
 
@@ -44,35 +44,35 @@ impl DestinationRepository for MemoryStore {
         seen: Option<DateTime<Utc>>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let same = |stored: &&mut Destination| stored.id == destination.id && stored.updated_at == seen;
         let Some(stored) = state.destinations.iter_mut().find(same) else { return Ok(false) };
         let Destination { workspace_id, kind, created_at, .. } = *stored;
         *stored = Destination { workspace_id, kind, created_at, ..destination.clone() };
-        state.changed(self.now(), [ChangeSubject::Destinations]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Destinations]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let before = state.destinations.len();
         state.destinations.retain(|stored| stored.id != id);
         if state.destinations.len() == before {
             return Ok(false);
         }
         state.outbox.retain(|stored| stored.message.destination_id != id);
-        state.changed(self.now(), [ChangeSubject::Destinations]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Destinations]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
-        Ok(self.state().destinations.iter().find(|stored| stored.id == id).cloned())
+        Ok(self.0.state().destinations.iter().find(|stored| stored.id == id).cloned())
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let of = |stored: &&Destination| workspace_id.is_none_or(|id| stored.workspace_id == id);
         let mut found: Vec<Destination> = state.destinations.iter().filter(of).cloned().collect();
         found.sort_by_key(|destination| (destination.created_at, destination.id));
@@ -80,9 +80,9 @@ impl DestinationRepository for MemoryStore {
     }
 }
 
-impl Destinations for MemoryStore {
+impl Destinations for MemoryDestinations {
     fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
-        let state = self.state();
+        let state = self.0.state();
         let own = state.destinations.iter().filter(|stored| stored.workspace_id == workspace_id);
         let own: Vec<Destination> = own.cloned().collect();
         (!own.is_empty()).then(|| own.into())

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
-use super::memory_store::{State, StoredClaim, StoredDocument};
+use super::memory_store::{MemoryDocuments, State, StoredClaim, StoredDocument};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::file::{
-    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
+    ClaimState, Document, DocumentPage, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument,
+    Reservation,
 };
 use crate::ids::{DocumentId, WorkspaceId};
 
@@ -63,9 +63,9 @@ impl State {
 }
 
 #[async_trait]
-impl DocumentRepository for MemoryStore {
+impl DocumentRepository for MemoryDocuments {
     async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
-        Ok(self.state().claim_state(claim))
+        Ok(self.0.state().claim_state(claim))
     }
 
     async fn reserve<'a>(
@@ -74,9 +74,9 @@ impl DocumentRepository for MemoryStore {
         quota: DocumentQuota,
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         if state.workspace(document.workspace_id).is_none() {
-            return Err(StoreError::Corrupt("a document's workspace is not there".to_owned()));
+            return Ok(Reservation::UnknownWorkspace);
         }
         if let Some(claim) = claim {
             let met = state.claim_state(claim);
@@ -113,7 +113,7 @@ impl DocumentRepository for MemoryStore {
         sha256: &str,
         media_type: &str,
     ) -> Result<Option<Document>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(pending) = state.pending(workspace_id, id) else { return Ok(None) };
         let document = Document {
             id: pending.id,
@@ -129,7 +129,7 @@ impl DocumentRepository for MemoryStore {
     }
 
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let pending = state.pending(workspace_id, id).is_some();
         if pending {
             state.remove_document(id);
@@ -138,7 +138,7 @@ impl DocumentRepository for MemoryStore {
     }
 
     async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let abandoned: Vec<PendingDocument> = state
             .documents
             .values()
@@ -154,7 +154,7 @@ impl DocumentRepository for MemoryStore {
     }
 
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
-        Ok(match self.state().documents.get(id) {
+        Ok(match self.0.state().documents.get(id) {
             Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => Some(document.clone()),
             _ => None,
         })
@@ -166,7 +166,7 @@ impl DocumentRepository for MemoryStore {
         after: Option<&'a DocumentId>,
         limit: u64,
     ) -> Result<Vec<Document>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let mut documents: Vec<Document> = state
             .documents
             .values()
@@ -182,14 +182,22 @@ impl DocumentRepository for MemoryStore {
         Ok(documents)
     }
 
+    async fn scan<'a>(&self, after: Option<&'a str>, limit: u64) -> Result<DocumentPage, StoreError> {
+        let mut documents = self.list(None, None, u64::MAX).await?;
+        documents.retain(|document| after.is_none_or(|after| document.id.as_str() > after));
+        documents.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let last = documents.last().map(|document| document.id.as_str().to_owned());
+        Ok(DocumentPage { documents, unreadable: Vec::new(), last })
+    }
+
     async fn delete(
         &self,
         workspace_id: WorkspaceId,
         id: &DocumentId,
         audit: &AuditDraft,
     ) -> Result<Option<Document>, StoreError> {
-        let now = self.now();
-        let mut state = self.state();
+        let now = self.0.now();
+        let mut state = self.0.state();
         let deleted = match state.documents.get(id) {
             Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => document.clone(),
             _ => return Ok(None),
@@ -200,16 +208,16 @@ impl DocumentRepository for MemoryStore {
     }
 
     async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         Ok(ids.iter().filter(|id| !state.documents.contains_key(*id)).cloned().collect())
     }
 
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(self.state().used_bytes(workspace_id))
+        Ok(self.0.state().used_bytes(workspace_id))
     }
 
     async fn delete_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let had = state.claims.len();
         state.claims.retain(|_, claim| claim.made_at >= before);
         Ok((had - state.claims.len()) as u64)

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
-use super::memory_store::State;
+use super::memory_store::{MemoryGuardrails, State};
 use crate::api_key::{ApiKeyScope, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::change_feed::ChangeSubject;
@@ -41,9 +40,9 @@ impl State {
     }
 }
 
-impl MemoryStore {
+impl MemoryGuardrails {
     fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         if state.workspace(guardrail.workspace_id).is_none() {
             return Ok(false);
         }
@@ -53,14 +52,14 @@ impl MemoryStore {
         state.guardrails.push(guardrail.clone());
         state.keep_version(guardrail, guardrail.created_at, audit);
         if default {
-            state.place(guardrail, true, self.now());
+            state.place(guardrail, true, self.0.now());
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     fn replace(&self, guardrail: &Guardrail, default: Option<bool>, audit: &AuditDraft) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(stored) = state.guardrails.iter_mut().find(|stored| stored.id == guardrail.id) else {
             return false;
         };
@@ -70,24 +69,24 @@ impl MemoryStore {
         let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
         let is_budget_changed = stored.budget != budget;
         *stored = Guardrail { name, budget, rules, version, updated_at, ..stored.clone() };
-        let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.now()));
+        let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.0.now()));
         state.keep_version(&stored, at, audit);
         if let Some(default) = default {
-            state.place(&stored, default, self.now());
+            state.place(&stored, default, self.0.now());
         }
         let subjects = [ChangeSubject::Guardrail(guardrail.id)];
         if is_budget_changed {
-            state.limits_changed(self.now(), subjects);
+            state.limits_changed(self.0.now(), subjects);
         } else {
-            state.changed(self.now(), subjects);
+            state.changed(self.0.now(), subjects);
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         true
     }
 }
 
 #[async_trait]
-impl GuardrailRepository for MemoryStore {
+impl GuardrailRepository for MemoryGuardrails {
     async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
         self.add(guardrail, false, audit)
     }
@@ -110,7 +109,7 @@ impl GuardrailRepository for MemoryStore {
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         Ok(state.guardrail_versions.iter().rev().filter(|kept| kept.guardrail.id == id).cloned().collect())
     }
 
@@ -120,7 +119,7 @@ impl GuardrailRepository for MemoryStore {
         guardrail: Option<GuardrailId>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let own = |id: GuardrailId| state.guardrail(id).is_some_and(|found| found.workspace_id == workspace_id);
         if !guardrail.is_none_or(own) {
             return Ok(false);
@@ -131,18 +130,18 @@ impl GuardrailRepository for MemoryStore {
         let is_changed = workspace.default_guardrail_id != guardrail;
         workspace.default_guardrail_id = guardrail;
         if is_changed {
-            state.changed(self.now(), [ChangeSubject::Workspace(workspace_id)]);
+            state.changed(self.0.now(), [ChangeSubject::Workspace(workspace_id)]);
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
-        Ok(self.state().guardrail(id).cloned())
+        Ok(self.0.state().guardrail(id).cloned())
     }
 
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let mut found: Vec<Guardrail> =
             state.guardrails.iter().filter(|stored| stored.workspace_id == workspace_id).cloned().collect();
         found.sort_by_key(|guardrail| std::cmp::Reverse((guardrail.created_at, guardrail.id)));
@@ -150,7 +149,7 @@ impl GuardrailRepository for MemoryStore {
     }
 
     async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(at) = state.guardrails.iter().position(|stored| stored.id == id) else { return Ok(false) };
         let guardrail = state.guardrails.remove(at);
         state.guardrail_versions.retain(|kept| kept.guardrail.id != id);
@@ -166,11 +165,11 @@ impl GuardrailRepository for MemoryStore {
         }
         subjects.extend(ChangeSubject::keys_of(guardrail.workspace_id, &holders));
         if guardrail.budget.is_some() {
-            state.limits_changed(self.now(), subjects);
+            state.limits_changed(self.0.now(), subjects);
         } else {
-            state.changed(self.now(), subjects);
+            state.changed(self.0.now(), subjects);
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
@@ -180,10 +179,10 @@ impl GuardrailRepository for MemoryStore {
         keys: &[KeyReference],
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
         let (mut holding, mut changed, mut hashes) = (HashSet::new(), Vec::new(), Vec::new());
-        let now = self.now();
+        let now = self.0.now();
         for name in keys {
             let Some(stored) = state.live_key(name) else { continue };
             if stored.key.scope == ApiKeyScope::Inference(workspace_id) {
@@ -203,7 +202,7 @@ impl GuardrailRepository for MemoryStore {
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let holding = state.keys.values().filter(|stored| !stored.deleted && stored.key.guardrail_id == Some(id));
         Ok(holding.map(|_| 1).sum())
     }

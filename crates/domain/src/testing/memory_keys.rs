@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::MemoryStore;
-use super::memory_store::{State, StoredKey};
+use super::memory_store::{MemoryApiKeys, MemoryKeyGrants, State, StoredKey};
 use crate::api_key::{
     ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyReference,
 };
@@ -25,9 +24,9 @@ impl State {
 }
 
 #[async_trait]
-impl ApiKeyRepository for MemoryStore {
+impl ApiKeyRepository for MemoryApiKeys {
     async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let same = |stored: &StoredKey| stored.key.id == key.id || stored.key.hash == key.hash;
         if state.keys.values().any(same) {
             return Err(StoreError::Corrupt("a key of this id or hash was made before".to_owned()));
@@ -36,22 +35,22 @@ impl ApiKeyRepository for MemoryStore {
             return Ok(false);
         }
         state.keys.insert(key.id, StoredKey { key: key.clone(), deleted: false, assigned: None });
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {
-        Ok(self.state().live_key(name).map(|stored| stored.key.clone()))
+        Ok(self.0.state().live_key(name).map(|stored| stored.key.clone()))
     }
 
     async fn identities(&self, names: &[KeyReference]) -> Result<Vec<KeyIdentity>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let all = state.keys.values().map(|stored| stored.key.identity());
         Ok(all.filter(|key| names.iter().any(|name| key.is(name))).collect())
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let live = state.keys.values().filter(|stored| !stored.deleted).map(|stored| &stored.key);
         let mut keys: Vec<ApiKey> = live.filter(|key| key.scope.workspace_id() == workspace_id).cloned().collect();
         keys.sort_by_key(|key| (std::cmp::Reverse(key.created_at), std::cmp::Reverse(key.id)));
@@ -59,20 +58,20 @@ impl ApiKeyRepository for MemoryStore {
     }
 
     async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
         if stored.key.disabled == disabled {
             return Ok(true);
         }
         stored.key.disabled = disabled;
         let hash = stored.key.hash;
-        state.changed(self.now(), [ChangeSubject::Key(hash)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Key(hash)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let changeable = |key: &ApiKey| (key.name.clone(), key.expires_at, key.limit, key.rates);
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
         let Some(stored) = state.live_key(&after.id.into()).filter(is_before) else { return Ok(false) };
@@ -83,39 +82,39 @@ impl ApiKeyRepository for MemoryStore {
         stored.key = ApiKey { name, expires_at, limit, rates, ..stored.key.clone() };
         let subjects = [ChangeSubject::Key(stored.key.hash)];
         if before.limit == after.limit {
-            state.changed(self.now(), subjects);
+            state.changed(self.0.now(), subjects);
         } else {
-            state.limits_changed(self.now(), subjects);
+            state.limits_changed(self.0.now(), subjects);
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let is_before = |stored: &&mut StoredKey| stored.key.hash == before.hash;
         let Some(stored) = state.live_key(&before.id.into()).filter(is_before) else { return Ok(false) };
         (stored.key.hash, stored.key.label) = (after.hash, after.label.clone());
-        state.changed(self.now(), [ChangeSubject::Key(before.hash)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Key(before.hash)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
         stored.deleted = true;
         let hash = stored.key.hash;
-        state.changed(self.now(), [ChangeSubject::Key(hash)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Key(hash)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 }
 
 #[async_trait]
-impl KeyGrants for MemoryStore {
+impl KeyGrants for MemoryKeyGrants {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(key) = state.live_key(&(*hash).into()).map(|stored| stored.key.clone()) else { return Ok(None) };
         let scope = match key.scope {
             ApiKeyScope::Management => GrantScope::Management,

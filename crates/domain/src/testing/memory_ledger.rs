@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
-use super::memory_store::State;
+use super::memory_store::{MemoryLedger, State};
 use crate::budget::{
     Account, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
     admit,
@@ -265,11 +264,11 @@ impl State {
 }
 
 #[async_trait]
-impl Ledger for MemoryStore {
+impl Ledger for MemoryLedger {
     async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
         not_negative(request.amount)?;
-        let at = self.now();
-        let mut state = self.state();
+        let at = self.0.now();
+        let mut state = self.0.state();
         if let Some(hold) = state.ledger.holds.get(&request.id) {
             return Ok(Ok(hold.clone()));
         }
@@ -289,7 +288,7 @@ impl Ledger for MemoryStore {
         _: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         not_negative(more)?;
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(mut hold) = state.ledger.holds.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
@@ -304,11 +303,11 @@ impl Ledger for MemoryStore {
 
     async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
         not_negative(charge.record.cost)?;
-        self.state().charge(charge, self.now()).map(drop)
+        self.0.state().charge(charge, self.0.now()).map(drop)
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(hold) = state.ledger.holds.get(id).cloned() else { return Ok(()) };
         state.ledger.post(&[Posting::released(&hold)])?;
         state.ledger.holds.remove(id);

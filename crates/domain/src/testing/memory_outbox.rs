@@ -5,8 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::MemoryStore;
-use super::memory_store::State;
+use super::memory_store::{MemoryOutbox, State};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
 use crate::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
@@ -37,9 +36,9 @@ impl State {
 }
 
 #[async_trait]
-impl Outbox for MemoryStore {
+impl Outbox for MemoryOutbox {
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let due = state.outbox.iter().filter(|stored| stored.is_due(now)).map(|stored| stored.message.destination_id);
         let mut found: Vec<DestinationId> = due.filter(|id| !except.contains(id)).collect();
         found.sort_unstable();
@@ -55,7 +54,7 @@ impl Outbox for MemoryStore {
         most: u64,
         bytes: usize,
     ) -> Result<Vec<DueMessage>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let mut due: Vec<&mut StoredMessage> = state
             .outbox
             .iter_mut()
@@ -77,12 +76,12 @@ impl Outbox for MemoryStore {
     }
 
     async fn delivered(&self, ids: &[OutboxId]) -> Result<(), StoreError> {
-        self.state().outbox.retain(|stored| !ids.contains(&stored.message.id));
+        self.0.state().outbox.retain(|stored| !ids.contains(&stored.message.id));
         Ok(())
     }
 
     async fn failed(&self, ids: &[OutboxId], next: Option<DateTime<Utc>>, _reason: &str) -> Result<(), StoreError> {
-        for stored in self.state().outbox.iter_mut().filter(|stored| ids.contains(&stored.message.id)) {
+        for stored in self.0.state().outbox.iter_mut().filter(|stored| ids.contains(&stored.message.id)) {
             stored.failures += 1;
             stored.next_at = next;
         }
@@ -90,14 +89,14 @@ impl Outbox for MemoryStore {
     }
 
     async fn postponed(&self, ids: &[OutboxId], next: DateTime<Utc>) -> Result<(), StoreError> {
-        for stored in self.state().outbox.iter_mut().filter(|stored| ids.contains(&stored.message.id)) {
+        for stored in self.0.state().outbox.iter_mut().filter(|stored| ids.contains(&stored.message.id)) {
             stored.next_at = stored.next_at.map(|_| next);
         }
         Ok(())
     }
 
     async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let count = state.outbox.len();
         let is_there = state.destinations.iter().any(|stored| stored.id == destination);
         state.outbox.retain(|stored| {
@@ -110,7 +109,7 @@ impl Outbox for MemoryStore {
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let pending = || state.outbox.iter().filter(|stored| stored.next_at.is_some());
         Ok(OutboxStatus {
             pending: pending().count() as u64,
@@ -120,7 +119,7 @@ impl Outbox for MemoryStore {
     }
 
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let dead = state.outbox.iter_mut().filter(|stored| {
             stored.next_at.is_none() && retry.destination.is_none_or(|wanted| stored.message.destination_id == wanted)
         });
@@ -131,14 +130,14 @@ impl Outbox for MemoryStore {
             retried += 1;
         }
         if retried > 0 {
-            state.note(&retry.audited(retried), self.now());
+            state.note(&retry.audited(retried), self.0.now());
         }
         Ok(retried)
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let mut pruned = 0;
-        self.state().outbox.retain(|stored| {
+        self.0.state().outbox.retain(|stored| {
             let goes = stored.next_at.is_none() && stored.created_at < before && pruned < limit;
             pruned += u64::from(goes);
             !goes

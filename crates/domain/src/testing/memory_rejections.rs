@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::MemoryStore;
+use super::memory_store::MemoryRejections;
 use crate::error::StoreError;
 use crate::usage::{RejectionCount, RejectionFilter, RejectionStore, RejectionSum, hour_of};
 
-impl MemoryStore {
+impl MemoryRejections {
     fn matching_rejections(&self, filter: &RejectionFilter) -> Vec<RejectionCount> {
-        let state = self.state();
+        let state = self.0.state();
         let counts = state.rejections.iter().map(|((rejection, hour), count)| (*rejection, *hour, *count)).filter(
             |(rejection, hour, _)| {
                 filter.workspace_id.is_none_or(|id| rejection.workspace_id == Some(id))
@@ -26,9 +26,9 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl RejectionStore for MemoryStore {
+impl RejectionStore for MemoryRejections {
     async fn add(&self, counts: &[RejectionCount]) -> Result<(), StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         for count in counts {
             let stored = state.rejections.entry((count.rejection, count.hour)).or_default();
             *stored = stored.saturating_add(count.count);
@@ -61,7 +61,7 @@ impl RejectionStore for MemoryStore {
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let is_old = |hour: DateTime<Utc>| hour + TimeDelta::hours(1) <= before;
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let old: Vec<_> = state.rejections.keys().filter(|(_, hour)| is_old(*hour)).take(most).copied().collect();

@@ -6,9 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::MemoryStore;
 use super::memory_ledger::{LedgerState, Posting, negative, payer_of, plus};
-use super::memory_store::State;
+use super::memory_store::{MemoryLedgerAuditor, MemoryLimits, MemoryUsagePruner, MemoryVolumes, State};
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
     Discrepancy, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,
@@ -87,30 +86,30 @@ impl State {
 }
 
 #[async_trait]
-impl LimitStatusReader for MemoryStore {
+impl LimitStatusReader for MemoryLimits {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        self.state().limit_statuses_at(payer, self.now())
+        self.0.state().limit_statuses_at(payer, self.0.now())
     }
 }
 
 #[async_trait]
-impl RecordVolumeReader for MemoryStore {
+impl RecordVolumeReader for MemoryVolumes {
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(self.state().ledger.recorded_bytes(workspace_id, self.now()))
+        Ok(self.0.state().ledger.recorded_bytes(workspace_id, self.0.now()))
     }
 }
 
 #[async_trait]
-impl LedgerAuditor for MemoryStore {
+impl LedgerAuditor for MemoryLedgerAuditor {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.state().audit()
+        self.0.state().audit()
     }
 }
 
 #[async_trait]
-impl UsagePruner for MemoryStore {
+impl UsagePruner for MemoryUsagePruner {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        let before = prunable_before(self.now(), older_than);
-        self.state().prune(before, limit)
+        let before = prunable_before(self.0.now(), older_than);
+        self.0.state().prune(before, limit)
     }
 }

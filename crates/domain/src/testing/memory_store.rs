@@ -1,9 +1,8 @@
-//! The database in memory: one state with one lock, so that every method is one transaction.
+//! The database in memory: one state with one lock, so that every method of every port is one transaction.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::FixedClock;
@@ -14,23 +13,23 @@ use super::memory_ledger::LedgerState;
 use super::memory_outbox::StoredMessage;
 use super::system::lock;
 use crate::api_key::ApiKey;
-use crate::audit::{
-    AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowViolation, StoredAuditEntry,
-};
-use crate::change_feed::ChangeSubject;
-use crate::error::StoreError;
+use crate::audit::{AuditDraft, AuditEntry, AuditHash};
 use crate::file::{Document, IdempotencyKey, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
 use crate::ids::{ApiKeyId, DocumentId};
-use crate::model::{CatalogueChange, Model, ModelRepository};
+use crate::model::Model;
 use crate::observability::Destination;
 use crate::system::Clock;
 use crate::usage::{Rejection, UsageRecord};
 use crate::workspace::Workspace;
 
-/// All repositories and the change feed over one state. Clones share it.
+/// A database in memory, which hands out a fake of each port. Clones and fakes share the state.
 #[derive(Clone, Default)]
-pub struct MemoryStore {
+pub struct MemoryStore(Database);
+
+/// The state of a database, and its clock.
+#[derive(Clone, Default)]
+pub(super) struct Database {
     state: Arc<Mutex<State>>,
     clock: FixedClock,
 }
@@ -98,15 +97,18 @@ impl MemoryStore {
     /// Sets the clock; the default clock never moves.
     #[must_use]
     pub fn with_clock(self, clock: FixedClock) -> Self {
-        Self { clock, ..self }
+        Self(Database { clock, ..self.0 })
     }
 
     /// Returns a copy of the current state, with the same clock.
     #[must_use]
     pub fn copy(&self) -> Self {
-        Self { state: Arc::new(Mutex::new(self.state().clone())), clock: self.clock.clone() }
+        let state = Arc::new(Mutex::new(self.0.state().clone()));
+        Self(Database { state, clock: self.0.clock.clone() })
     }
+}
 
+impl Database {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -116,80 +118,65 @@ impl MemoryStore {
     }
 }
 
-#[async_trait]
-impl ModelRepository for MemoryStore {
-    async fn list(&self) -> Result<Vec<Model>, StoreError> {
-        Ok(self.state().models.clone())
-    }
+/// Defines the fake of each port, and the method of [`MemoryStore`] that returns it.
+macro_rules! fakes {
+    ($($(#[$doc:meta])* $method:ident: $fake:ident,)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone)]
+            pub struct $fake(pub(super) Database);
+        )+
 
-    async fn version(&self) -> Result<u64, StoreError> {
-        Ok(self.state().changes.catalogue)
-    }
-
-    async fn apply(
-        &self,
-        change: &CatalogueChange,
-        expected_version: u64,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let mut state = self.state();
-        if state.changes.catalogue != expected_version {
-            return Ok(false);
+        impl MemoryStore {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self) -> Arc<$fake> {
+                    Arc::new($fake(self.0.clone()))
+                }
+            )+
         }
-        state.models.retain(|row| !change.remove.contains(&row.id));
-        for row in &change.upsert {
-            match state.models.iter_mut().find(|stored| stored.id == row.id) {
-                Some(stored) => stored.clone_from(row),
-                None => state.models.push(row.clone()),
-            }
-        }
-        state.changed(self.now(), [ChangeSubject::Catalogue]);
-        state.note(audit, self.now());
-        Ok(true)
-    }
+    };
 }
 
-#[async_trait]
-impl AuditLog for MemoryStore {
-    async fn append(&self, draft: &AuditDraft) -> Result<AuditEntry, StoreError> {
-        Ok(self.state().note(draft, self.now()))
-    }
-
-    async fn read(&self, from: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(self.state().audit.iter().filter(|entry| entry.seq >= from).take(limit).cloned().collect())
-    }
-
-    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(self.state().audit.iter().rev().take(limit).cloned().collect())
-    }
-
-    async fn read_stored(&self, after: Option<i64>, limit: u64) -> Result<Vec<StoredAuditEntry>, StoreError> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let stored = self.state().audit.iter().map(StoredAuditEntry::from).collect::<Vec<_>>();
-        Ok(stored.into_iter().filter(|entry| Some(entry.seq) > after).take(limit).collect())
-    }
-
-    async fn state(&self) -> Result<Option<AuditState>, StoreError> {
-        let state = self.state();
-        let newest = state.audit.last().map(|entry| AuditAnchor { seq: entry.seq, hash: entry.hash });
-        let removed = state.audit.first().map(|entry| AuditAnchor { seq: entry.seq - 1, hash: entry.previous_hash });
-        let removed = removed.unwrap_or(AuditAnchor::NONE);
-        let newest = newest.unwrap_or(AuditAnchor::NONE);
-        Ok(Some(AuditState { newest, removed, removed_count: removed.seq }))
-    }
-
-    async fn check_rows(&self, _limit: usize) -> Result<Vec<RowViolation>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
-        let mut state = self.state();
-        let old = state.audit.iter().take_while(|entry| entry.at < before).count();
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let going = old.min(most).min(state.audit.len().saturating_sub(1));
-        state.audit.drain(..going);
-        Ok(going as u64)
-    }
+fakes! {
+    /// The fake of [`crate::workspace::WorkspaceRepository`].
+    workspaces: MemoryWorkspaces,
+    /// The fake of [`crate::api_key::ApiKeyRepository`].
+    api_keys: MemoryApiKeys,
+    /// The fake of [`crate::api_key::KeyGrants`].
+    key_grants: MemoryKeyGrants,
+    /// The fake of [`crate::guardrail::GuardrailRepository`].
+    guardrails: MemoryGuardrails,
+    /// The fake of [`crate::guardrail::GuardrailAssignments`].
+    assignments: MemoryAssignments,
+    /// The fake of [`crate::file::DocumentRepository`].
+    documents: MemoryDocuments,
+    /// The fake of [`crate::model::ModelRepository`].
+    models: MemoryModels,
+    /// The fake of [`crate::change_feed::ChangeFeed`].
+    changes: MemoryChangeFeed,
+    /// The fake of [`crate::usage::UsageRepository`].
+    usage: MemoryUsage,
+    /// The fake of [`crate::budget::Ledger`].
+    ledger: MemoryLedger,
+    /// The fake of [`crate::budget::BudgetStore`].
+    budget: MemoryBudget,
+    /// The fake of [`crate::budget::BudgetAlertStore`].
+    alerts: MemoryAlerts,
+    /// The fake of [`crate::budget::LimitStatusReader`].
+    limits: MemoryLimits,
+    /// The fake of [`crate::budget::RecordVolumeReader`].
+    volumes: MemoryVolumes,
+    /// The fake of [`crate::budget::LedgerAuditor`].
+    auditor: MemoryLedgerAuditor,
+    /// The fake of [`crate::budget::UsagePruner`].
+    pruner: MemoryUsagePruner,
+    /// The fake of [`crate::audit::AuditLog`].
+    audit_log: MemoryAuditLog,
+    /// The fake of [`crate::observability::DestinationRepository`].
+    destinations: MemoryDestinations,
+    /// The fake of [`crate::observability::Outbox`].
+    outbox: MemoryOutbox,
+    /// The fake of [`crate::usage::RejectionStore`].
+    rejections: MemoryRejections,
 }

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::MemoryStore;
-use super::memory_store::{State, StoredDocument, StoredKey};
+use super::memory_store::{MemoryWorkspaces, State, StoredDocument, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
 use crate::budget::{Account, LimitStatus, WorkspaceBudgets};
@@ -54,58 +53,58 @@ impl State {
 }
 
 #[async_trait]
-impl WorkspaceRepository for MemoryStore {
+impl WorkspaceRepository for MemoryWorkspaces {
     async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         if state.workspace(workspace.id).is_some() {
             return Err(StoreError::Corrupt("a workspace of this id is there already".to_owned()));
         }
         state.workspaces.push(Workspace { is_default: false, ..workspace.clone() });
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(())
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let before = state.workspaces.len();
         let found = state.default_or_insert(workspace);
         if state.workspaces.len() > before {
-            state.note(audit, self.now());
+            state.note(audit, self.0.now());
         }
         Ok(found)
     }
 
     async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let before = state.workspaces.len();
         state.default_or_insert(workspace);
         let added = state.workspaces.len() > before;
         if state.keys.values().any(|stored| stored.key.scope == ApiKeyScope::Management) {
             if added {
-                state.note(audit, self.now());
+                state.note(audit, self.0.now());
             }
             return Ok(false);
         }
         state.keys.insert(key.id, StoredKey { key: key.clone(), deleted: false, assigned: None });
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         Ok(state.workspace(id).map(|found| state.seen(found)))
     }
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
-        let state = self.state();
+        let state = self.0.state();
         let mut all: Vec<Workspace> = state.workspaces.iter().map(|workspace| state.seen(workspace)).collect();
         all.sort_by_key(|workspace| (workspace.created_at, workspace.id));
         Ok(all)
     }
 
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
-        let state = self.state();
-        Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.now())))
+        let state = self.0.state();
+        Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.0.now())))
     }
 
     async fn rename(
@@ -115,20 +114,20 @@ impl WorkspaceRepository for MemoryStore {
         after: &WorkspaceName,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.name == *before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
             return Ok(true);
         }
         workspace.name = after.clone();
-        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(workspace) = state.workspace(id) else { return Ok(WorkspaceDeletion::Unknown) };
         if workspace.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
@@ -138,20 +137,20 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(WorkspaceDeletion::NotEmpty(contents));
         }
         state.workspaces.retain(|stored| stored.id != id);
-        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(WorkspaceDeletion::Deleted)
     }
 
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
         if workspace.suspended == suspended {
             return Ok(true);
         }
         workspace.suspended = suspended;
-        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
@@ -162,15 +161,15 @@ impl WorkspaceRepository for MemoryStore {
         after: &WorkspaceBudgets,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.budgets == *before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
             return Ok(true);
         }
         workspace.budgets = *after;
-        state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
@@ -181,31 +180,31 @@ impl WorkspaceRepository for MemoryStore {
         after: RateLimits,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.rates == before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
             return Ok(true);
         }
         workspace.rates = after;
-        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
         if workspace.credit.take().is_none() {
             return Ok(true);
         }
-        state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.now());
+        state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        state.note(audit, self.0.now());
         Ok(true)
     }
 
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.0.state();
         let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
         let out_of_range = || StoreError::Corrupt("the credit exceeds the range of amounts".to_owned());
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
@@ -217,15 +216,15 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(Some(left));
         }
         if before.is_none() {
-            state.ledger.begin_credit(account, self.now());
+            state.ledger.begin_credit(account, self.0.now());
         }
         if before.is_none_or(|before| granted < before) {
-            state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
+            state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
         }
         if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {
             workspace.credit = Some(granted);
         }
-        state.note(audit, self.now());
+        state.note(audit, self.0.now());
         Ok(Some(left))
     }
 }

@@ -1,10 +1,13 @@
 //! Test support: an in-memory fake of every port, and a contract suite per port for the fakes and the real adapters.
 
 mod catalogue;
+mod decision_ports;
+mod event_count;
 mod faulty_budget_store;
 mod join;
 mod memory_alerts;
 mod memory_assignments;
+mod memory_audit;
 mod memory_blob_store;
 mod memory_budget;
 mod memory_changes;
@@ -14,7 +17,13 @@ mod memory_guardrails;
 mod memory_journal;
 mod memory_keys;
 mod memory_ledger;
+mod memory_media_types;
+mod memory_message_sender;
+mod memory_models;
 mod memory_outbox;
+mod memory_policies;
+mod memory_provider;
+mod memory_rate_limiter;
 mod memory_rejections;
 mod memory_reports;
 mod memory_store;
@@ -36,10 +45,17 @@ mod system;
 pub mod contract;
 
 pub use catalogue::*;
+pub use decision_ports::*;
+pub use event_count::*;
 pub use faulty_budget_store::*;
 pub use join::*;
 pub use memory_blob_store::*;
 pub use memory_journal::*;
+pub use memory_media_types::*;
+pub use memory_message_sender::*;
+pub use memory_policies::*;
+pub use memory_provider::*;
+pub use memory_rate_limiter::*;
 pub use memory_store::*;
 pub use plain_trace_encoder::*;
 pub use prompt_ledger::*;

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
 };
-use crate::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
+use crate::rate::{RateLimitError, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::system::{Clock, DiskSpace, HealthProbe, IdGenerator, SecretGenerator, Timer};
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -228,16 +228,17 @@ impl DiskSpace for MemoryDiskSpace {
     }
 }
 
-/// A rate limiter with a total of requests and tokens for each key, which time does not refill.
+/// A rate limiter with the same total of requests and tokens for every key, regardless of the limits of the subject and
+/// of time. [`super::MemoryRateLimiter`] fulfils the contract.
 #[derive(Debug, Clone)]
-pub struct MemoryRateLimiter {
+pub struct FixedRateLimiter {
     limit: u32,
     token_limit: u32,
     used: Arc<Mutex<std::collections::HashMap<ApiKeyId, (u32, u64)>>>,
     corrections: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
-impl MemoryRateLimiter {
+impl FixedRateLimiter {
     /// Creates a limiter with `limit` requests for each key, and unlimited tokens.
     pub fn new(limit: u32) -> Self {
         Self { limit, token_limit: u32::MAX, used: Arc::default(), corrections: Arc::default() }
@@ -255,8 +256,9 @@ impl MemoryRateLimiter {
     }
 }
 
-impl RateLimiter for MemoryRateLimiter {
-    fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
+#[async_trait]
+impl RateLimiter for FixedRateLimiter {
+    async fn count_request(&self, subject: &RateSubject) -> Result<(), RateLimitError> {
         let mut used = lock(&self.used);
         let (requests, _) = used.entry(subject.api_key).or_default();
         if *requests < self.limit {
@@ -264,10 +266,10 @@ impl RateLimiter for MemoryRateLimiter {
             return Ok(());
         }
         let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Requests, Duration::from_secs(1));
-        Err(RateLimited { scope, unit, limit: self.limit, remaining: 0, retry_after })
+        Err(RateLimited { scope, unit, limit: self.limit, remaining: 0, retry_after }.into())
     }
 
-    fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+    async fn take_tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimitError> {
         let mut used = lock(&self.used);
         let (requests, taken) = used.entry(subject.api_key).or_default();
         let left = u64::from(self.token_limit).saturating_sub(*taken);
@@ -278,7 +280,7 @@ impl RateLimiter for MemoryRateLimiter {
         *requests = requests.saturating_sub(1);
         let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Tokens, Duration::from_secs(1));
         let remaining = u32::try_from(left).unwrap_or(u32::MAX);
-        Err(RateLimited { scope, unit, limit: self.token_limit, remaining, retry_after })
+        Err(RateLimited { scope, unit, limit: self.token_limit, remaining, retry_after }.into())
     }
 
     fn correct_tokens(&self, subject: &RateSubject, taken: u64, used: u64) {

@@ -1,5 +1,6 @@
 //! The record of one Decisions request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -177,6 +178,8 @@ pub struct UsageRecord {
     pub trace: Option<Json>,
     /// The caller's end user.
     pub user: Option<String>,
+    /// The client's address; `None` if it is unknown or not recorded.
+    pub client_address: Option<IpAddr>,
     /// The start of the request.
     pub created_at: DateTime<Utc>,
     /// The time from the start of the request to its end.

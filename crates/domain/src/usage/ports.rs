@@ -8,6 +8,26 @@ use super::{UsageOutcome, UsageRecord};
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 
+/// A time of a usage record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RecordTime {
+    /// The start of the request.
+    #[default]
+    Created,
+    /// The time of the charge, which decides to which day, week and month the cost belongs.
+    Charged,
+}
+
+impl RecordTime {
+    /// Returns this time of a record.
+    pub fn of(self, record: &UsageRecord) -> DateTime<Utc> {
+        match self {
+            Self::Created => record.created_at,
+            Self::Charged => record.charged_at,
+        }
+    }
+}
+
 /// A filter for usage records. The default matches all records of all workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageFilter {
@@ -19,9 +39,11 @@ pub struct UsageFilter {
     pub provider: Option<String>,
     /// Only records with this outcome.
     pub outcome: Option<UsageOutcome>,
-    /// Only requests that began at this time or later.
+    /// The time that `since`, `until`, `after` and the order refer to.
+    pub time: RecordTime,
+    /// Only records of this time or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only requests that began before this time.
+    /// Only records before this time.
     pub until: Option<DateTime<Utc>>,
     /// Only records after the one with this time and id, for the next page.
     pub after: Option<(DateTime<Utc>, DecisionId)>,
@@ -49,7 +71,7 @@ pub trait UsageRepository: Send + Sync {
     /// Returns one record of any workspace, for operators.
     async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError>;
 
-    /// Returns up to `limit` records, newest first.
+    /// Returns up to `limit` records, newest first by the time of the filter.
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
 }
 

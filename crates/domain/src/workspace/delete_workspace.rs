@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn execute_deletes_all_but_the_default_workspace() {
-        let store = Arc::new(MemoryStore::new());
+        let store = MemoryStore::new().workspaces();
         let create =
             CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let default = create.default(&Actor::system()).await.unwrap().id;
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn execute_names_contents() {
-        let store = Arc::new(MemoryStore::new());
+        let store = MemoryStore::new().workspaces();
         let create =
             CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let workspace = create.execute(&Actor::system(), "w", None).await.unwrap();

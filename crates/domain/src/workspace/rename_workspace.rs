@@ -50,13 +50,13 @@ mod tests {
 
     #[tokio::test]
     async fn execute_renames_and_rejects_invalid_names() {
-        let store = Arc::new(MemoryStore::new());
+        let store = MemoryStore::new().workspaces();
         let create =
             CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let id = create.execute(&Actor::system(), "one", None).await.unwrap().id;
         let rename = RenameWorkspace::new(store.clone());
         rename.execute(&Actor::system(), id, "two").await.unwrap();
-        let found = WorkspaceRepository::find(&*store, id).await.unwrap().unwrap();
+        let found = store.find(id).await.unwrap().unwrap();
         assert_eq!(found.name.as_str(), "two");
         let invalid = rename.execute(&Actor::system(), id, "").await.unwrap_err();
         assert!(matches!(invalid, ChangeWorkspaceError::InvalidName(_)));

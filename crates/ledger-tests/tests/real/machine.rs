@@ -60,7 +60,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         changes: Arc::new(SeaOrmChangeFeed::new(database())),
         usage: Arc::new(SeaOrmUsageRepository::new(database())),
         // Replaced by the ledger under test.
-        ledger: Arc::new(MemoryStore::new()),
+        ledger: MemoryStore::new().ledger(),
         budget: Arc::new(SeaOrmBudgetStore::new(database())),
         alerts: Arc::new(SeaOrmBudgetAlerts::new(database())),
         limits: Arc::new(SeaOrmLedgerReports::new(database())),

@@ -37,7 +37,11 @@ pub struct GlobalArgs {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Apply migrations and start the server
-    Serve,
+    Serve {
+        /// Fail if a migration is missing; `migrate up` applies it
+        #[arg(long)]
+        no_migrate: bool,
+    },
     /// Run every operation on a temporary instance
     Demo {
         /// Exit after every operation has run
@@ -101,7 +105,7 @@ pub enum Command {
     /// Apply database migrations
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Encrypt secrets in the database
+    /// Encrypt secrets in the database, or copy it into another one
     #[command(subcommand)]
     Store(StoreCommand),
     /// Show the running servers of the database: readiness, stores, providers, journal; exits with 1 if none is ready

@@ -1,6 +1,8 @@
 //! `tollgate catalogue …`, `tollgate migrate …`, `tollgate store …`
 
-use clap::Subcommand;
+use std::fmt;
+
+use clap::{Args, Subcommand};
 
 /// Commands on the catalogue.
 #[derive(Debug, Subcommand)]
@@ -46,4 +48,27 @@ pub enum MigrateCommand {
 pub enum StoreCommand {
     /// Encrypt the secrets of destinations that are stored in plain text, with the configured key
     Encrypt,
+    /// Copy the whole instance into an empty database, for example from SQLite to PostgreSQL, while no server runs
+    Copy(StoreCopyArgs),
+}
+
+/// Arguments of `store copy`.
+#[derive(Args)]
+pub struct StoreCopyArgs {
+    /// The database to copy, as in storage.url; leave its password to PGPASSWORD: arguments show in the list of processes
+    #[arg(long, value_name = "URL")]
+    pub from: String,
+    /// The empty database, or an unfinished copy to continue
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// Finish the copy although its ledger or its audit log has problems
+    #[arg(long)]
+    pub accept_problems: bool,
+}
+
+impl fmt::Debug for StoreCopyArgs {
+    /// Leaves out the URLs, which may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreCopyArgs").field("accept_problems", &self.accept_problems).finish_non_exhaustive()
+    }
 }

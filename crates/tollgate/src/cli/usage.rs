@@ -31,10 +31,11 @@ pub struct UsageFilterArgs {
     /// Only records with this outcome
     #[arg(long, value_name = "OUTCOME", value_parser = ["completed", "failed", "cancelled", "abandoned"])]
     pub status: Option<String>,
-    /// Only records that began at this time or later: a date or an RFC 3339 time (UTC)
+    /// Only requests of this time or later, by their start, and with `sum` by their charge: a date or an RFC 3339 time
+    /// (UTC)
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only records that began before this time
+    /// Only requests before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
 }

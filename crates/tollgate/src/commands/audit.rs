@@ -121,21 +121,21 @@ mod tests {
 
     #[tokio::test]
     async fn newest_finds_wanted_entries_on_any_page() {
-        let log = MemoryStore::default();
-        assert!(newest(&log, 9, |_| true).await.unwrap().is_empty());
+        let log = MemoryStore::new().audit_log();
+        assert!(newest(&*log, 9, |_| true).await.unwrap().is_empty());
         for number in 1..=2_100 {
             let action = if number % 1_000 == 1 { "rare" } else { "usual" };
             let draft = AuditDraft::done(&Actor::system(), action, "subject", Json::parse("{}").unwrap());
             log.append(&draft).await.unwrap();
         }
         let seqs = async |limit, action: &str| {
-            let found = newest(&log, limit, |entry| entry.action == action).await.unwrap();
+            let found = newest(&*log, limit, |entry| entry.action == action).await.unwrap();
             found.iter().map(|entry| entry.seq).collect::<Vec<_>>()
         };
         assert_eq!(seqs(9, "rare").await, [2_001, 1_001, 1]);
         assert_eq!(seqs(2, "rare").await, [2_001, 1_001]);
         assert_eq!(seqs(3, "usual").await, [2_100, 2_099, 2_098]);
         assert!(seqs(9, "missing").await.is_empty());
-        assert_eq!(newest(&log, 5_000, |_| true).await.unwrap().len(), 2_100);
+        assert_eq!(newest(&*log, 5_000, |_| true).await.unwrap().len(), 2_100);
     }
 }

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use super::Context;
 use crate::cli::CatalogueCommand;
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, price_warnings};
 use crate::output::{note, table};
-use crate::view::List;
-use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings, sandbox_models};
+use crate::view::{List, per_million_tokens};
+use crate::wiring::{Stores, configured_endpoints, minimal_rows, sandbox_models};
 
 /// The most removed rows that a message names.
 const MAX_NAMED_ROWS: usize = 10;
@@ -79,7 +79,13 @@ async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow
         if !options.confirmed && !removed_models.is_empty() {
             confirm_removal(context, &removed_models)?;
         }
-        use_case.execute(&context.actor(), rows, options.mode).await.with_context(nothing)?
+        let actor = context.actor();
+        let done = if options.confirmed || options.mode == ImportMode::Merge {
+            use_case.execute(&actor, rows, options.mode).await
+        } else {
+            use_case.execute_previewed(&actor, rows, options.mode, preview.version).await
+        };
+        done.with_context(nothing)?
     };
     let view = ImportView {
         imported: report.imported,
@@ -169,7 +175,7 @@ async fn list(context: &Context, output_modalities: &str) -> anyhow::Result<Exit
     let data = kept.iter().map(|row| raw(context, row)).collect::<Result<Vec<_>, _>>()?;
     context.output.show(&List { data }, || {
         let rows: Vec<[String; 4]> = kept.iter().map(|row| line(row)).collect();
-        table(["ID", "OUTPUT", "USD/TOKEN IN", "USD/TOKEN OUT"], &rows)
+        table(["ID", "OUTPUT", "USD/M TOKENS IN", "USD/M TOKENS OUT"], &rows)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -185,8 +191,8 @@ fn line(row: &Model) -> [String; 4] {
     [
         row.id.to_string(),
         row.architecture.output_modalities.join(","),
-        row.pricing.prompt.to_string(),
-        row.pricing.completion.to_string(),
+        per_million_tokens(row.pricing.prompt),
+        per_million_tokens(row.pricing.completion),
     ]
 }
 

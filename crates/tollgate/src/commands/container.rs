@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
+use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;

@@ -67,11 +67,14 @@ impl Context {
         Stores::open(&self.config, Schema::AsItIs).await
     }
 
-    /// Checks that the database file exists.
+    /// Checks that the database file exists. A database on a server is found when it is opened.
     ///
     /// # Errors
     /// The file does not exist; the error names the expected path and the setting to change.
     pub fn require_database(&self) -> anyhow::Result<()> {
+        if !self.config.storage.is_file() {
+            return Ok(());
+        }
         let file = &self.config.storage.file;
         // Other errors are reported when the file is opened.
         if file.try_exists().unwrap_or(true) {

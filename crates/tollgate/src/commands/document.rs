@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use domain::container::{BlobKey, BlobStore as _};
+use domain::container::BlobKey;
 use domain::file::DeleteDocument;
 use domain::ids::DocumentId;
 

@@ -9,6 +9,7 @@ use domain::routing::{Endpoint, EndpointDirectory, TokenPrices};
 
 use super::{Context, catalogue};
 use crate::cli::EndpointCommand;
+use crate::config::similar;
 use crate::control::ServerStatus;
 use crate::output::{note, table_lines};
 use crate::view::{EndpointView, List, ServerEndpointHealth};
@@ -80,7 +81,10 @@ fn serving(
         Some(resolved) => Ok(directory.for_model(&resolved.model).to_vec()),
         None => match directory.sandbox(name) {
             Some(endpoint) => Ok(vec![Arc::clone(endpoint)]),
-            None => bail!("model {name:?} not found"),
+            None => match similar(name, directory.all().iter().map(|endpoint| endpoint.model.as_str())) {
+                Some(nearest) => bail!("model {name:?} not found; the nearest is {nearest}"),
+                None => bail!("model {name:?} not found"),
+            },
         },
     }
 }
@@ -107,7 +111,8 @@ mod tests {
         let found = |name: &str| serving(name, &snapshot, &directory).map(|found| found.len());
         assert_eq!(found("A/b:floor").unwrap(), 1);
         assert_eq!(found("sandbox/decider").unwrap(), 1, "without a row");
-        assert!(found("a/c").unwrap_err().to_string().contains("a/c"));
+        assert_eq!(found("a/c").unwrap_err().to_string(), "model \"a/c\" not found; the nearest is a/b");
+        assert_eq!(found("zzzzzzzz").unwrap_err().to_string(), "model \"zzzzzzzz\" not found");
         assert_eq!(row_prices(&directory.all()[0], &snapshot).unwrap().prompt.to_string(), "0");
     }
 }

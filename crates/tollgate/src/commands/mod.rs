@@ -27,6 +27,7 @@ mod run;
 mod serve;
 mod status;
 mod store;
+mod store_copy;
 mod timestamp;
 mod usage;
 mod usage_error;

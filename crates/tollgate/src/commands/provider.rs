@@ -11,9 +11,9 @@ use domain::routing::ProviderSlug;
 use super::Context;
 use crate::cli::ProviderCommand;
 use crate::config::nearest;
-use crate::control::{ControlRequest, ProviderTestReport};
+use crate::control::{ControlRequest, ProviderTestReport, test_endpoint};
 use crate::output::note;
-use crate::wiring::{directory, single_provider, test_endpoint};
+use crate::wiring::{directory, single_provider};
 
 /// Runs a command on providers.
 pub async fn run(context: &Context, command: ProviderCommand) -> anyhow::Result<ExitCode> {

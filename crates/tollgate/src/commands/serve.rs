@@ -8,25 +8,34 @@ use anyhow::Context as _;
 
 use super::{Context, first_start};
 use crate::telemetry::LOG;
-use crate::wiring::{Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, prepare_descriptors};
+use crate::wiring::{
+    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, prepare_descriptors, require_bucket,
+};
 
 /// The maximum time to flush the log before the first response.
 const START_FLUSH: Duration = Duration::from_secs(1);
 
-/// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration.
-pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+/// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration. With `no_migrate` an old schema is
+/// an error.
+pub async fn run(context: &Context, no_migrate: bool) -> anyhow::Result<ExitCode> {
     let hangup = Hangup::listen().context("cannot install the handler of SIGHUP")?;
     let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of unused signals")?;
     tokio::select! {
-        ended = serve(context, hangup) => ended,
+        ended = serve(context, no_migrate, hangup) => ended,
         never = ignored.log_each() => match never {},
     }
 }
 
-async fn serve(context: &Context, hangup: Hangup) -> anyhow::Result<ExitCode> {
+async fn serve(context: &Context, no_migrate: bool, hangup: Hangup) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     prepare_descriptors(&context.config);
-    let stores = Stores::open(&context.config, Schema::UpToDate).await?;
+    // Commands need the key only for the secrets of destinations; a server would accept traces that it cannot send.
+    if let Some(source) = &context.config.storage.encryption_key {
+        source.read()?;
+    }
+    require_bucket(&context.config.blobs).await?;
+    let stores =
+        if no_migrate { context.stores().await? } else { Stores::open(&context.config, Schema::UpToDate).await? };
     let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Later would lose the key, earlier would create one for a failed start.
     first_start::run(context, &stores).await?;

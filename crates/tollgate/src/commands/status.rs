@@ -18,8 +18,11 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         }
     };
     let ok = !servers.is_empty() && servers.iter().all(ServerView::is_ready);
-    let database = &context.config.storage.file;
-    let database = std::path::absolute(database).unwrap_or_else(|_| database.clone()).display().to_string();
+    let storage = &context.config.storage;
+    let database = match std::path::absolute(&storage.file) {
+        Ok(file) if storage.is_file() => file.display().to_string(),
+        _ => storage.name(),
+    };
     let view = StatusView { ok, database, servers, processes };
     context.output.show_lines(&view, || view.lines())?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })

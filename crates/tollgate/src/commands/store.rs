@@ -8,13 +8,14 @@ use domain::audit::AuditDraft;
 use domain::json::Json;
 use serde_json::json;
 
-use super::Context;
+use super::{Context, store_copy};
 use crate::cli::StoreCommand;
 
 /// Runs a command on the database.
 pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<ExitCode> {
     match command {
         StoreCommand::Encrypt => encrypt(context).await,
+        StoreCommand::Copy(args) => store_copy::run(context, &args).await,
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
-use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
+use domain::usage::{RejectionFilter, UsageFilter, UsageOutcome, UsageRecord};
 
 use super::Context;
 use super::references::find_key;
@@ -13,9 +13,10 @@ use super::timestamp::parse_timestamp;
 use super::usage_rejections::sum_rejections;
 use super::usage_sum::{RecordGroup, sum};
 use crate::cli::{ListUsageArgs, UsageCommand, UsageFilterArgs, UsageGroup};
-use crate::output::{indent, table};
+use crate::config::similar;
+use crate::output::{indent, note, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
-use crate::wiring::Stores;
+use crate::wiring::{Stores, directory};
 
 /// The default number of listed records.
 const LISTED: u64 = 100;
@@ -71,18 +72,33 @@ async fn open(context: &Context, args: &UsageFilterArgs) -> anyhow::Result<(Stor
         Some(named) => Some(workspace_id(context, &stores, named).await?),
         None => None,
     };
+    if let Some(provider) = &args.provider {
+        note_unknown_provider(context, provider);
+    }
     let outcome = args.status.as_deref().and_then(UsageOutcome::from_name);
-    let filter =
-        UsageFilter { workspace_id, api_key, provider: args.provider.clone(), outcome, since, until, after: None };
-    Ok((stores, filter))
+    let provider = args.provider.clone();
+    Ok((stores, UsageFilter { workspace_id, api_key, provider, outcome, since, until, ..UsageFilter::default() }))
 }
 
-/// Returns the id of a workspace; a deleted one is named by its id and has records.
+/// Notes a provider that is not configured. Its records may exist, so this is no error.
+fn note_unknown_provider(context: &Context, slug: &str) {
+    let directory = directory(&context.config);
+    let known: Vec<&str> = directory.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
+    if !known.contains(&slug)
+        && let Some(nearest) = similar(slug, known)
+    {
+        note(&format!("No endpoint uses the provider {slug:?}; the nearest is {nearest}."));
+    }
+}
+
+/// Returns the id of a workspace; a deleted one is named by its id and has records or rejected requests.
 async fn workspace_id(context: &Context, stores: &Stores, named: &str) -> anyhow::Result<WorkspaceId> {
     let found = context.workspace(stores, Some(named)).await;
     if let (Err(_), Ok(id)) = (&found, named.parse()) {
-        let of_workspace = UsageFilter { workspace_id: Some(id), ..UsageFilter::default() };
-        if !stores.usage.list(&of_workspace, 1).await?.is_empty() {
+        let rejections = RejectionFilter { workspace_id: Some(id), ..RejectionFilter::default() };
+        if !stores.usage.list(&UsageFilter::for_workspace(id), 1).await?.is_empty()
+            || !stores.rejections.list(&rejections, 1).await?.is_empty()
+        {
             return Ok(id);
         }
     }

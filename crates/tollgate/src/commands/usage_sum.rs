@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use domain::ids::ApiKeyId;
 use domain::money::Usd;
-use domain::usage::{UsageFilter, UsageRecord};
+use domain::usage::{RecordTime, UsageFilter, UsageRecord};
 
 use super::Context;
 use crate::output::table;
@@ -67,18 +67,20 @@ impl From<&UsageRecord> for UsageTotals {
     }
 }
 
-/// Prints the sums of the records that match the filter, the highest cost or the earliest day first.
+/// Prints the sums of the records that match the filter, the highest cost or the earliest day first. The filter selects
+/// by the time of the charge, so that every day is complete and the groups of a period have one total.
 pub async fn sum(
     context: &Context,
     stores: &Stores,
     mut filter: UsageFilter,
     by: RecordGroup,
 ) -> anyhow::Result<ExitCode> {
+    filter.time = RecordTime::Charged;
     let mut groups: BTreeMap<String, UsageTotals> = BTreeMap::new();
     loop {
         let page = stores.usage.list(&filter, PAGE).await?;
         let Some(last) = page.last() else { break };
-        filter.after = Some((last.created_at, last.id.clone()));
+        filter.after = Some((filter.time.of(last), last.id.clone()));
         for record in &page {
             groups.entry(group_of(record, by)).or_default().add(record.into());
         }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use domain::observability::{SecretString, checked_header, checked_url};
+use serde::Deserialize;
 
-use super::build::within;
-use super::entries::Table;
 use super::secret::variable_name;
+use super::section::Section;
+use super::values::{Millis, Within};
 use super::{ConfigError, Environment};
 
 /// `[broadcast]`: the delivery of traces to destinations.
@@ -40,60 +41,93 @@ const LONGEST: u64 = 3_600_000;
 /// The maximum number of headers.
 const MOST_HEADERS: usize = 20;
 
-pub fn broadcast(table: &Table) -> Result<BroadcastConfig, ConfigError> {
-    let millis = |key: &str, least: u64, default: u64| -> Result<Duration, ConfigError> {
-        Ok(Duration::from_millis(within(table, key, least..=LONGEST)?.unwrap_or(default)))
-    };
-    let (retry_initial_delay, retry_max_delay) =
-        (millis("retry_initial_delay_ms", 1, 1_000)?, millis("retry_max_delay_ms", 1, 300_000)?);
+/// The keys of `[broadcast]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBroadcast {
+    timeout_ms: Option<Millis<10, LONGEST>>,
+    max_attempts: Option<Within<u32, 1, 1_000>>,
+    retry_initial_delay_ms: Option<Millis<1, LONGEST>>,
+    retry_max_delay_ms: Option<Millis<1, LONGEST>>,
+}
+
+/// The keys of `[telemetry]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTelemetry {
+    otlp_url: Option<String>,
+    otlp_headers: Option<Vec<String>>,
+    otlp_headers_env: Option<String>,
+    otlp_privacy_mode: Option<bool>,
+}
+
+/// Checks `[broadcast]`.
+pub fn broadcast(section: &Section<RawBroadcast>) -> Result<BroadcastConfig, ConfigError> {
+    let retry_initial_delay = section.retry_initial_delay_ms.map_or(Duration::from_secs(1), Millis::get);
+    let retry_max_delay = section.retry_max_delay_ms.map_or(Duration::from_mins(5), Millis::get);
     if retry_initial_delay > retry_max_delay {
-        return Err(table.fault("retry_initial_delay_ms", "must not be more than retry_max_delay_ms"));
+        return Err(section.fault("retry_initial_delay_ms", "must not be more than retry_max_delay_ms"));
     }
     Ok(BroadcastConfig {
-        timeout: millis("timeout_ms", 10, 10_000)?,
-        max_attempts: within(table, "max_attempts", 1..=1_000)?.unwrap_or(12),
+        timeout: section.timeout_ms.map_or(Duration::from_secs(10), Millis::get),
+        max_attempts: section.max_attempts.map_or(12, Within::get),
         retry_initial_delay,
         retry_max_delay,
     })
 }
 
-/// Returns `None` if no collector is configured.
-pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<TelemetryConfig>, ConfigError> {
-    let Some(url) = table.text("otlp_url") else {
-        let lonely = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"].into_iter().find(|key| table.has(key));
-        return match lonely {
-            Some(key) => Err(table.fault(key, "requires otlp_url")),
+/// Checks `[telemetry]`. Returns `None` if no collector is configured.
+pub fn telemetry(
+    section: &Section<RawTelemetry>,
+    environment: &Environment,
+) -> Result<Option<TelemetryConfig>, ConfigError> {
+    let Some(url) = &section.otlp_url else {
+        let dependent = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"];
+        return match dependent.into_iter().find(|key| section.has(key)) {
+            Some(key) => Err(section.fault(key, "requires otlp_url")),
             None => Ok(None),
         };
     };
-    let mut lines: Vec<(&str, &str)> =
-        table.texts("otlp_headers").iter().map(|line| ("otlp_headers", line.as_str())).collect();
-    if let Some(name) = table.text("otlp_headers_env") {
-        let name = variable_name(name).map_err(|fault| table.fault("otlp_headers_env", fault))?;
-        let set = environment.get(name).ok_or_else(|| {
-            table.fault("otlp_headers_env", "names an environment variable that is not set, or empty")
-        })?;
-        lines.extend(set.lines().filter(|line| !line.trim().is_empty()).map(|line| ("otlp_headers_env", line)));
-    }
-    let header = |(key, line): (&str, &str)| {
+    Ok(Some(TelemetryConfig {
+        otlp_headers: telemetry_headers(section, environment)?,
+        otlp_url: checked_url(url).map_err(|fault| section.fault("otlp_url", fault))?,
+        has_headers_in_file: section.is_in_file("otlp_headers"),
+        otlp_privacy_mode: section.otlp_privacy_mode.unwrap_or(true),
+    }))
+}
+
+fn telemetry_headers(
+    section: &Section<RawTelemetry>,
+    environment: &Environment,
+) -> Result<Vec<(String, SecretString)>, ConfigError> {
+    let header = |key: &str, line: &str| {
         let Some((name, value)) = line.split_once(':') else {
-            return Err(table.fault(key, "must hold headers in the form \"name: value\""));
+            return Err(section.fault(key, "must hold headers in the form \"name: value\""));
         };
         let checked = checked_header(name.trim(), value.trim());
         checked
             .map(|(name, value)| (name, SecretString::new(value)))
-            .map_err(|fault| table.fault(key, format!("has a header that {fault}")))
+            .map_err(|fault| section.fault(key, format!("has a header that {fault}")))
     };
-    let otlp_headers: Vec<(String, SecretString)> = lines.into_iter().map(header).collect::<Result<_, _>>()?;
-    if otlp_headers.len() > MOST_HEADERS {
-        return Err(table.fault("otlp_headers", format!("must hold at most {MOST_HEADERS} headers")));
+    let in_keys = section.otlp_headers.iter().flatten().map(|line| ("otlp_headers", line.as_str()));
+    let in_variable = variable_of_headers(section, environment)?.lines().filter(|line| !line.trim().is_empty());
+    let lines = in_keys.chain(in_variable.map(|line| ("otlp_headers_env", line)));
+    let headers: Vec<(String, SecretString)> = lines.map(|(key, line)| header(key, line)).collect::<Result<_, _>>()?;
+    if headers.len() > MOST_HEADERS {
+        return Err(section.fault("otlp_headers", format!("must hold at most {MOST_HEADERS} headers")));
     }
-    Ok(Some(TelemetryConfig {
-        otlp_url: checked_url(url).map_err(|fault| table.fault("otlp_url", fault))?,
-        otlp_headers,
-        has_headers_in_file: table.is_in_file("otlp_headers"),
-        otlp_privacy_mode: table.switch("otlp_privacy_mode").unwrap_or(true),
-    }))
+    Ok(headers)
+}
+
+/// Returns the value of the variable that `otlp_headers_env` names; empty if it names none.
+fn variable_of_headers<'a>(
+    section: &Section<RawTelemetry>,
+    environment: &'a Environment,
+) -> Result<&'a str, ConfigError> {
+    let Some(name) = &section.otlp_headers_env else { return Ok("") };
+    let name = variable_name(name).map_err(|fault| section.fault("otlp_headers_env", fault))?;
+    let unset = || section.fault("otlp_headers_env", "names an environment variable that is not set, or empty");
+    environment.get(name).ok_or_else(unset)
 }
 
 #[cfg(test)]

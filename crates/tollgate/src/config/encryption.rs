@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 
 use adapters_storage::EncryptionKey;
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 
-use super::entries::Table;
+use super::Environment;
 use super::secret::variable_name;
-use super::{ConfigError, Environment};
 
 /// The source of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EncryptionKeySource {
     /// The key of an environment variable.
     Variable(EncryptionKey),
+    /// An environment variable that is not set, or empty.
+    MissingVariable,
     /// A file that holds the key.
     File(PathBuf),
 }
@@ -22,10 +23,13 @@ impl EncryptionKeySource {
     /// Returns the key.
     ///
     /// # Errors
-    /// The file cannot be read, or holds no key. The message does not contain its content.
+    /// The variable is not set, the file cannot be read, or it holds no key. The message does not contain its content.
     pub fn read(&self) -> anyhow::Result<EncryptionKey> {
         match self {
             Self::Variable(key) => Ok(key.clone()),
+            Self::MissingVariable => {
+                bail!("storage.encryption_key_env names an environment variable that is not set, or empty")
+            }
             Self::File(path) => {
                 let text = std::fs::read_to_string(path)
                     .context("the file that storage.encryption_key_file names cannot be read")?;
@@ -38,20 +42,24 @@ impl EncryptionKeySource {
 
 const EXPECTED: &str = "32 bytes in Base64 are wanted, such as the output of `openssl rand -base64 32`";
 
-/// Parses the source of the key; `None` if no key is configured.
-pub fn encryption_key(table: &Table, environment: &Environment) -> Result<Option<EncryptionKeySource>, ConfigError> {
-    let file = table.path("encryption_key_file").map(EncryptionKeySource::File);
-    let Some(name) = table.text("encryption_key_env") else { return Ok(file) };
+/// Returns the source of the key; `None` if no key is configured.
+///
+/// # Errors
+/// The error of `encryption_key_env`, without its value.
+pub fn encryption_key(
+    variable: Option<&str>,
+    file: Option<PathBuf>,
+    environment: &Environment,
+) -> Result<Option<EncryptionKeySource>, String> {
+    let Some(name) = variable else { return Ok(file.map(EncryptionKeySource::File)) };
     if file.is_some() {
-        return Err(table.fault("encryption_key_env", "cannot be set together with encryption_key_file"));
+        return Err("cannot be set together with encryption_key_file".to_owned());
     }
-    let name = variable_name(name).map_err(|fault| table.fault("encryption_key_env", fault))?;
-    let text = environment
-        .get(name)
-        .ok_or_else(|| table.fault("encryption_key_env", "names an environment variable that is not set, or empty"))?;
-    let key = EncryptionKey::from_base64(text).ok_or_else(|| {
-        table.fault("encryption_key_env", format!("names an environment variable that holds no key: {EXPECTED}"))
-    })?;
+    let name = variable_name(name)?;
+    // Most commands work without the key, so its absence is an error of those that need it.
+    let Some(text) = environment.get(name) else { return Ok(Some(EncryptionKeySource::MissingVariable)) };
+    let key = EncryptionKey::from_base64(text)
+        .ok_or_else(|| format!("names an environment variable that holds no key: {EXPECTED}"))?;
     Ok(Some(EncryptionKeySource::Variable(key)))
 }
 
@@ -86,9 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn missing_variable_is_an_error_at_first_use() {
+        let source = read("[storage]\nencryption_key_env = \"MISSING\"\n").unwrap().storage.encryption_key.unwrap();
+        assert_eq!(source, EncryptionKeySource::MissingVariable);
+        let message = format!("{:#}", source.read().unwrap_err());
+        assert!(message.contains("encryption_key_env") && message.contains("not set"), "{message}");
+    }
+
+    #[test]
     fn error_names_setting_and_not_the_secret() {
         for (text, expected) in [
-            ("encryption_key_env = \"MISSING\"", "not set"),
             ("encryption_key_env = \"BAD\"", "32 bytes in Base64"),
             ("encryption_key_env = \"s3cret=\"", "must be the name of an environment variable"),
             ("encryption_key_env = \"GOOD\"\nencryption_key_file = \"s3cret\"", "together"),

@@ -3,55 +3,56 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::build::{choice, within};
-use super::entries::Table;
-use super::{ConfigError, JournalConfig, StorageConfig};
+use serde::Deserialize;
+
+use super::section::Section;
+use super::values::{Millis, Within};
+use super::{JournalConfig, StorageConfig};
 
 const MIB: u64 = 1 << 20;
 /// A few segments of the journal.
 const SMALLEST: u64 = 64 * MIB;
 const LARGEST: u64 = 1024 * 1024 * MIB;
-const DEFAULT: u64 = 1024 * MIB;
-/// Ten minutes.
-const KEEP: u64 = 600_000;
 /// A week.
 const LONGEST_KEEP: u64 = 604_800_000;
+/// Thirty days.
+const LONGEST_SILENCE: u64 = 2_592_000_000;
 
-/// An hour.
-const LOST_AFTER: u64 = 3_600_000;
-/// A second to thirty days.
-const LOST_RANGE: std::ops::RangeInclusive<u64> = 1_000..=2_592_000_000;
+/// The keys of `[journal]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawJournal {
+    path: Option<String>,
+    sync: Option<Sync>,
+    max_bytes: Option<Within<u64, SMALLEST, LARGEST>>,
+    retention_ms: Option<Millis<0, LONGEST_KEEP>>,
+    process_lost_after_ms: Option<Millis<1_000, LONGEST_SILENCE>>,
+}
 
 /// The point at which a response may be sent: after the write of its charge, or after its sync.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Sync {
-    ByStorage,
     Interval,
     Always,
 }
 
-/// Parses `[journal]`. By default the folder is beside the database, with the database's durability.
-pub fn journal(table: &Table, storage: &StorageConfig) -> Result<JournalConfig, ConfigError> {
-    let sync = match table.text("sync") {
-        None => Sync::ByStorage,
-        Some(_) => choice(table, "sync", &[("interval", Sync::Interval), ("always", Sync::Always)])?,
-    };
-    Ok(JournalConfig {
-        path: table.path("path").unwrap_or_else(|| beside(&storage.file)),
-        is_synced: match sync {
-            Sync::ByStorage => storage.synchronous_full,
-            Sync::Interval => false,
-            Sync::Always => true,
-        },
-        max_bytes: within(table, "max_bytes", SMALLEST..=LARGEST)?.unwrap_or(DEFAULT),
-        keep: Duration::from_millis(within(table, "retention_ms", 0..=LONGEST_KEEP)?.unwrap_or(KEEP)),
-        lost_after: Duration::from_millis(within(table, "process_lost_after_ms", LOST_RANGE)?.unwrap_or(LOST_AFTER)),
-    })
+/// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
+/// durability.
+pub fn journal(section: &Section<RawJournal>, storage: &StorageConfig) -> JournalConfig {
+    let path = section.path.as_deref().map(|path| section.resolve("path", Path::new(path)));
+    JournalConfig {
+        path: path.unwrap_or_else(|| beside(&storage.file)),
+        is_synced: section.sync.map_or(storage.synchronous_full, |sync| sync == Sync::Always),
+        max_bytes: section.max_bytes.map_or(1024 * MIB, Within::get),
+        keep: section.retention_ms.map_or(Duration::from_mins(10), Millis::get),
+        lost_after: section.process_lost_after_ms.map_or(Duration::from_hours(1), Millis::get),
+    }
 }
 
 /// Returns the default folder: `tollgate.db` has its journal in `tollgate-journal`, so that databases of one folder
 /// have separate journals.
-fn beside(database: &Path) -> PathBuf {
+pub(super) fn beside(database: &Path) -> PathBuf {
     let stem = database.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     database.with_file_name(format!("{stem}-journal"))
 }

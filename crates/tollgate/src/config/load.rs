@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::entries::Entries;
-use super::{Config, ConfigError, Environment, build, file, overrides};
+use super::tree::Tree;
+use super::{Config, ConfigError, Environment, build, overrides};
 
 /// The file that is read by default, if it exists.
 pub const DEFAULT_FILE: &str = "tollgate.toml";
@@ -29,8 +29,7 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, Co
 /// # Errors
 /// The first error, with its origin.
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
-    let mut entries = Entries::default();
-    file::read(path.unwrap_or(Path::new(DEFAULT_FILE)), text, &mut entries)?;
-    overrides::apply(environment, &mut entries)?;
-    build::build(path, &entries, environment)
+    let mut tree = Tree::parse(path.unwrap_or(Path::new(DEFAULT_FILE)), text)?;
+    overrides::apply(environment, &mut tree)?;
+    build::build(path, &tree, environment)
 }

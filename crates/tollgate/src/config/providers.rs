@@ -1,131 +1,146 @@
 //! `[[providers]]`
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::model::SANDBOX_AUTHOR;
 use domain::routing::Wire;
+use serde::Deserialize;
 
-use super::build::{choice, narrow, within};
-use super::entries::Table;
+use super::capabilities::{RawCapabilities, capabilities};
 use super::secret::variable_name;
-use super::{
-    ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, capabilities, headers, urls,
-};
+use super::section::Section;
+use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText, Within};
+use super::{ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, urls};
 
-/// The wires over HTTP, the default first.
-const WIRES: [Wire; 5] =
-    [Wire::SystemOne, Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions, Wire::ChatCompletions];
+/// The keys of `[[providers]]` that endpoints do not have.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawProvider {
+    slug: RequiredText,
+    name: Option<String>,
+    wire: Option<Name<Wire>>,
+    base_url: RequiredText,
+    path: Option<String>,
+    model_location: Option<ModelLocationConfig>,
+    response_wrapper: Option<ResponseWrapperConfig>,
+    api_key_env: Option<String>,
+    api_key_file: Option<String>,
+    auth_header: Option<String>,
+    auth_scheme: Option<String>,
+    headers: Option<Vec<String>>,
+    connect_timeout_ms: Option<PositiveMillis>,
+    attempt_timeout_ms: Option<PositiveMillis>,
+    max_response_bytes: Option<Positive<usize>>,
+    max_header_bytes: Option<Within<u64, 16_384, 16_777_216>>,
+    ca_file: Option<String>,
+    http2_prior_knowledge: Option<bool>,
+    http2_ping_interval_ms: Option<u64>,
+    http2_ping_timeout_ms: Option<Millis<100, 60_000>>,
+}
 
-/// `[[providers]]`
-pub fn providers(tables: &[Table]) -> Result<Vec<ProviderConfig>, ConfigError> {
-    let mut providers: Vec<ProviderConfig> = Vec::with_capacity(tables.len());
-    for table in tables {
-        let provider = provider(table)?;
+impl Named for Wire {
+    /// Returns the wires over HTTP.
+    fn names() -> Vec<(&'static str, Self)> {
+        Self::ALL.into_iter().filter(|wire| *wire != Self::Sandbox).map(|wire| (wire.as_str(), wire)).collect()
+    }
+}
+
+/// Checks `[[providers]]`.
+pub fn providers(
+    sections: &[(Section<RawProvider>, Section<RawCapabilities>)],
+) -> Result<Vec<ProviderConfig>, ConfigError> {
+    let mut providers: Vec<ProviderConfig> = Vec::with_capacity(sections.len());
+    for (section, shared) in sections {
+        let provider = provider(section, shared)?;
         if providers.iter().any(|other| other.slug == provider.slug) {
-            return Err(table.fault("slug", format!("is a duplicate provider slug: \"{}\"", provider.slug)));
+            return Err(section.fault("slug", format!("is a duplicate provider slug: \"{}\"", provider.slug)));
         }
         providers.push(provider);
     }
     Ok(providers)
 }
 
-fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
-    let slug = table.required("slug")?;
+fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -> Result<ProviderConfig, ConfigError> {
+    let (slug, base_url) = (section.slug.as_str(), section.base_url.as_str());
     if slug == SANDBOX_AUTHOR {
-        return Err(table.fault("slug", "sandbox is reserved for the built-in sandbox"));
+        return Err(section.fault("slug", "sandbox is reserved for the built-in sandbox"));
     }
-    let wire = choice(table, "wire", &WIRES.map(|wire| (wire.as_str(), wire)))?;
-    let (path, model_location) = address(table)?;
-    let auth_header = table.text("auth_header").map(headers::auth_header).transpose();
-    let auth_header = auth_header.map_err(|fault| table.fault("auth_header", fault))?;
+    let wire = section.wire.map_or(Wire::SystemOne, Name::get);
+    let (path, model_location) = address(section)?;
+    let auth_header = section.auth_header.as_deref().map(headers::auth_header).transpose();
+    let auth_header = auth_header.map_err(|fault| section.fault("auth_header", fault))?;
     Ok(ProviderConfig {
-        slug: slug.parse().map_err(|error| table.fault("slug", format!("is not usable: {error}")))?,
-        name: table.text("name").unwrap_or(slug).to_owned(),
+        slug: slug.parse().map_err(|error| section.fault("slug", format!("is not usable: {error}")))?,
+        name: section.name.as_deref().unwrap_or(slug).to_owned(),
         wire,
-        base_url: urls::provider_base(table.required("base_url")?).map_err(|fault| table.fault("base_url", fault))?,
+        base_url: urls::provider_base(base_url).map_err(|fault| section.fault("base_url", fault))?,
         path,
         model_location,
-        response_wrapper: response_wrapper(table, wire)?,
-        api_key: api_key(table)?,
-        headers: fixed_headers(table, auth_header.as_deref())?,
+        response_wrapper: response_wrapper(section, wire)?,
+        api_key: api_key(section)?,
+        headers: fixed_headers(section, auth_header.as_deref())?,
         auth_header,
-        auth_scheme: auth_scheme(table)?,
-        connect_timeout: Duration::from_millis(table.positive("connect_timeout_ms", 2_000)?),
-        attempt_timeout: Duration::from_millis(table.positive("attempt_timeout_ms", 30_000)?),
-        max_response_bytes: narrow(
-            table,
-            "max_response_bytes",
-            table.positive("max_response_bytes", 8 * 1024 * 1024)?,
-        )?,
-        max_header_bytes: within(table, "max_header_bytes", 16_384..=16_777_216)?.unwrap_or(262_144),
-        ca_file: table.path("ca_file"),
-        http2_prior_knowledge: table.switch("http2_prior_knowledge").unwrap_or(false),
-        http2_ping_interval: ping_interval(table)?,
-        http2_ping_timeout: Duration::from_millis(
-            within(table, "http2_ping_timeout_ms", 100..=60_000)?.unwrap_or(5_000),
-        ),
-        capabilities: capabilities::capabilities(table, wire)?,
+        auth_scheme: auth_scheme(section)?,
+        connect_timeout: section.connect_timeout_ms.map_or(Duration::from_secs(2), Millis::get),
+        attempt_timeout: section.attempt_timeout_ms.map_or(Duration::from_secs(30), Millis::get),
+        max_response_bytes: section.max_response_bytes.map_or(8 * 1024 * 1024, Positive::get),
+        max_header_bytes: section.max_header_bytes.map_or(262_144, Within::get),
+        ca_file: file(section, "ca_file", section.ca_file.as_deref()),
+        http2_prior_knowledge: section.http2_prior_knowledge.unwrap_or(false),
+        http2_ping_interval: ping_interval(section)?,
+        http2_ping_timeout: section.http2_ping_timeout_ms.map_or(Duration::from_secs(5), Millis::get),
+        capabilities: capabilities(shared, wire)?,
     })
 }
 
-/// Parses the ping interval; zero disables pings.
-fn ping_interval(table: &Table) -> Result<Option<Duration>, ConfigError> {
-    match table.number("http2_ping_interval_ms").unwrap_or(10_000) {
+fn file(section: &Section<RawProvider>, key: &str, path: Option<&str>) -> Option<PathBuf> {
+    path.map(|path| section.resolve(key, Path::new(path)))
+}
+
+/// Returns the ping interval; zero disables pings.
+fn ping_interval(section: &Section<RawProvider>) -> Result<Option<Duration>, ConfigError> {
+    match section.http2_ping_interval_ms.unwrap_or(10_000) {
         0 => Ok(None),
         interval @ 1_000..=3_600_000 => Ok(Some(Duration::from_millis(interval))),
-        _ => Err(table.fault("http2_ping_interval_ms", "must be 0 for no pings, or 1000 to 3600000")),
+        _ => Err(section.fault("http2_ping_interval_ms", "must be 0 for no pings, or 1000 to 3600000")),
     }
 }
 
-/// Parses the path and the location of the model.
-fn address(table: &Table) -> Result<(Option<String>, ModelLocationConfig), ConfigError> {
-    let path = table.text("path").map(urls::provider_path).transpose().map_err(|fault| table.fault("path", fault))?;
-    let model_location = choice(
-        table,
-        "model_location",
-        &[
-            ("body", ModelLocationConfig::Body),
-            ("path", ModelLocationConfig::Path),
-            ("both", ModelLocationConfig::Both),
-        ],
-    )?;
+/// Checks the path and the location of the model.
+fn address(section: &Section<RawProvider>) -> Result<(Option<String>, ModelLocationConfig), ConfigError> {
+    let path = section.path.as_deref().map(urls::provider_path).transpose();
+    let path = path.map_err(|fault| section.fault("path", fault))?;
+    let model_location = section.model_location.unwrap_or(ModelLocationConfig::Body);
     let in_path = path.as_deref().is_some_and(|path| path.contains(urls::MODEL));
     match model_location {
         ModelLocationConfig::Body if in_path => {
-            Err(table.fault("path", "has {model}, so model_location must be \"path\" or \"both\""))
+            Err(section.fault("path", "has {model}, so model_location must be \"path\" or \"both\""))
         }
         ModelLocationConfig::Both if !in_path => {
-            Err(table.fault("model_location", "is \"both\", but there is no {model} in path"))
+            Err(section.fault("model_location", "is \"both\", but there is no {model} in path"))
         }
         // Without {model} in the path, only the base URL can select the model.
         ModelLocationConfig::Path if path.is_none() => {
-            Err(table.fault("model_location", "is \"path\", but there is no path that could name the model"))
+            Err(section.fault("model_location", "is \"path\", but there is no path that could name the model"))
         }
         _ => Ok((path, model_location)),
     }
 }
 
-fn response_wrapper(table: &Table, wire: Wire) -> Result<ResponseWrapperConfig, ConfigError> {
-    let wrapper = choice(
-        table,
-        "response_wrapper",
-        &[
-            ("none", ResponseWrapperConfig::None),
-            ("workers-ai", ResponseWrapperConfig::WorkersAi),
-            ("databricks", ResponseWrapperConfig::Databricks),
-        ],
-    )?;
+fn response_wrapper(section: &Section<RawProvider>, wire: Wire) -> Result<ResponseWrapperConfig, ConfigError> {
+    let wrapper = section.response_wrapper.unwrap_or(ResponseWrapperConfig::None);
     if wrapper != ResponseWrapperConfig::None && wire != Wire::SystemOne {
-        return Err(table.fault("response_wrapper", format!("is for the wire system-one, not {}", wire.as_str())));
+        return Err(section.fault("response_wrapper", format!("is for the wire system-one, not {}", wire.as_str())));
     }
     Ok(wrapper)
 }
 
-fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
-    match (table.text("api_key_env"), table.path("api_key_file")) {
-        (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; use one")),
+fn api_key(section: &Section<RawProvider>) -> Result<Option<SecretSource>, ConfigError> {
+    match (&section.api_key_env, file(section, "api_key_file", section.api_key_file.as_deref())) {
+        (Some(_), Some(_)) => Err(section.fault("api_key_file", "and api_key_env are both set; use one")),
         (Some(variable), None) => {
-            let variable = variable_name(variable).map_err(|fault| table.fault("api_key_env", fault))?;
+            let variable = variable_name(variable).map_err(|fault| section.fault("api_key_env", fault))?;
             Ok(Some(SecretSource::Variable(variable.to_owned())))
         }
         (None, Some(path)) => Ok(Some(SecretSource::File(path))),
@@ -134,29 +149,32 @@ fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
 }
 
 /// Parses a word such as `Bearer`, or an empty scheme.
-fn auth_scheme(table: &Table) -> Result<Option<String>, ConfigError> {
-    let Some(scheme) = table.text("auth_scheme") else { return Ok(None) };
+fn auth_scheme(section: &Section<RawProvider>) -> Result<Option<String>, ConfigError> {
+    let Some(scheme) = &section.auth_scheme else { return Ok(None) };
     if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
         && scheme.len() <= 32
     {
-        return Ok(Some(scheme.to_owned()));
+        return Ok(Some(scheme.clone()));
     }
     // It is not repeated, as it may be a misplaced key.
-    Err(table.fault(
+    Err(section.fault(
         "auth_scheme",
         "must be a word such as Bearer or Basic, or empty; the key itself is named with api_key_env or api_key_file",
     ))
 }
 
-fn fixed_headers(table: &Table, auth_header: Option<&str>) -> Result<Vec<(String, String)>, ConfigError> {
+fn fixed_headers(
+    section: &Section<RawProvider>,
+    auth_header: Option<&str>,
+) -> Result<Vec<(String, String)>, ConfigError> {
     let mut parsed: Vec<(String, String)> = Vec::new();
-    for line in table.texts("headers") {
-        let (name, value) = headers::parse(line).map_err(|fault| table.fault("headers", fault))?;
+    for line in section.headers.iter().flatten() {
+        let (name, value) = headers::parse(line).map_err(|fault| section.fault("headers", fault))?;
         if parsed.iter().any(|(other, _)| *other == name) {
-            return Err(table.fault("headers", format!("has {} more than once", headers::displayed_name(&name))));
+            return Err(section.fault("headers", format!("has {} more than once", headers::displayed_name(&name))));
         }
         if auth_header == Some(name.as_str()) {
-            return Err(table.fault("headers", "has the header of auth_header"));
+            return Err(section.fault("headers", "has the header of auth_header"));
         }
         parsed.push((name, value));
     }

@@ -1,10 +1,7 @@
 //! The settings that a running server can replace, and those that need a restart.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use super::entries::{Entries, Value};
-use super::{Config, schema};
+use super::tree::Tree;
+use super::{Config, RestartValues, schema};
 
 /// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
 /// `[[models]]` are applied too.
@@ -31,37 +28,13 @@ const RELOADABLE: [(&str, &[&str]); 5] = [
 /// Returns true if a reload applies the key.
 pub fn is_reloadable(section: &str, key: &str) -> bool {
     RELOADABLE.iter().any(|(name, keys)| *name == section && keys.contains(&key))
-        || schema::section(section).is_some_and(|section| section.repeated)
+        || schema::section(section).is_some_and(|section| section.is_list)
 }
 
-/// The values of the keys that need a restart, by `section.key`.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct RestartValues(BTreeMap<String, Value>);
-
-impl fmt::Debug for RestartValues {
-    /// Hides the values, which may contain secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RestartValues(…)")
-    }
-}
-
-impl RestartValues {
-    /// Collects the values.
-    pub fn of(entries: &Entries) -> Self {
-        let sections = schema::SECTIONS.iter().filter(|section| !section.repeated);
-        let values = sections.flat_map(|section| {
-            let table = entries.single(section.name);
-            let keys = section.keys.iter().filter(|(key, _)| !is_reloadable(section.name, key));
-            keys.filter_map(move |(key, _)| Some((format!("{}.{key}", section.name), table.value(key)?.clone())))
-        });
-        Self(values.collect())
-    }
-
-    /// Returns the keys whose values differ, in order.
-    fn changed(&self, other: &Self) -> Vec<String> {
-        let keys: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
-        keys.into_iter().filter(|key| self.0.get(*key) != other.0.get(*key)).cloned().collect()
-    }
+/// Collects the values of the keys that need a restart.
+pub fn restart_values(tree: &Tree) -> RestartValues {
+    let values = tree.values().filter(|(section, key, _)| !is_reloadable(section, key));
+    RestartValues::new(values.map(|(section, key, value)| (format!("{section}.{key}"), value.clone())).collect())
 }
 
 impl Config {
@@ -95,6 +68,7 @@ impl Config {
             "keys" => self.max_stale_keys == other.max_stale_keys,
             "blobs" => self.blobs == other.blobs,
             "limits" => self.limits == other.limits,
+            "rate_limits" => self.rate_limits == other.rate_limits,
             "log" => (self.log.format, self.log.buffer_bytes) == (other.log.format, other.log.buffer_bytes),
             "money" => self.unknown_usage == other.unknown_usage,
             "retention" => self.retention == other.retention,
@@ -162,11 +136,11 @@ mod tests {
         for (section, keys) in RELOADABLE {
             let known = schema::section(section).unwrap();
             for key in keys {
-                assert!(known.keys.iter().any(|(name, _)| name == key), "{section}.{key}");
+                assert!(known.keys.contains(key), "{section}.{key}");
             }
         }
-        for section in schema::SECTIONS.iter().filter(|section| !section.repeated) {
-            let restarts = section.keys.iter().any(|(key, _)| !is_reloadable(section.name, key));
+        for section in schema::SECTIONS.iter().filter(|section| !section.is_list) {
+            let restarts = section.keys.iter().any(|key| !is_reloadable(section.name, key));
             let config = read("");
             assert_eq!(config.has_same_section(&config, section.name), restarts, "{}", section.name);
         }

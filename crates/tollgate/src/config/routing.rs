@@ -1,94 +1,129 @@
 //! `[[models]]`, `[money]` and `[routing]`.
 
-use std::time::Duration;
-
 use domain::decision::{
     Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels,
 };
 use domain::model::ModelId;
 use domain::money::Price;
+use serde::Deserialize;
 
-use super::build::{choice, within};
-use super::entries::Table;
+use super::section::Section;
+use super::values::{Millis, Name, Named, RequiredText, Within};
 use super::{ConfigError, ModelConfig, MoneyConfig, RoutingConfig};
 
 /// An hour: above any request timeout.
 const LONGEST_HEDGE_MS: u64 = 3_600_000;
 
-/// `[[models]]`
-pub fn models(tables: &[Table]) -> Result<Vec<ModelConfig>, ConfigError> {
-    let mut models: Vec<ModelConfig> = Vec::with_capacity(tables.len());
-    for table in tables {
-        let model = model(table)?;
+/// The keys of `[[models]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawModel {
+    model: RequiredText,
+    hedge: Option<bool>,
+    hedge_after_ms: Option<Millis<1, LONGEST_HEDGE_MS>>,
+    single_flight: Option<Name<SingleFlightMode>>,
+}
+
+/// The keys of `[money]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawMoney {
+    unreported_usage: Option<Name<UnknownUsage>>,
+    max_tokens_per_byte: Option<String>,
+    unpriced_models: Option<Name<UnpricedModels>>,
+    default_usd_per_token: Option<String>,
+}
+
+/// The keys of `[routing]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawRouting {
+    seed: Option<u64>,
+    max_concurrent_subrequests: Option<Within<usize, 1, 64>>,
+}
+
+impl Named for SingleFlightMode {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("off", Self::Off), ("split_cost", Self::SplitCost), ("charge_each", Self::ChargeEach)]
+    }
+}
+
+impl Named for UnknownUsage {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("charge_bound", Self::Bound), ("free", Self::Free)]
+    }
+}
+
+impl Named for UnpricedModels {
+    fn names() -> Vec<(&'static str, Self)> {
+        // The price is a key of its own.
+        vec![("reject", Self::Reject), ("free", Self::Free), ("default_price", Self::DefaultPrice(Price::ZERO))]
+    }
+}
+
+/// Checks `[[models]]`.
+pub fn models(sections: &[Section<RawModel>]) -> Result<Vec<ModelConfig>, ConfigError> {
+    let mut models: Vec<ModelConfig> = Vec::with_capacity(sections.len());
+    for section in sections {
+        let model = model(section)?;
         if models.iter().any(|other| other.model == model.model) {
-            return Err(table.fault("model", format!("is a duplicate model in [[models]]: \"{}\"", model.model)));
+            return Err(section.fault("model", format!("is a duplicate model in [[models]]: \"{}\"", model.model)));
         }
         models.push(model);
     }
     Ok(models)
 }
 
-fn model(table: &Table) -> Result<ModelConfig, ConfigError> {
+fn model(section: &Section<RawModel>) -> Result<ModelConfig, ConfigError> {
     let model: ModelId =
-        table.required("model")?.parse().map_err(|error| table.fault("model", format!("is not usable: {error}")))?;
-    let after = within(table, "hedge_after_ms", 1..=LONGEST_HEDGE_MS)?.map(Duration::from_millis);
-    let hedge = table.switch("hedge").unwrap_or(false);
+        section.model.as_str().parse().map_err(|error| section.fault("model", format!("is not usable: {error}")))?;
+    let after = section.hedge_after_ms.map(Millis::get);
+    let hedge = section.hedge.unwrap_or(false);
     if after.is_some() && !hedge {
-        return Err(table.fault("hedge_after_ms", "requires hedge = true"));
+        return Err(section.fault("hedge_after_ms", "requires hedge = true"));
     }
-    let single_flight = choice(
-        table,
-        "single_flight",
-        &[
-            ("off", SingleFlightMode::Off),
-            ("split_cost", SingleFlightMode::SplitCost),
-            ("charge_each", SingleFlightMode::ChargeEach),
-        ],
-    )?;
+    let single_flight = section.single_flight.map_or(SingleFlightMode::Off, Name::get);
     let hedging = hedge.then_some(Hedging { after });
     Ok(ModelConfig { model, options: ModelOptions { hedging, single_flight } })
 }
 
-/// `[money] unreported_usage`
-pub fn unknown_usage(table: &Table) -> Result<UnknownUsage, ConfigError> {
-    choice(table, "unreported_usage", &[("charge_bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
+/// Returns the rule for usage that a provider does not report.
+pub fn unknown_usage(section: &Section<RawMoney>) -> UnknownUsage {
+    section.unreported_usage.map_or(UnknownUsage::Bound, Name::get)
 }
 
-/// Parses the bounds of charges in `[money]`.
-pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
-    let max_tokens_per_byte = match table.text("max_tokens_per_byte") {
-        Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("max_tokens_per_byte", error))?,
+/// Checks the bounds of charges in `[money]`.
+pub fn money(section: &Section<RawMoney>) -> Result<MoneyConfig, ConfigError> {
+    let max_tokens_per_byte = match &section.max_tokens_per_byte {
+        Some(text) => text.parse().map_err(|error: InvalidTokenFactor| section.fault("max_tokens_per_byte", error))?,
         None => TokenFactor::ONE,
     };
-    let cap: Option<Price> = table
-        .text("default_usd_per_token")
-        .map(|text| text.parse().ok().filter(|price| *price > Price::ZERO))
-        .map(|price| {
-            price.ok_or_else(|| table.fault("default_usd_per_token", "must be a price in USD per token, above 0"))
-        })
-        .transpose()?;
-    let words = [
-        ("reject", UnpricedModels::Reject),
-        ("free", UnpricedModels::Free),
-        ("default_price", UnpricedModels::DefaultPrice(Price::ZERO)),
-    ];
-    let unpriced_models = match (choice(table, "unpriced_models", &words)?, cap) {
+    let unpriced_models = section.unpriced_models.map_or(UnpricedModels::Reject, Name::get);
+    let unpriced_models = match (unpriced_models, default_price(section)?) {
         (UnpricedModels::DefaultPrice(_), Some(price)) => UnpricedModels::DefaultPrice(price),
         (UnpricedModels::DefaultPrice(_), None) => {
-            return Err(table.fault("unpriced_models", "= \"default_price\" requires default_usd_per_token"));
+            return Err(section.fault("unpriced_models", "= \"default_price\" requires default_usd_per_token"));
         }
         (_, Some(_)) => {
-            return Err(table.fault("default_usd_per_token", "requires unpriced_models = \"default_price\""));
+            return Err(section.fault("default_usd_per_token", "requires unpriced_models = \"default_price\""));
         }
         (other, None) => other,
     };
     Ok(MoneyConfig { max_tokens_per_byte, unpriced_models })
 }
 
-/// `[routing]`
-pub fn routing(table: &Table) -> Result<RoutingConfig, ConfigError> {
-    Ok(RoutingConfig {
-        seed: table.number("seed"),
-        max_concurrent_subrequests: within(table, "max_concurrent_subrequests", 1..=64)?.unwrap_or(4),
-    })
+fn default_price(section: &Section<RawMoney>) -> Result<Option<Price>, ConfigError> {
+    let Some(text) = &section.default_usd_per_token else { return Ok(None) };
+    match text.parse::<Price>() {
+        Ok(price) if price > Price::ZERO => Ok(Some(price)),
+        _ => Err(section.fault("default_usd_per_token", "must be a price in USD per token, above 0")),
+    }
+}
+
+/// Returns the settings of `[routing]`.
+pub fn routing(section: &Section<RawRouting>) -> RoutingConfig {
+    RoutingConfig {
+        seed: section.seed,
+        max_concurrent_subrequests: section.max_concurrent_subrequests.map_or(4, Within::get),
+    }
 }

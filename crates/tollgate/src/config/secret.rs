@@ -38,29 +38,37 @@ pub fn variable_name(text: &str) -> Result<&str, &'static str> {
 }
 
 impl SecretSource {
-    /// Reads the secret.
+    /// Reads an API key, which `api_key_env` or `api_key_file` names.
     ///
     /// # Errors
-    /// The variable is not set, the file cannot be read, or the secret is empty or invalid in a header. The message
-    /// names the configuration key only.
+    /// Fails like [`Self::read_named`].
     pub fn read(&self, environment: &Environment) -> Result<String, ConfigError> {
+        self.read_named("api_key", "key", environment)
+    }
+
+    /// Reads the secret that the configuration key `{key}_env` or `{key}_file` names.
+    ///
+    /// # Errors
+    /// The variable is not set, the file cannot be read, or the secret is empty or has characters that are invalid in a
+    /// header. The message names the configuration key only.
+    pub fn read_named(&self, key: &str, noun: &str, environment: &Environment) -> Result<String, ConfigError> {
         let (text, place) = match self {
             Self::Variable(name) => {
-                let text = environment.get(name).ok_or_else(|| {
-                    ConfigError::new("the environment variable that api_key_env names is not set, or empty")
-                })?;
-                (text.to_owned(), "the environment variable that api_key_env names")
+                let place = format!("the environment variable that {key}_env names");
+                let text = environment.get(name);
+                let text = text.ok_or_else(|| ConfigError::new(format!("{place} is not set, or empty")))?;
+                (text.to_owned(), place)
             }
             Self::File(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    ConfigError::new(format!("the file that api_key_file names cannot be read: {error}"))
-                })?;
-                (text, "the file that api_key_file names")
+                let place = format!("the file that {key}_file names");
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| ConfigError::new(format!("{place} cannot be read: {error}")))?;
+                (text, place)
             }
         };
         let secret = text.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(ConfigError::new(format!("{place} holds no key: visible ASCII characters are wanted")));
+            return Err(ConfigError::new(format!("{place} holds no {noun}: visible ASCII characters are wanted")));
         }
         Ok(secret.to_owned())
     }

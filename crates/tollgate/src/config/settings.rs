@@ -1,18 +1,22 @@
 //! The checked configuration.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapters_valkey::ValkeySettings;
 use api_actix::{AdmissionSettings, ConnectionSettings};
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, UnpricedModels};
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use ipnet::IpNet;
+use serde::Deserialize;
 
 use super::{
-    BroadcastConfig, EncryptionKeySource, EndpointConfig, ModelConfig, ProviderConfig, RestartValues, TelemetryConfig,
+    BroadcastConfig, BucketConfig, EncryptionKeySource, EndpointConfig, ModelConfig, ProviderConfig, RestartValues,
+    SecretSource, TelemetryConfig,
 };
 
 /// All settings of the process.
@@ -32,6 +36,8 @@ pub struct Config {
     pub blobs: BlobsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[rate_limits]`, if a server counts for all replicas.
+    pub rate_limits: Option<RateLimitsConfig>,
     /// `[sandbox]`
     pub sandbox: SandboxConfig,
     /// `[log]`
@@ -77,6 +83,8 @@ pub struct ServerConfig {
     pub workers: Option<usize>,
     /// The networks whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
+    /// True: usage records contain the client's address.
+    pub record_client_address: bool,
     /// The deadlines and limits of each connection.
     pub connection: ConnectionSettings,
     /// Concurrent connections per worker.
@@ -92,7 +100,8 @@ pub struct ServerConfig {
 }
 
 /// The set of literal names in responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WireNamesConfig {
     /// The names of the interface.
     Interface,
@@ -112,9 +121,9 @@ pub struct SandboxConfig {
 /// `[storage]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageConfig {
-    /// `sqlite://path[?mode=ro]`
-    pub url: String,
-    /// The database's file.
+    /// `sqlite://path[?mode=ro]` or `postgres://user:password@host:port/database`.
+    pub url: DatabaseUrl,
+    /// The database's file; with PostgreSQL the path beside which this machine's files are: locks, sockets, journals.
     pub file: PathBuf,
     /// True if the URL has `mode=ro`.
     pub read_only: bool,
@@ -128,6 +137,52 @@ pub struct StorageConfig {
     pub max_database_bytes: Option<u64>,
     /// The source of the key that encrypts the secrets of destinations.
     pub encryption_key: Option<EncryptionKeySource>,
+}
+
+impl StorageConfig {
+    /// Returns the name of the database for messages, without credentials.
+    pub fn name(&self) -> String {
+        match &self.url {
+            DatabaseUrl::Sqlite(_) => self.file.display().to_string(),
+            DatabaseUrl::Postgres { name, .. } => name.clone(),
+        }
+    }
+
+    /// Returns true if the database is a file of this machine.
+    pub fn is_file(&self) -> bool {
+        matches!(self.url, DatabaseUrl::Sqlite(_))
+    }
+}
+
+/// The URL of the database; `Debug` hides a password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// A file.
+    Sqlite(String),
+    /// A server.
+    Postgres {
+        /// The whole URL.
+        url: String,
+        /// Host, port and database.
+        name: String,
+    },
+}
+
+impl DatabaseUrl {
+    /// Returns the whole URL.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Sqlite(url) | Self::Postgres { url, .. } => url,
+        }
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(shown) | Self::Postgres { name: shown, .. } => f.write_str(shown),
+        }
+    }
 }
 
 /// `[journal]`
@@ -147,7 +202,34 @@ pub struct JournalConfig {
 
 /// `[blobs]`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlobsConfig {
+pub enum BlobsConfig {
+    /// A folder of this machine.
+    Folder(FolderConfig),
+    /// A bucket of an object store.
+    Bucket(Box<BucketConfig>),
+}
+
+impl BlobsConfig {
+    /// Returns the folder or the address of the bucket, for messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Folder(folder) => folder.root.display().to_string(),
+            Self::Bucket(bucket) => bucket.name(),
+        }
+    }
+
+    /// Returns the folder; `None` for a bucket.
+    pub fn folder(&self) -> Option<&FolderConfig> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Bucket(_) => None,
+        }
+    }
+}
+
+/// A folder of container files and documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderConfig {
     /// The folder.
     pub root: PathBuf,
     /// The time for which a container file must be unchanged before it is promoted.
@@ -189,6 +271,27 @@ pub struct LimitsConfig {
     pub request_timeout: Duration,
 }
 
+/// `[rate_limits]`: the server that counts the rates of all replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateLimitsConfig {
+    /// The address of the server, and the rules of its use.
+    pub store: ValkeySettings,
+    /// The location of the password.
+    pub password: Option<SecretSource>,
+    /// The decision about requests while the server is not used.
+    pub on_failure: OnRateStoreFailure,
+}
+
+/// The decision about requests while the shared counts are unavailable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnRateStoreFailure {
+    /// Each replica limits by its share.
+    Local,
+    /// Requests with limits are 503.
+    Reject,
+}
+
 /// `[log]`
 #[derive(Debug, Clone)]
 pub struct LogConfig {
@@ -203,7 +306,8 @@ pub struct LogConfig {
 }
 
 /// The format of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For a terminal.
     Text,

@@ -1,9 +1,11 @@
+use std::path::Path;
 use std::time::Duration;
 
 use api_actix::AdmissionSettings;
 
 use super::*;
 
+mod bucket;
 mod documentation;
 mod routing;
 mod secrets;
@@ -35,13 +37,13 @@ fn every_key_has_a_default() {
     assert_eq!(config.server.wire_names, WireNamesConfig::Interface);
     assert_eq!(config.server.workers, None);
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
-    assert_eq!(config.blobs.root.to_str(), Some("tollgate-data/blobs"));
+    assert_eq!(config.blobs.folder().unwrap().root.to_str(), Some("tollgate-data/blobs"));
     assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
     assert_eq!(config.limits.draft_bounds.max_trace_bytes, 65_536);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (1_000_000, 1_024));
-    assert_eq!(config.blobs.quiet_period, Duration::from_millis(100));
+    assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(100));
     assert_eq!(config.max_stale_keys, Duration::from_secs(30));
     assert_eq!(config.journal.lost_after, Duration::from_hours(1));
     assert_eq!(config.limits.workspace_record_bytes_per_day, Some(1 << 30));
@@ -145,7 +147,7 @@ fn every_key_is_read() {
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));
-    assert_eq!(config.blobs.quiet_period, Duration::from_millis(21));
+    assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(21));
     assert_eq!(config.max_stale_keys, Duration::ZERO);
     assert_eq!(config.journal.lost_after, Duration::from_millis(1_001));
     let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
@@ -286,14 +288,14 @@ fn relative_path_in_file_is_relative_to_its_folder() {
     let at = |file: &str| load_text(Some(std::path::Path::new(file)), &text, &no_variables()).unwrap();
     let config = at("/etc/a b%?/tollgate.toml");
     assert_eq!(config.storage.file.to_str(), Some("/etc/a b%?/data/t.db"));
-    assert_eq!(config.storage.url, "sqlite:///etc/a b%25%3F/data/t.db?mode=ro");
+    assert_eq!(config.storage.url.as_str(), "sqlite:///etc/a b%25%3F/data/t.db?mode=ro");
     assert!(config.storage.read_only);
-    assert_eq!(config.blobs.root.to_str(), Some("/etc/a b%?/data/blobs"));
+    assert_eq!(config.blobs.folder().unwrap().root.to_str(), Some("/etc/a b%?/data/blobs"));
     assert_eq!(config.journal.path.to_str(), Some("/etc/a b%?/data/t-journal"), "beside the database");
     assert_eq!(config.providers[0].ca_file.as_deref().unwrap().to_str(), Some("/etc/a b%?/tls/ca.pem"));
     assert_eq!(config.providers[0].api_key, Some(SecretSource::File("/etc/a b%?/../keys/p".into())));
-    assert_eq!(at("conf/t.toml").storage.url, "sqlite://conf/data/t.db?mode=ro");
-    assert_eq!(at("tollgate.toml").blobs.root.to_str(), Some("data/blobs"));
+    assert_eq!(at("conf/t.toml").storage.url.as_str(), "sqlite://conf/data/t.db?mode=ro");
+    assert_eq!(at("tollgate.toml").blobs.folder().unwrap().root.to_str(), Some("data/blobs"));
     let journal = "[journal]\npath = \"j\"\n";
     let config = load_text(Some(std::path::Path::new("/etc/t.toml")), journal, &no_variables()).unwrap();
     assert_eq!(config.journal.path.to_str(), Some("/etc/j"));
@@ -307,7 +309,10 @@ fn absolute_paths_and_paths_in_variables_do_not_depend_on_the_file() {
     let file = Some(std::path::Path::new("/etc/tollgate.toml"));
     let config = load_text(file, absolute, &no_variables()).unwrap();
     assert_eq!((config.storage.url.as_str(), config.storage.file.to_str()), ("sqlite:///var/t.db", Some("/var/t.db")));
-    assert_eq!((config.blobs.root.to_str(), config.journal.path.to_str()), (Some("/var/b"), Some("/var/j")));
+    assert_eq!(
+        (config.blobs.folder().unwrap().root.to_str(), config.journal.path.to_str()),
+        (Some("/var/b"), Some("/var/j"))
+    );
     let variables: Environment = [
         ("TOLLGATE__STORAGE__URL", "sqlite://t.db"),
         ("TOLLGATE__BLOBS__URL", "file:b"),
@@ -318,7 +323,7 @@ fn absolute_paths_and_paths_in_variables_do_not_depend_on_the_file() {
     .collect();
     let config = load_text(file, &format!("{PROVIDER}{absolute}"), &variables).unwrap();
     assert_eq!((config.storage.url.as_str(), config.storage.file.to_str()), ("sqlite://t.db", Some("t.db")));
-    assert_eq!((config.blobs.root.to_str(), config.journal.path.to_str()), (Some("b"), Some("j")));
+    assert_eq!((config.blobs.folder().unwrap().root.to_str(), config.journal.path.to_str()), (Some("b"), Some("j")));
     assert_eq!(config.providers[0].ca_file.as_deref().unwrap().to_str(), Some("ca.pem"));
 }
 
@@ -346,6 +351,12 @@ fn variables_override_file() {
     assert_eq!(config.endpoints[0].upstream_model, "1");
     let gap = with(&[("TOLLGATE__PROVIDERS__2__SLUG", "x")], PROVIDER).unwrap_err().to_string();
     assert_eq!(gap, "providers[2] is set but providers[1] is not");
+}
+
+#[test]
+fn wrong_value_in_file_is_an_error_even_if_a_variable_overrides_it() {
+    let error = with(&[("TOLLGATE__SERVER__LISTEN", "127.0.0.1:1")], "[server]\nlisten = 7\n").unwrap_err();
+    assert_eq!(error.to_string(), "tollgate.toml, line 2: server.listen must be a string");
 }
 
 #[test]
@@ -401,10 +412,36 @@ fn sandbox_is_off_by_default_beside_a_provider() {
 
 #[test]
 fn unsupported_stores_are_rejected() {
-    assert!(fault("[storage]\nurl = \"postgres://h/d\"\n").contains("SQLite only"));
-    assert!(fault("[blobs]\nurl = \"s3://bucket/prefix\"\n").contains("local files only"));
+    assert!(fault("[storage]\nurl = \"postgres://h\"\n").contains("postgres://user:password@host:port/database"));
+    assert!(fault("[blobs]\nurl = \"gs://bucket/prefix\"\n").contains("s3://bucket/prefix"));
     assert!(fault("[storage]\nurl = \"mysql://h\"\n").contains("sqlite://path"));
     assert!(fault("[storage]\nurl = \"sqlite::memory:\"\n").contains("sqlite://path"));
+}
+
+#[test]
+fn password_of_database_is_in_no_message() {
+    let text = "[storage]\nurl = \"postgres://tollgate:s3cret@db.internal:5433/gateway?sslmode=disable\"\n";
+    let config = load_text(None, text, &Environment::default()).unwrap();
+    assert_eq!(config.storage.name(), "postgres://db.internal:5433/gateway");
+    assert_eq!(config.storage.url.as_str(), "postgres://tollgate:s3cret@db.internal:5433/gateway?sslmode=disable");
+    assert!(!config.storage.is_file() && !format!("{config:?}").contains("s3cret"));
+    assert_eq!(config.journal.path, Path::new("tollgate-data/tollgate-journal"));
+    for url in
+        ["postgres://u:pa/ss@h", "postgres://u:ab/cd?ef@h/d", "postgres://u:p@q@h/d", "postgres://u:s3cret@h:x/d"]
+    {
+        let message = fault(&format!("[storage]\nurl = \"{url}\"\n"));
+        assert!(
+            message.contains("percent-encoded") && !message.contains("s3cret") && !message.contains("pa/ss"),
+            "{message}"
+        );
+    }
+    let message = fault("[storage]\nurl = \"postgres://u@h/d?pasword=s3cret\"\n");
+    assert!(message.contains("unknown parameter") && !message.contains("s3cret"), "{message}");
+    let lost = "[keys]\nmax_stale_ms = 7200000\n[storage]\nurl = \"postgres://u@h/d\"\n";
+    assert!(fault(lost).contains("process_lost_after_ms must be longer than keys.max_stale_ms"));
+    let socket = "[storage]\nurl = \"postgres:///gateway?host=/run/postgresql\"\n";
+    let config = load_text(None, socket, &Environment::default()).unwrap();
+    assert_eq!(config.storage.name(), "postgres:///gateway");
 }
 
 #[test]

@@ -3,40 +3,52 @@
 use std::time::Duration;
 
 use domain::routing::HealthPolicy;
+use serde::Deserialize;
 
-use super::build::within;
-use super::entries::Table;
 use super::fixed_point::parse_thousandths;
+use super::section::Section;
+use super::values::{Millis, Within};
 use super::{ConfigError, ThrottlingConfig};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// `[throttling]`
-pub fn throttling(table: &Table) -> Result<ThrottlingConfig, ConfigError> {
+/// The keys of `[throttling]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawThrottling {
+    window_ms: Option<Millis<1_000, HOUR_MS>>,
+    accept_multiplier: Option<String>,
+    min_requests: Option<Within<u32, 1, 100_000>>,
+    timeout_weight: Option<Within<u32, 1, 100>>,
+    max_backoff_ms: Option<Millis<0, HOUR_MS>>,
+    auth_backoff_ms: Option<Millis<0, HOUR_MS>>,
+    probe_interval_ms: Option<Millis<1, HOUR_MS>>,
+    max_workspaces: Option<Within<usize, 1, 10_000>>,
+    pause_tolerance_ms: Option<Millis<50, 60_000>>,
+}
+
+/// Checks `[throttling]`.
+pub fn throttling(section: &Section<RawThrottling>) -> Result<ThrottlingConfig, ConfigError> {
     let shipped = HealthPolicy::default();
-    let time = |key: &str, least: u64, default: Duration| -> Result<Duration, ConfigError> {
-        Ok(within(table, key, least..=HOUR_MS)?.map_or(default, Duration::from_millis))
-    };
     let policy = HealthPolicy {
-        throttle_window: time("window_ms", 1_000, shipped.throttle_window)?,
-        accept_multiplier: match table.text("accept_multiplier") {
-            None => shipped.accept_multiplier,
-            Some(text) => parse_thousandths(text)
-                .filter(|multiplier| (1_000..=100_000).contains(multiplier))
-                .map(|multiplier| f64::from(multiplier) / 1_000.0)
-                .ok_or_else(|| {
-                    let expected = "must be a decimal number from 1 to 100 with at most three digits after the point";
-                    table.fault("accept_multiplier", expected)
-                })?,
-        },
-        min_requests: within(table, "min_requests", 1..=100_000)?.unwrap_or(shipped.min_requests),
-        timeout_weight: within(table, "timeout_weight", 1..=100)?.unwrap_or(shipped.timeout_weight),
-        max_backoff: time("max_backoff_ms", 0, shipped.max_backoff)?,
-        auth_backoff: time("auth_backoff_ms", 0, shipped.auth_backoff)?,
-        probe_interval: time("probe_interval_ms", 1, shipped.probe_interval)?,
-        max_workspaces: within(table, "max_workspaces", 1..=10_000)?.unwrap_or(shipped.max_workspaces),
+        throttle_window: section.window_ms.map_or(shipped.throttle_window, Millis::get),
+        accept_multiplier: accept_multiplier(section)?.unwrap_or(shipped.accept_multiplier),
+        min_requests: section.min_requests.map_or(shipped.min_requests, Within::get),
+        timeout_weight: section.timeout_weight.map_or(shipped.timeout_weight, Within::get),
+        max_backoff: section.max_backoff_ms.map_or(shipped.max_backoff, Millis::get),
+        auth_backoff: section.auth_backoff_ms.map_or(shipped.auth_backoff, Millis::get),
+        probe_interval: section.probe_interval_ms.map_or(shipped.probe_interval, Millis::get),
+        max_workspaces: section.max_workspaces.map_or(shipped.max_workspaces, Within::get),
         ..shipped
     };
-    let tolerance = within(table, "pause_tolerance_ms", 50..=60_000)?.unwrap_or(500);
-    Ok(ThrottlingConfig { policy, pause_tolerance: Duration::from_millis(tolerance) })
+    let pause_tolerance = section.pause_tolerance_ms.map_or(Duration::from_millis(500), Millis::get);
+    Ok(ThrottlingConfig { policy, pause_tolerance })
+}
+
+fn accept_multiplier(section: &Section<RawThrottling>) -> Result<Option<f64>, ConfigError> {
+    let Some(text) = &section.accept_multiplier else { return Ok(None) };
+    let multiplier = parse_thousandths(text).filter(|thousandths| (1_000..=100_000).contains(thousandths));
+    let expected = "must be a decimal number from 1 to 100 with at most three digits after the point";
+    let multiplier = multiplier.ok_or_else(|| section.fault("accept_multiplier", expected))?;
+    Ok(Some(f64::from(multiplier) / 1_000.0))
 }

@@ -9,6 +9,7 @@ use domain::routing::{
     AttachmentForm, ChatSettings, ConfidenceSource, DataPolicy, EndpointLimits, ProviderSlug, Quantization,
     TokenPrices, Wire,
 };
+use serde::Deserialize;
 
 use super::SecretSource;
 
@@ -68,7 +69,8 @@ impl ProviderConfig {
 }
 
 /// The location of the model's name in requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ModelLocationConfig {
     /// In the body.
     Body,
@@ -79,7 +81,8 @@ pub enum ModelLocationConfig {
 }
 
 /// The wrapper of responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ResponseWrapperConfig {
     /// Nothing.
     None,

@@ -5,9 +5,10 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use adapters_system::effective_user_id;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The permissions of the folder: its owner only. They protect the sockets.
@@ -16,6 +17,8 @@ const OWNER_ONLY: u32 = 0o700;
 const MAX_SOCKET_PATH: usize = 100;
 /// The extension of sockets.
 const EXTENSION: &str = "sock";
+/// The extension of a socket that may not listen yet.
+const UNFINISHED: &str = "new";
 
 /// The folder beside a database with a socket for each of its servers.
 #[derive(Debug, Clone)]
@@ -44,10 +47,11 @@ impl ControlFolder {
             _ => fs::set_permissions(&self.0, fs::Permissions::from_mode(OWNER_ONLY))?,
         }
         self.remove_dead().await;
-        let name = format!("{id}.{EXTENSION}");
-        let short = self.short_path(&name)?;
-        let listener = UnixListener::bind(&short.path)?;
-        Ok((listener, self.0.join(name)))
+        // A socket that is bound but does not listen yet looks dead, so it gets its name afterwards.
+        let (unfinished, path) = (format!("{id}.{UNFINISHED}"), self.socket(id));
+        let listener = UnixListener::bind(&self.short_path(&unfinished)?.path)?;
+        fs::rename(self.0.join(unfinished), &path)?;
+        Ok((listener, path))
     }
 
     /// Returns the ids of all sockets, those of dead servers included; none without a folder.
@@ -88,11 +92,21 @@ impl ControlFolder {
 
     async fn remove_dead(&self) {
         for id in self.ids().unwrap_or_default() {
-            if let Ok(None) = self.connect(&id).await {
+            if self.is_own_socket(&id) && matches!(self.connect(&id).await, Ok(None)) {
                 // Another server may have removed it.
-                let _ = fs::remove_file(self.0.join(format!("{id}.{EXTENSION}")));
+                let _ = fs::remove_file(self.socket(&id));
             }
         }
+    }
+
+    /// Returns true for a socket of this user. Other files are never removed.
+    fn is_own_socket(&self, id: &str) -> bool {
+        fs::symlink_metadata(self.socket(id))
+            .is_ok_and(|found| found.file_type().is_socket() && found.uid() == effective_user_id())
+    }
+
+    fn socket(&self, id: &str) -> PathBuf {
+        self.0.join(format!("{id}.{EXTENSION}"))
     }
 
     /// Returns a path of a socket that fits into a socket address: the kernel's name of the open folder replaces a long
@@ -133,6 +147,32 @@ mod tests {
         assert_eq!(folder.ids().unwrap(), ["first", "second"]);
         assert!(path.ends_with("t.db.control/second.sock"));
         assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[tokio::test]
+    async fn bind_removes_sockets_only() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = ControlFolder::of(&root.path().join("t.db"));
+        drop(folder.bind("dead").await.unwrap());
+        let outside = root.path().join("outside.sock");
+        fs::rename(folder.socket("dead"), &outside).unwrap();
+        fs::write(folder.socket("file"), "kept").unwrap();
+        std::os::unix::fs::symlink(&outside, folder.socket("link")).unwrap();
+        let (_listener, _) = folder.bind("server").await.unwrap();
+        assert_eq!(folder.ids().unwrap(), ["file", "link", "server"]);
+        assert!(outside.exists());
+    }
+
+    #[tokio::test]
+    async fn socket_gets_its_name_when_it_listens() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = ControlFolder::of(&root.path().join("t.db"));
+        let (listener, path) = folder.bind("server").await.unwrap();
+        let bound = listener.local_addr().unwrap();
+        let bound = bound.as_pathname().unwrap();
+        assert_eq!(bound.extension(), Some(OsStr::new(UNFINISHED)), "the name while it does not listen");
+        assert!(path.exists() && !bound.exists());
+        assert!(folder.connect("server").await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -1,11 +1,13 @@
 //! Indentation of JSON that preserves all tokens.
 
+use domain::json::Tokens;
+
 /// The maximum length of an array of plain values on one line.
 const SHORT: usize = 72;
 
 /// Breaks and indents lines. The text must be JSON; order, numbers and strings are preserved.
 pub fn indent(json: &str) -> String {
-    let tokens = tokens(json);
+    let tokens: Vec<&str> = Tokens::new(json).map(|(_, range)| &json[range]).collect();
     let mut text = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
     let mut at = 0;
@@ -36,37 +38,6 @@ pub fn indent(json: &str) -> String {
         at += 1;
     }
     text
-}
-
-/// Returns strings, plain values and punctuation, without white space between them.
-fn tokens(json: &str) -> Vec<&str> {
-    let bytes = json.as_bytes();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let start = at;
-        match bytes[at] {
-            b' ' | b'\t' | b'\n' | b'\r' => {
-                at += 1;
-                continue;
-            }
-            b'{' | b'}' | b'[' | b']' | b',' | b':' => at += 1,
-            b'"' => {
-                at += 1;
-                while at < bytes.len() && bytes[at] != b'"' {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-                at = (at + 1).min(bytes.len());
-            }
-            _ => {
-                while at < bytes.len() && !b" \t\n\r{}[],:\"".contains(&bytes[at]) {
-                    at += 1;
-                }
-            }
-        }
-        tokens.push(json.get(start..at).unwrap_or_default());
-    }
-    tokens
 }
 
 /// Returns an empty object or array, or a short array of plain values, as one line, with its number of tokens.

@@ -22,6 +22,9 @@ pub static LOG: LogBuffer = LogBuffer::new();
 
 /// A bounded buffer between the threads that log and the thread that writes to standard error.
 ///
+/// `tracing_appender` has a writer thread too. It bounds lines and not bytes, keeps no room for warnings, wakes its thread
+/// for every line, and cannot be flushed within a time.
+///
 /// A blocked reader of standard error (a full pipe) blocks the writer thread only. Lines that exceed the capacity are
 /// dropped and counted.
 pub struct LogBuffer {

@@ -1,14 +1,18 @@
-//! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`.
+//! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`. Records that are kept in memory first:
+//! throttling, rejected requests and denied changes.
 
 mod accept_pauses;
+mod denied_changes;
 mod level_filter;
 mod log_buffer;
-mod text_line;
+mod rejections;
+mod text_fields;
+mod throttling;
 
 use std::io::{self, IsTerminal};
 use std::panic;
 
-use adapters_system::SystemClock;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -17,14 +21,17 @@ use tracing_subscriber::{Layer, fmt, registry};
 use crate::config::{LogConfig, LogFormat};
 
 use self::accept_pauses::CountAcceptPauses;
-use self::text_line::{TextFields, TextLine};
+use self::text_fields::TextFields;
 
 pub use accept_pauses::accept_pauses;
+pub use denied_changes::DeniedChangeLog;
 pub use level_filter::LevelFilter;
 pub use log_buffer::LOG;
+pub use rejections::RejectionLog;
+pub use throttling::{HEARTBEAT, ThrottleLog, keep_heartbeat};
 
 /// The level of a server without `RUST_LOG` and `log.filter`. The service logs its own starts and stops.
-const SERVER_LEVEL: &str = "info,actix_server=warn,sea_orm_migration=warn";
+const SERVER_LEVEL: &str = "info,actix_server=warn,object_store=warn,sea_orm_migration=warn";
 
 /// Returns the level of a server.
 pub fn server_level(config: &LogConfig) -> &str {
@@ -39,7 +46,8 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     let filter = LevelFilter::parse(config.filter.as_deref().unwrap_or(default_level))?;
     // Only tests start logging twice; the first start remains in force.
     let (filter, handle) = filter.into_layer();
-    if registry().with(filter).with(lines(config.format)).with(CountAcceptPauses).try_init().is_ok() {
+    let lines = lines(config.format, &LOG, io::stderr().is_terminal());
+    if registry().with(filter).with(lines).with(CountAcceptPauses).try_init().is_ok() {
         handle.install();
     }
     // A panic's message may contain request content; its location suffices for an operator.
@@ -49,15 +57,19 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+/// Returns the layer that writes a line per event in the format of `tracing_subscriber`.
+fn lines<S, W>(format: LogFormat, writer: W, in_colour: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    let in_colour = io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(&LOG).with_ansi(in_colour);
+    let lines = fmt::layer().with_writer(writer).with_ansi(in_colour);
     match format {
         LogFormat::Text if in_colour => lines.boxed(),
-        LogFormat::Text => lines.fmt_fields(TextFields).event_format(TextLine(SystemClock::new())).boxed(),
+        LogFormat::Text => lines.fmt_fields(TextFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use domain::decision::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, TokenPrices, Wire};
 use serde::Serialize;
 
-use super::per_cent;
+use super::{per_cent, per_million_tokens};
 use crate::control::{EndpointHealth, LastError};
 
 /// A configured endpoint, including the properties of its wire.
@@ -66,6 +66,9 @@ pub struct EndpointPricesView {
     pub completion: String,
     /// The source of the prices: `endpoint` or `catalogue`.
     pub source: &'static str,
+    /// Both in USD per million tokens, for tables.
+    #[serde(skip)]
+    pub per_million_tokens: [String; 2],
 }
 
 /// The limits of a request; null is no limit.
@@ -111,6 +114,7 @@ impl EndpointView {
             prompt: prices.prompt.to_string(),
             completion: prices.completion.to_string(),
             source,
+            per_million_tokens: [prices.prompt, prices.completion].map(per_million_tokens),
         };
         let own = endpoint.prices.map(|own| prices(own, "endpoint"));
         let limits = endpoint.limits();
@@ -168,8 +172,8 @@ impl EndpointView {
         "MODEL",
         "PROVIDER",
         "WIRE",
-        "USD/TOKEN IN",
-        "USD/TOKEN OUT",
+        "USD/M TOKENS IN",
+        "USD/M TOKENS OUT",
         "LIMITS",
         "DATA",
         "ACCEPTED",
@@ -182,8 +186,8 @@ impl EndpointView {
         let health = self.worst_health();
         let latency = health.and_then(|health| health.latency_ms).map(|latency| format!("{latency:.1}"));
         let last_error = health.and_then(|health| health.last_error.as_ref()).map(LastError::to_string);
-        let price =
-            |of: fn(&EndpointPricesView) -> &String| self.prices.as_ref().map_or("-", |prices| of(prices)).to_owned();
+        let unknown = || ["-", "-"].map(str::to_owned);
+        let [input, output] = self.prices.as_ref().map_or_else(unknown, |prices| prices.per_million_tokens.clone());
         let data = match (self.zdr, self.data_collection) {
             (true, _) => "zero retention",
             (false, "deny") => "no data collection",
@@ -193,8 +197,8 @@ impl EndpointView {
             self.model.clone(),
             self.provider.clone(),
             self.wire.to_owned(),
-            price(|prices| &prices.prompt),
-            price(|prices| &prices.completion),
+            input,
+            output,
             self.limits_in_words(),
             data.to_owned(),
             per_cent(health.and_then(|health| health.accept_rate)),
@@ -244,6 +248,8 @@ mod tests {
             assert_eq!(shown, expected);
         }
         assert_eq!(EndpointView::new(&endpoint(Wire::SystemOne), None).line()[3], "-");
+        let line = EndpointView::new(&endpoint(Wire::SystemOne), Some(prices("0.000000042"))).line();
+        assert_eq!((line[3].as_str(), line[4].as_str()), ("0.042", "0"), "USD per million tokens");
     }
 
     #[test]

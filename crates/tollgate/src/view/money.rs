@@ -1,6 +1,6 @@
 //! Money as an exact JSON number, without a conversion to a float.
 
-use domain::money::Usd;
+use domain::money::{Price, Usd};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -14,6 +14,11 @@ impl Serialize for UsdNumber {
     }
 }
 
+/// Returns the price of a token as the cell of a table, in USD per million tokens.
+pub fn per_million_tokens(price: Price) -> String {
+    if price.is_variable() { "variable".to_owned() } else { price.to_usd_per_million() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +29,11 @@ mod tests {
             let usd: Usd = text.parse().unwrap();
             assert_eq!(serde_json::to_string(&UsdNumber(usd)).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn prices_in_tables_are_per_million_tokens() {
+        let cell = |text: &str| per_million_tokens(text.parse().unwrap());
+        assert_eq!(["0", "0.000000042", "0.00001", "-1"].map(cell), ["0", "0.042", "10", "variable"]);
     }
 }

@@ -1,5 +1,7 @@
 //! Views of usage records.
 
+use std::net::IpAddr;
+
 use domain::guardrail::filter::Finding;
 use domain::json::Json;
 use domain::routing::TokenPrices;
@@ -56,6 +58,8 @@ pub struct UsageView {
     pub trace: Option<Box<RawValue>>,
     /// The client's end user.
     pub user: Option<String>,
+    /// The client's IP address; null if it is unknown or not recorded.
+    pub client_address: Option<IpAddr>,
     /// The start of the request.
     pub created_at: String,
     /// The duration of the request in milliseconds.
@@ -189,6 +193,7 @@ impl From<&UsageRecord> for UsageView {
             session_id: record.session_id.clone(),
             trace: record.trace.as_ref().and_then(raw),
             user: record.user.clone(),
+            client_address: record.client_address,
             created_at: time(record.created_at),
             latency_ms: milliseconds(record.latency),
         }
@@ -262,6 +267,7 @@ mod tests {
             session_id: None,
             trace: None,
             user: None,
+            client_address: None,
             created_at: DateTime::from_timestamp(1_767_225_600, 0).unwrap(),
             latency: Duration::from_millis(50),
         };

@@ -5,7 +5,7 @@ use domain::usage::UsageRecord;
 use super::csv::{CsvValue, csv_line};
 use super::{failure_reason, time};
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "id",
     "created_at",
     "charged_at",
@@ -27,6 +27,7 @@ const COLUMNS: [&str; 21] = [
     "session_id",
     "user",
     "reason",
+    "client_address",
 ];
 
 /// Returns the line of column names.
@@ -59,6 +60,7 @@ pub fn usage_csv_line(record: &UsageRecord) -> String {
         CsvValue::of(record.session_id.as_deref()),
         CsvValue::of(record.user.as_deref()),
         CsvValue::of(failure_reason(record).as_deref()),
+        CsvValue::Plain(record.client_address.map(|address| address.to_string()).unwrap_or_default()),
     ];
     csv_line(&cells)
 }

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
+use domain::audit::DeniedChangeRecorder;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
 use domain::system::Clock;
+use domain::usage::RejectionRecorder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::throttling::{ThrottleLog, keep_heartbeat};
-use super::{CurrentRouting, Stores};
+use super::Stores;
+use crate::routing::CurrentRouting;
+use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
 
 /// The poll interval of the change feed.
 const POLL_EVERY: Duration = Duration::from_millis(50);
@@ -43,6 +46,22 @@ impl Background {
         let heartbeat = keep_heartbeat(Arc::clone(&routing.health), Arc::clone(clock), self.cancelled.clone());
         self.tasks.spawn(heartbeat);
         self.tasks.spawn(ThrottleLog::new(routing).run(current, Arc::clone(clock), self.cancelled.clone()));
+    }
+
+    /// Returns the recorder of rejected requests, and writes its counts until the instance ends.
+    pub fn record_rejections(&self, stores: &Stores) -> Arc<dyn RejectionRecorder> {
+        let log = Arc::new(RejectionLog::new(Arc::clone(&stores.clock)));
+        let (writing, store, cancelled) = (Arc::clone(&log), Arc::clone(&stores.rejections), self.cancelled.clone());
+        self.tasks.spawn(async move { writing.write_until(store, cancelled).await });
+        log
+    }
+
+    /// Returns the recorder of denied changes, and writes their counts until the instance ends.
+    pub fn record_denied_changes(&self, stores: &Stores) -> Arc<dyn DeniedChangeRecorder> {
+        let book = Arc::new(DeniedChangeLog::new(Arc::clone(&stores.clock)));
+        let (writing, log, cancelled) = (Arc::clone(&book), Arc::clone(&stores.audit), self.cancelled.clone());
+        self.tasks.spawn(async move { writing.write_down(log, cancelled).await });
+        book
     }
 
     /// Removes leftovers of interrupted promotions, immediately and every ten minutes.

@@ -14,7 +14,7 @@ use domain::observability::{
     DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts,
     PublishBudgetAlertsPorts, SAMPLING_PARTS,
 };
-use domain::system::Randomness;
+use domain::system::{Randomness, TimeSource};
 
 use super::{Background, Stores};
 use crate::config::Config;
@@ -70,8 +70,7 @@ pub async fn start(
             outbox: outbox(stores),
             destinations: repository(stores),
             sender: sender(config, stores)?,
-            clock: Arc::clone(&stores.clock),
-            timer: Arc::new(TokioTimer),
+            time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
             random,
         };
         let deliver = DeliverOutbox::new(ports, delivery_settings(config, stores));

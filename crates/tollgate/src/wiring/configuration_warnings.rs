@@ -4,8 +4,8 @@ use adapters_cache::LiveCatalogue;
 use domain::model::{Catalogue as _, Model};
 use domain::routing::EndpointDirectory;
 
-use super::{configured_endpoints, minimal_rows, price_warnings, router};
-use crate::config::Config;
+use super::{configured_endpoints, minimal_rows};
+use crate::config::{Config, idle_options, price_warnings};
 
 /// Logs the warnings.
 pub fn warn_about(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
@@ -48,7 +48,7 @@ fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
 /// Warns about options of misspelt models, which have no effect.
 fn warn_about_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
     for model in &config.models {
-        if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {
+        if let Some(reason) = idle_options(model, &live.snapshot(), endpoints) {
             tracing::warn!(model.id = %model.model, reason, "[[models]] option without effect");
         }
     }

@@ -1,7 +1,6 @@
 //! An instance: stores, use cases, background tasks and a server that is bound to its port.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
 
 use super::background::clean_up_after_dead_processes;
-use super::control::{self, ServerIdentity};
+use super::control;
 use super::services::services;
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
-use crate::config::{Config, Environment, WireNamesConfig};
+use crate::config::{Config, Environment, StorageConfig, WireNamesConfig};
 
 /// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
@@ -41,11 +40,11 @@ impl Instance {
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
-        let identity = ServerIdentity::new(config, &stores, application.local_addr());
+        let identity = control::identity(config, &stores, application.local_addr());
         control::listen(config, identity, parts, application.connections(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
-            lock = take_server_lock(&config.storage.file, &stores).await;
+            lock = take_server_lock(&config.storage, &stores).await;
             background.sweep(&stores);
         }
         Ok((Self { application, metrics, background, stores, _lock: lock }, reloader))
@@ -101,8 +100,15 @@ impl Instance {
 }
 
 /// A missing lock is harmless: leftovers of dead processes then wait for the sweeper's grace period.
-async fn take_server_lock(database: &Path, stores: &Stores) -> Option<ServerLock> {
-    ServerLock::take(database, async || clean_up_after_dead_processes(stores).await)
+/// Of a file all servers are on this machine: the first one cleans up. Replicas of a database on a server cannot see
+/// whether they are alone; there the sweep removes what is old enough.
+async fn take_server_lock(storage: &StorageConfig, stores: &Stores) -> Option<ServerLock> {
+    let when_alone = async || {
+        if storage.is_file() {
+            clean_up_after_dead_processes(stores).await;
+        }
+    };
+    ServerLock::take(&storage.file, when_alone)
         .await
         .inspect_err(|error| tracing::debug!(%error, "database folder does not support file locks"))
         .ok()
@@ -138,6 +144,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         max_connections: config.server.max_connections_per_worker,
         workers: config.server.workers,
         trusted_proxies: config.server.trusted_proxies.clone(),
+        record_client_address: config.server.record_client_address,
         drain_period: config.server.drain_period,
         shutdown_timeout: config.server.shutdown_timeout,
     }

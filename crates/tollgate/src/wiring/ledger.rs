@@ -71,12 +71,16 @@ pub async fn start(
         create(SEGMENT_BYTES, MAX_PAYLOAD_BYTES).or_else(|_| create(SMALL_SEGMENT_BYTES, SMALL_PAYLOAD_BYTES));
     let journal = journal.with_context(|| format!("the journal folder {} cannot be created", path.display()))?;
     let journal: Arc<dyn UsageJournal> = Arc::new(journal);
-    let heartbeat = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
-    let settings = LedgerSettings { heartbeat, ..LedgerSettings::default() };
+    let settings = LedgerSettings { heartbeat: heartbeat(config), ..LedgerSettings::default() };
     let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), limits, settings));
     run(Arc::clone(&ledger), background);
     recover_journals_of_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
+}
+
+/// Returns the maximum interval in which the store sees this process.
+pub fn heartbeat(config: &Config) -> Duration {
+    LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS)
 }
 
 /// Returns the use case that lists and forgets processes without a journal.

@@ -8,6 +8,7 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{LabelledValue, MetricKind, MetricSample, OPENMETRICS, PrometheusMetrics};
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
+use adapters_valkey::RateStoreStatus;
 use api_actix::{
     AdmissionBound, AdmissionSettings, Answer, Application, Connections, Exposition, NoRecorder, Recorder,
 };
@@ -18,8 +19,9 @@ use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, ThrottleView};
 use domain::system::{Clock, DiskSpace};
 
-use super::{Background, CurrentRouting, Routing, StoreDisks, Stores, directory};
+use super::{Background, RateLimits, StoreDisks, Stores, directory};
 use crate::config::Config;
+use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{LOG, accept_pauses};
 
 /// The poll interval of the outbox.
@@ -164,7 +166,10 @@ impl ProcessMetrics {
 
     /// Reports the database connections.
     pub fn watch_database(&self, database: Database) {
-        let of_busy = database.clone();
+        let (of_busy, of_alerts) = (database.clone(), database.clone());
+        let help = "Rows of limits and budget alerts that could not be read and were skipped";
+        let skipped = move || of_alerts.unreadable_alert_rows();
+        self.watch(|| MetricSample::gauge("budget_alerts_unreadable_rows", help, skipped));
         self.watch(|| MetricSample {
             name: "database_connections",
             help: "Open database connections",
@@ -249,7 +254,37 @@ impl ProcessMetrics {
                 let sample = |(store, disk): (&'static str, &Arc<dyn DiskSpace>)| {
                     Some(labelled([("store", store)], disk.free_bytes().ok()?))
                 };
-                disks.named().into_iter().filter_map(sample).collect()
+                disks.named().filter_map(sample).collect()
+            }),
+        });
+    }
+
+    /// Reports the shared counts of rate limits, or the share of this process.
+    pub fn watch_rate_limits(&self, rates: &RateLimits) {
+        let replicas = rates.replicas.clone();
+        let help = "Live replicas by which rate limits are divided where each replica counts its share";
+        self.watch(|| MetricSample::gauge("rate_limit_replicas", help, move || replicas.get().into()));
+        let Some(shared) = &rates.shared else { return };
+        let counter = |name, help, read: fn(&RateStoreStatus) -> u64| {
+            let shared = shared.clone();
+            self.watch(|| MetricSample::counter(name, help, move || read(&shared.status())));
+        };
+        counter("rate_limit_store_outages", "Outages of the server of shared rate limits", |status| status.outages);
+        let help = "Corrections of tokens that the server of shared rate limits did not confirm";
+        counter("rate_limit_lost_corrections", help, |status| status.lost_corrections);
+        let of_up = shared.clone();
+        let help = "1 while the server of shared rate limits is used";
+        let is_up = move || u64::from(of_up.status().outage.is_none());
+        self.watch(|| MetricSample::gauge("rate_limit_store_up", help, is_up));
+        let shared = shared.clone();
+        self.watch(|| MetricSample {
+            name: "rate_limit_fallbacks",
+            help: "Rate limit decisions without the server of shared rate limits",
+            kind: MetricKind::Counter,
+            read: Box::new(move || {
+                let status = shared.status();
+                let decisions = [("local", status.decided_locally), ("reject", status.rejected)];
+                decisions.map(|(decision, value)| labelled([("decision", decision)], value)).into()
             }),
         });
     }

@@ -1,20 +1,19 @@
 //! The composition root: the only place that selects adapters for ports.
 
 mod background;
+mod blobs;
 pub mod broadcast;
 mod configuration_warnings;
 mod control;
-mod denied_changes;
 mod descriptors;
 mod endpoints;
 mod explain;
 mod instance;
 mod ledger;
 mod metrics;
-mod price_check;
 mod probes;
 mod providers;
-mod rejections;
+mod rate_limits;
 mod reloader;
 mod retention;
 mod routed;
@@ -25,21 +24,19 @@ mod signals;
 mod starter;
 mod store_disks;
 mod stores;
-mod throttling;
 
 pub use background::Background;
-pub use control::{test_endpoint, used_variables};
+pub use blobs::{Blobs, open_blobs, require_bucket};
 pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use explain::explain_guardrail;
 pub use instance::Instance;
 pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
-pub use price_check::price_warnings;
 pub use providers::{Upstreams, check_provider_credential, single_provider};
+pub use rate_limits::{RateLimits, check_rate_store};
 pub use reloader::Reloader;
-pub use routed::{CurrentRouting, RoutedParts, Routing};
-pub use router::idle_options;
+pub use routed::RoutedParts;
 pub use server_lock::ServerLock;
 pub use signals::{Hangup, IgnoredSignals, Shutdown, handle_file_size_signal};
 pub use starter::{STARTER_CATALOGUE, starter_rows};

@@ -9,10 +9,9 @@ use domain::routing::HealthBoard;
 use tokio::sync::watch;
 
 use super::configuration_warnings::warn_about;
-use super::control::used_variables;
-use super::routed::{CurrentRouting, RoutedParts, Routing};
-use super::{ProcessMetrics, Upstreams, minimal_rows, router, sandbox_models};
-use crate::config::{self, Config, Environment};
+use super::{ProcessMetrics, RoutedParts, Upstreams, minimal_rows, router, sandbox_models};
+use crate::config::{self, Config, ConfigurationSource, Environment};
+use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{self, LevelFilter};
 
 /// Replaces the providers, the endpoints and the rules of routing of a running server.
@@ -49,8 +48,7 @@ impl Reloader {
             health: router::health(config, &endpoints),
             endpoints,
             provider: Arc::clone(&upstreams.provider),
-            loaded_at: parts.stores.clock.now(),
-            variables: used_variables(config, environment),
+            source: ConfigurationSource::new(config, environment, parts.stores.clock.now()),
         };
         let services = LiveServices::new(parts.build(config, Arc::clone(&upstreams.provider), &routing, None));
         let routing = watch::Sender::new(Arc::new(routing));
@@ -106,8 +104,7 @@ impl Reloader {
             health: Arc::new(self.health(&config, &upstreams)),
             endpoints: Arc::clone(&upstreams.endpoints),
             provider: Arc::clone(&upstreams.provider),
-            loaded_at: self.parts.stores.clock.now(),
-            variables: used_variables(&config, &self.environment),
+            source: ConfigurationSource::new(&config, &self.environment, self.parts.stores.clock.now()),
         };
         self.measures.add_providers(&upstreams.endpoints);
         let replaced = self.services.current();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use adapters_system::TokioTimer;
 use api_actix::{GuardrailUseCases, RoutedServices};
-use chrono::{DateTime, Utc};
 use domain::budget::LimitStatusReader;
 use domain::decision::{
     DecisionProvider, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, GetGeneration, RoutingPorts,
@@ -12,30 +11,13 @@ use domain::decision::{
 };
 use domain::guardrail::KnownNames;
 use domain::model::{Catalogue, FindCallableModel, ListModels};
-use domain::routing::{EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders};
+use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Randomness, TimeSource};
 use domain::usage::{FindRecord, PendingRecords};
-use tokio::sync::watch;
 
 use super::{Stores, router};
 use crate::config::Config;
-
-/// The endpoints of a configuration with their health.
-pub struct Routing {
-    /// The endpoints.
-    pub endpoints: Arc<EndpointDirectory>,
-    /// Their health.
-    pub health: Arc<HealthBoard>,
-    /// Calls their providers.
-    pub provider: Arc<dyn DecisionProvider>,
-    /// The time at which the configuration was read.
-    pub loaded_at: DateTime<Utc>,
-    /// The names of the set environment variables that the configuration uses.
-    pub variables: Vec<String>,
-}
-
-/// The endpoints of the current configuration, for background tasks and metrics.
-pub type CurrentRouting = watch::Receiver<Arc<Routing>>;
+use crate::routing::Routing;
 
 /// The parts of the routed use cases that no reload changes.
 pub struct RoutedParts {

@@ -7,12 +7,11 @@ use std::time::Duration;
 use adapters_system::{OsRandomness, SeededRandomness};
 use anyhow::Context;
 use domain::decision::DecisionSettings;
-use domain::model::{CatalogueSnapshot, ModelId};
 use domain::routing::{EndpointDirectory, HealthBoard, PauseDetector};
 use domain::system::Randomness;
 
-use super::throttling::HEARTBEAT;
-use crate::config::{Config, ModelConfig};
+use crate::config::Config;
+use crate::telemetry::HEARTBEAT;
 
 /// The end of `limits.request_timeout_ms` that is reserved for recording a request; no attempt runs in it.
 const RECORD_TIME: Duration = Duration::from_millis(250);
@@ -52,43 +51,9 @@ pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard
     Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling.policy, pauses))
 }
 
-/// Returns the reason why options of a model have no effect.
-pub fn idle_options(
-    model: &ModelConfig,
-    catalogue: &CatalogueSnapshot,
-    endpoints: &EndpointDirectory,
-) -> Option<String> {
-    let name = &model.model;
-    let serving = match catalogue.resolve(name.as_str()) {
-        Some(resolved) if resolved.model.id == *name => endpoints.for_model(&resolved.model).len(),
-        Some(resolved) => {
-            return Some(format!(
-                "all: {name} is another name of {}, and options are set by the id",
-                resolved.model.id
-            ));
-        }
-        // A sandbox model needs no catalogue row.
-        None => usize::from(endpoints.sandbox(name.as_str()).is_some()),
-    };
-    match serving {
-        0 => Some(match nearest_served(name, endpoints) {
-            Some(nearest) => format!("all: no endpoint serves {name}; the nearest model that is served is {nearest}"),
-            None => format!("all: no endpoint serves {name}"),
-        }),
-        1 if model.options.hedging.is_some() => Some(format!("hedge: {name} has one endpoint; hedging requires two")),
-        _ => None,
-    }
-}
-
-fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Option<&'a str> {
-    crate::config::nearest(name.as_str(), endpoints.all().iter().map(|endpoint| endpoint.model.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use domain::decision::{SingleFlightMode, UnknownUsage, UnpricedModels};
-    use domain::model::{Model, Pricing};
-    use domain::money::Price;
     use domain::routing::{Endpoint, Wire};
 
     use super::*;
@@ -141,42 +106,5 @@ mod tests {
         assert_eq!((beat(0), beat(1_000)), (None, None));
         assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 900 ms more");
         assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
-    }
-
-    fn row(id: &str, canonical_slug: &str) -> Model {
-        let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
-        Model { canonical_slug: canonical_slug.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
-    }
-
-    #[test]
-    fn idle_options_are_reported() {
-        let rows = vec![row("a/one", "a/one-20260101"), row("a/two", "a/two"), row("a/none", "a/none")];
-        let catalogue = CatalogueSnapshot::build(rows);
-        let endpoint = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
-        let sandbox = Endpoint::new("sandbox/x".parse().unwrap(), "sandbox".parse().unwrap(), Wire::Sandbox, "x");
-        let endpoints = vec![endpoint("a/one-20260101"), endpoint("a/two"), endpoint("a/two"), sandbox];
-        let endpoints = EndpointDirectory::new(endpoints);
-        let idle_reason = |lines: &str| {
-            let config = read(&format!("[[models]]\n{lines}\n"));
-            idle_options(&config.models[0], &catalogue, &endpoints)
-        };
-        assert_eq!(
-            idle_reason("model = \"a/one\"\nsingle_flight = \"charge_each\""),
-            None,
-            "its endpoint has the canonical slug"
-        );
-        assert_eq!(idle_reason("model = \"a/two\"\nhedge = true"), None);
-        assert_eq!(idle_reason("model = \"sandbox/x\"\nsingle_flight = \"charge_each\""), None);
-        for (lines, expected) in [
-            ("model = \"a/one\"\nhedge = true", "hedge: a/one has one endpoint"),
-            ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),
-            ("model = \"a/one-20260101\"", "a/one-20260101 is another name of a/one"),
-            ("model = \"a/two:floor\"", "a/two:floor is another name of a/two"),
-            ("model = \"a/none\"", "no endpoint serves a/none; the nearest"),
-            ("model = \"a/tow\"", "the nearest model that is served is a/two"),
-        ] {
-            let message = idle_reason(lines).unwrap();
-            assert!(message.contains(expected), "{message}");
-        }
     }
 }

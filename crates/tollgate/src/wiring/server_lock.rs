@@ -9,20 +9,33 @@ use std::time::Duration;
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(20);
 
-/// A shared lock on a file beside the database. The system releases it when the process ends.
+/// A lock on a file beside the database. The system releases it when the process ends.
 #[derive(Debug)]
 pub struct ServerLock {
     _file: File,
 }
 
 impl ServerLock {
-    /// Takes the lock. If no other process holds it, runs `when_alone` first; other processes start serving only
+    /// Takes the lock for this process alone; `None` if a server holds it. Servers wait for its release for ten seconds.
+    ///
+    /// # Errors
+    /// The file cannot be created, or its file system does not support locks.
+    pub fn take_alone(database: &Path) -> io::Result<Option<Self>> {
+        let file = open(database)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Takes the lock, shared with other servers. If no other process holds it, runs `when_alone` first; other processes start serving only
     /// afterwards.
     ///
     /// # Errors
     /// The file cannot be created, or its file system does not support locks.
     pub async fn take(database: &Path, when_alone: impl AsyncFnOnce()) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(lock_file(database))?;
+        let file = open(database)?;
         match file.try_lock() {
             Ok(()) => {
                 when_alone().await;
@@ -43,6 +56,10 @@ impl ServerLock {
         tokio::time::timeout(MAX_WAIT, taken).await.map_err(io::Error::from)??;
         Ok(Self { _file: file })
     }
+}
+
+fn open(database: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(lock_file(database))
 }
 
 fn lock_file(database: &Path) -> PathBuf {
@@ -80,19 +97,31 @@ mod tests {
     async fn take_waits_while_another_process_cleans_up() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
-        let done = std::cell::Cell::new(false);
+        let (began, done) = (tokio::sync::Notify::new(), std::cell::Cell::new(false));
         let first = ServerLock::take(&database, async || {
+            began.notify_one();
             tokio::time::sleep(STEP * 5).await;
             done.set(true);
         });
         let second = async {
-            tokio::task::yield_now().await;
+            began.notified().await;
             let (lock, alone) = take(&database).await;
             assert!(done.get(), "it did not wait");
             (lock, alone)
         };
         let (first, (_second, alone)) = tokio::join!(first, second);
         assert!(first.is_ok() && !alone);
+    }
+
+    #[tokio::test]
+    async fn take_alone_fails_beside_a_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let (server, _) = take(&database).await;
+        assert!(ServerLock::take_alone(&database).unwrap().is_none());
+        drop(server);
+        let alone = ServerLock::take_alone(&database).unwrap();
+        assert!(alone.is_some() && ServerLock::take_alone(&database).unwrap().is_none());
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapters_blob::ContentMediaTypes;
 use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
 use adapters_storage::SeaOrmLedgerReports;
-use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
+use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, LiveServices, Services};
 use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
@@ -17,18 +17,19 @@ use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, CountModels, GetModel};
-use domain::rate::{DefaultRates, RateLimiter};
-use domain::system::{HealthProbe, Workers};
+use domain::rate::DefaultRates;
+use domain::system::{HealthProbe, TimeSource, Workers};
 use domain::usage::PendingRecords;
 
 use super::configuration_warnings::warn_about;
-use super::control::StatusParts;
 use super::probes::{DatabaseProbe, JournalProbe};
+use super::rate_limits::RateLimitProbe;
 use super::{
-    Background, ProcessMetrics, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, denied_changes,
-    ledger, minimal_rows, rejections, retention, router, sandbox_models,
+    Background, ProcessMetrics, RateLimits, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, ledger,
+    minimal_rows, retention, router, sandbox_models,
 };
 use crate::config::{Config, Environment};
+use crate::control::StatusParts;
 
 /// The maximum number of cached keys.
 const CACHED_KEYS: u64 = 100_000;
@@ -75,6 +76,9 @@ pub async fn services(
     let policies = Arc::new(policies);
     measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
     measures.watch_outbox(stores, background);
+    // Before the journal: a failed start leaves none.
+    let rates = RateLimits::start(config, environment, stores, background).await?;
+    measures.watch_rate_limits(&rates);
     let reports = Arc::new(SeaOrmLedgerReports::new(stores.database.clone()));
     let journaled = if config.storage.read_only {
         None
@@ -82,13 +86,17 @@ pub async fn services(
         let started = ledger::start(config, stores, reports.clone(), measures.metrics(), background);
         Some(started.await?)
     };
+    // A read-only process is not registered, so it is no replica.
+    if let Some(journaled) = &journaled {
+        rates.count_replicas(journaled.process(), config, stores, background).await;
+    }
     let (ledger, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &journaled {
         Some(journaled) => (journaled.clone(), journaled.clone()),
         None => (Arc::new(ReadOnlyLedger), reports.clone()),
     };
     let random = router::randomness(config)?;
-    let refusals = (!config.storage.read_only).then(|| denied_changes::start(stores, background));
-    let rejections = (!config.storage.read_only).then(|| rejections::start(stores, background));
+    let refusals = (!config.storage.read_only).then(|| background.record_denied_changes(stores));
+    let rejections = (!config.storage.read_only).then(|| background.record_rejections(stores));
     if !config.storage.read_only {
         stores.start_checkpoint_task().await?;
         retention::start(config.retention, stores, Arc::clone(&random), background, measures);
@@ -128,7 +136,8 @@ pub async fn services(
     background.watch_endpoints(reloader.routing(), &stores.clock);
     measures.watch_throttling(&reloader.routing(), &clock());
     watch_records(config, measures, &reloader.services());
-    let limiter: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(clock()));
+    probes.extend(rates.shared.clone().map(|shared| Arc::new(RateLimitProbe(shared)) as Arc<dyn HealthProbe>));
+    let limiter = rates.limiter;
     let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
     let cache: Arc<dyn GrantCache> = Arc::clone(&grants) as Arc<dyn GrantCache>;
     let status = StatusParts { routing: reloader.routing(), ledger: journaled, probes: probes.clone(), clock: clock() };
@@ -179,8 +188,7 @@ fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
         documents: Arc::clone(&stores.documents),
         blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
         media_types: Arc::new(ContentMediaTypes),
-        clock: Arc::clone(&stores.clock),
-        timer: Arc::new(TokioTimer),
+        time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
         ids: Arc::clone(&stores.ids),
     };
     let limits = StorageLimits {

@@ -30,8 +30,8 @@ pub struct StoreDisks {
     pub database: Arc<dyn DiskSpace>,
     /// The disk of the journal.
     pub journal: Arc<dyn DiskSpace>,
-    /// The disk of container files and documents.
-    pub blobs: Arc<dyn DiskSpace>,
+    /// The disk of container files and documents; `None` for a bucket.
+    pub blobs: Option<Arc<dyn DiskSpace>>,
 }
 
 impl StoreDisks {
@@ -41,13 +41,14 @@ impl StoreDisks {
         Self {
             database: disk(folder_of(&config.storage.file)),
             journal: disk(config.journal.path.clone()),
-            blobs: disk(config.blobs.root.clone()),
+            blobs: config.blobs.folder().map(|folder| disk(folder.root.clone())),
         }
     }
 
     /// Returns the disks with the names of their stores.
-    pub fn named(&self) -> [(&'static str, &Arc<dyn DiskSpace>); 3] {
-        [("database", &self.database), ("journal", &self.journal), ("blobs", &self.blobs)]
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &Arc<dyn DiskSpace>)> {
+        let local = [("database", &self.database), ("journal", &self.journal)];
+        local.into_iter().chain(self.blobs.iter().map(|disk| ("blobs", disk)))
     }
 }
 

@@ -1,13 +1,15 @@
 //! The stores behind their ports.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::Arc;
 
-use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
-    CheckpointLimits, Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmRejectionStore, SeaOrmUsageRepository,
-    SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
+    CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
+    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository,
+    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
@@ -21,7 +23,7 @@ use domain::system::{Clock, IdGenerator, SecretGenerator};
 use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
-use super::{directory, minimal_rows, sandbox_models, starter};
+use super::{Blobs, directory, minimal_rows, open_blobs, sandbox_models, starter};
 use crate::config::{Config, EncryptionKeySource, StorageConfig};
 
 /// The treatment of the database's schema at open.
@@ -65,7 +67,7 @@ pub struct Stores {
     /// The change feed.
     pub feed: Arc<dyn ChangeFeed>,
     /// Bytes.
-    pub blobs: Arc<LocalBlobStore>,
+    pub blobs: Arc<dyn Blobs>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Ids.
@@ -81,19 +83,23 @@ impl Stores {
     /// A store cannot be opened or migrated.
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let storage = &config.storage;
+        if !storage.is_file() {
+            create_local_folder(&storage.file)
+                .with_context(|| format!("the folder of {} cannot be created", storage.file.display()))?;
+        }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let database = Database::open(&storage_settings(storage)?, Arc::clone(&clock))
+        let database = Database::open(&storage_settings(storage), Arc::clone(&clock))
             .await
-            .with_context(|| format!("the database {} cannot be opened", storage.file.display()))?;
+            .with_context(|| format!("the database {} cannot be opened", storage.name()))?;
         match schema {
             Schema::UpToDate => migrate(&database, storage).await?,
             Schema::Required => require_migrations(&database, storage).await?,
             Schema::AsItIs => {}
         }
-        let root = &config.blobs.root;
-        let blobs = LocalBlobStore::open(root)
-            .with_context(|| format!("the blob store {} cannot be opened", root.display()))?
-            .with_quiet_period(config.blobs.quiet_period);
+        if schema != Schema::AsItIs {
+            require_complete(&database, storage).await?;
+        }
+        let blobs = open_blobs(&config.blobs)?;
         let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));
         let stores = Self {
             has_encryption_key: storage.encryption_key.is_some(),
@@ -108,8 +114,9 @@ impl Stores {
             rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
             audit: Arc::new(SeaOrmAuditLog::new(database.clone())),
             feed: Arc::new(SeaOrmChangeFeed::new(database.clone())),
-            blobs: Arc::new(blobs),
-            clock,
+            blobs,
+            // All replicas decide by the time of the store.
+            clock: Arc::new(database.clone()),
             ids: Arc::new(UuidV7Ids),
             secrets: Arc::new(OsSecrets),
             database,
@@ -194,40 +201,66 @@ impl Stores {
     }
 }
 
-/// How the database is opened.
-///
-/// # Errors
-/// The file of the encryption key cannot be read.
-pub fn storage_settings(storage: &StorageConfig) -> anyhow::Result<StorageSettings> {
-    Ok(StorageSettings {
+/// Creates the folder of the files that this machine has beside a database on a server.
+fn create_local_folder(file: &Path) -> std::io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), |folder| DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(folder))
+}
+
+/// The permissions of a folder that only its owner enters.
+const OWNER_ONLY: u32 = 0o700;
+
+/// How the database is opened. Without a readable encryption key the secrets of destinations cannot be used.
+pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
+    StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
         read_connections: storage.read_connections,
         max_bytes: storage.max_database_bytes,
-        encryption_key: storage.encryption_key.as_ref().map(EncryptionKeySource::read).transpose()?,
+        encryption_key: match storage.encryption_key.as_ref().map(EncryptionKeySource::read) {
+            None => KeySetting::Unset,
+            Some(Ok(key)) => KeySetting::Key(key),
+            Some(Err(error)) => KeySetting::Unavailable(format!("{error:#}")),
+        },
         ..StorageSettings::new(storage.url.as_str())
-    })
+    }
 }
 
 /// Applies missing migrations; an up-to-date database, for example a read-only one, needs no write.
 async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
-    let file = storage.file.display();
-    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {file}"))?;
+    let name = storage.name();
+    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {name}"))?;
     if states.iter().any(|state| !state.applied) {
-        database.migrate().await.with_context(|| format!("the schema of {file} cannot be migrated"))?;
+        database.migrate().await.with_context(|| format!("the schema of {name} cannot be migrated"))?;
     }
     Ok(())
 }
 
-/// A command never migrates: the server beside it may be of an older release.
+/// An unfinished copy lacks records, and a change would keep the copy from its end.
+async fn require_complete(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
+    let name = storage.name();
+    let copy = database.unfinished_copy().await.with_context(|| format!("cannot read {name}"))?;
+    match copy {
+        None => Ok(()),
+        Some(copy) => bail!(
+            "{name} is an unfinished copy of another database, begun {}: run the same `tollgate store copy` again to \
+             finish it",
+            copy.started_at.to_rfc3339()
+        ),
+    }
+}
+
+/// A command never migrates: the server beside it may be of an older release. Nor does a server whose migrations are a
+/// job of their own.
 async fn require_migrations(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
-    let file = storage.file.display();
-    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {file}"))?;
+    let name = storage.name();
+    let states = database.migration_status().await.with_context(|| format!("cannot read the schema of {name}"))?;
     let missing: Vec<&str> = states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();
     match missing.first() {
         None => Ok(()),
         Some(first) => bail!(
-            "{file} lacks {} migrations, the first is {first}: `tollgate serve` and `tollgate migrate up` apply them",
+            "{name} lacks {} migrations, the first is {first}: run `tollgate migrate up` of this version, or \
+             `tollgate serve` without --no-migrate",
             missing.len()
         ),
     }

@@ -1,4 +1,4 @@
-//! The fuzz program that this machine can build.
+//! The fuzz program and its command line.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,28 +27,21 @@ const MAX_SECONDS: u32 = 10;
 const MAX_MIB: u32 = 2048;
 
 /// The error for a missing compiler.
-const NO_COMPILER: &str = "the search that is guided by coverage needs a C++ compiler (`c++`, or what CXX says): install \
-                           one, such as the package g++, or pass --unguided for a search by mutation alone, which finds \
-                           less";
+const NO_COMPILER: &str =
+    "libFuzzer needs a C++ compiler (`c++`, or what CXX says): install one, such as the package g++";
 
 /// A built program.
 pub struct Engine {
     binary: PathBuf,
-    guided: bool,
 }
 
 impl Engine {
-    /// Builds the guided program, or the unguided one on demand.
+    /// Builds the program.
     ///
     /// # Errors
-    /// There is no C++ compiler for the guided program, or a build fails.
-    pub fn build(unguided: bool) -> Result<Self> {
-        if unguided {
-            step::announce("the search is by mutation alone, as asked");
-            return Self::build_unguided();
-        }
+    /// There is no C++ compiler, or the build fails.
+    pub fn build() -> Result<Self> {
         if !has_cxx() {
-            // Falling back to the weaker search would go unnoticed.
             bail!(NO_COMPILER);
         }
         let host = host()?;
@@ -59,12 +52,7 @@ impl Engine {
         let mut command = step::cargo(&build);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &folder);
         step::run(&mut command)?;
-        Ok(Self { binary: program(&folder.join(host).join("fuzz")), guided: true })
-    }
-
-    fn build_unguided() -> Result<Self> {
-        step::run(&mut step::cargo(&["build", "--profile", "fuzz", "--package", "fuzz"]))?;
-        Ok(Self { binary: program(&workspace::target().join("fuzz")), guided: false })
+        Ok(Self { binary: program(&folder.join(host).join("fuzz")) })
     }
 
     /// Returns the names of all targets.
@@ -79,9 +67,6 @@ impl Engine {
 
     /// Writes the initial inputs of a target.
     pub fn write_seeds(&self, target: &str, folder: &Path) -> Result<()> {
-        if !self.guided {
-            return Ok(());
-        }
         let output = self.program(target).env("FUZZ_SEEDS", folder).output()?;
         if !output.status.success() {
             bail!("{target} has no seeds: {}", String::from_utf8_lossy(&output.stderr));
@@ -93,21 +78,16 @@ impl Engine {
     /// `found`.
     pub fn search(&self, target: &str, [corpus, seeds, found]: [&Path; 3], bounds: Bounds) -> Command {
         let mut command = self.program(target);
-        if self.guided {
-            command.args([corpus, seeds]).args([
-                format!("-artifact_prefix={}/", found.display()),
-                format!("-max_total_time={}", bounds.time.as_secs().max(1)),
-                format!("-max_len={MAX_BYTES}"),
-                format!("-timeout={MAX_SECONDS}"),
-                format!("-rss_limit_mb={MAX_MIB}"),
-                "-print_final_stats=1".to_owned(),
-            ]);
-            command.args(bounds.inputs.map(|inputs| format!("-runs={inputs}")));
-            command.args(bounds.seed.map(|seed| format!("-seed={seed}")));
-        } else {
-            command.arg(found).arg(bounds.time.as_secs().max(1).to_string());
-            command.args(bounds.seed.map(|seed| seed.to_string()));
-        }
+        command.args([corpus, seeds]).args([
+            format!("-artifact_prefix={}/", found.display()),
+            format!("-max_total_time={}", bounds.time.as_secs().max(1)),
+            format!("-max_len={MAX_BYTES}"),
+            format!("-timeout={MAX_SECONDS}"),
+            format!("-rss_limit_mb={MAX_MIB}"),
+            "-print_final_stats=1".to_owned(),
+        ]);
+        command.args(bounds.inputs.map(|inputs| format!("-runs={inputs}")));
+        command.args(bounds.seed.map(|seed| format!("-seed={seed}")));
         command
     }
 
@@ -148,7 +128,7 @@ mod tests {
 
     #[test]
     fn search_command_has_bounds_and_folders() {
-        let engine = Engine { binary: "/x/fuzz".into(), guided: true };
+        let engine = Engine { binary: "/x/fuzz".into() };
         let folders = ["/c", "/s", "/f"].map(Path::new);
         let bounds = Bounds::of(Duration::from_secs(7));
         let command = engine.search("t", folders, bounds);
@@ -160,9 +140,6 @@ mod tests {
         let command = engine.search("t", folders, repeatable);
         let arguments: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert_eq!(arguments[arguments.len() - 2..], ["-runs=9", "-seed=3"]);
-        let unguided = Engine { guided: false, ..engine };
-        let command = unguided.search("t", folders, Bounds { time: Duration::ZERO, ..repeatable });
-        assert_eq!(command.get_args().collect::<Vec<_>>(), ["/f", "1", "3"]);
     }
 
     #[test]

@@ -23,10 +23,12 @@ const ALL_OF_OURS: &[&str] = &[
     "adapters-cache",
     "adapters-provider",
     "adapters-blob",
+    "adapters-s3",
     "adapters-broadcast",
     "adapters-system",
     "adapters-journal",
     "adapters-metrics",
+    "adapters-valkey",
     "api-actix",
 ];
 
@@ -42,22 +44,56 @@ const LAYERS: &[Layer] = &[
     Layer { name: "migrations", ours: &[], technologies: &["sea-orm"], others: None },
     Layer {
         name: "adapters-storage",
-        ours: &["domain", "catalogue-json", "migrations"],
-        technologies: &["sea-orm", "tokio"],
+        // The server is for its tests.
+        ours: &["domain", "catalogue-json", "migrations", "test-servers"],
+        technologies: &["rustls", "sea-orm", "tokio"],
         others: None,
     },
     Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
     Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
+    Layer {
+        name: "adapters-s3",
+        // The server is for its tests.
+        ours: &["domain", "test-object-store"],
+        technologies: &["hyper", "object_store", "rustls", "tokio"],
+        others: None,
+    },
     Layer { name: "adapters-system", ours: &["domain"], technologies: &["getrandom", "rustix", "tokio"], others: None },
     Layer { name: "adapters-journal", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer { name: "adapters-metrics", ours: &["domain"], technologies: &["prometheus"], others: None },
-    Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
+    Layer {
+        name: "adapters-valkey",
+        // The server is for its tests.
+        ours: &["domain", "test-servers"],
+        technologies: &["redis", "rustls", "tokio"],
+        others: None,
+    },
+    // Validates bodies in tests only.
+    Layer {
+        name: "openapi-check",
+        ours: &[],
+        technologies: &[],
+        others: Some(&["anyhow", "chrono", "regex", "serde_json"]),
+    },
+    Layer {
+        name: "api-actix",
+        ours: &["domain", "catalogue-json", "openapi-check"],
+        technologies: &["actix", "tokio"],
+        others: None,
+    },
     // The binary wires everything; its demo is an HTTP client.
     Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
     // The end-to-end tests use the binary from outside and read its database.
-    Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
+    Layer {
+        name: "tollgate-tests",
+        ours: &["openapi-check", "test-object-store", "test-servers"],
+        technologies: &["hyper", "sea-orm", "tokio"],
+        others: None,
+    },
+    // The chaos runs use the binary from outside, over the harness of the end-to-end tests.
+    Layer { name: "chaos", ours: &["test-servers", "tollgate-tests"], technologies: &["tokio"], others: None },
     // The ledger is tested with the real store and the real journal; only the binary combines them otherwise.
     Layer {
         name: "ledger-tests",
@@ -69,7 +105,7 @@ const LAYERS: &[Layer] = &[
     // and measures parts in its own process.
     Layer {
         name: "bench",
-        ours: &["domain", "adapters-metrics", "adapters-storage", "adapters-system"],
+        ours: &["domain", "adapters-metrics", "adapters-storage", "adapters-system", "test-servers"],
         technologies: &["actix", "hyper", "tokio"],
         others: None,
     },
@@ -79,6 +115,15 @@ const LAYERS: &[Layer] = &[
         ours: &["domain", "adapters-journal", "adapters-provider", "api-actix"],
         technologies: &[],
         others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
+    },
+    // Servers for tests are programs of the machine, started as processes.
+    Layer { name: "test-servers", ours: &[], technologies: &[], others: Some(&["anyhow", "tempfile"]) },
+    // The object store of tests runs in their process.
+    Layer {
+        name: "test-object-store",
+        ours: &[],
+        technologies: &["hyper", "tokio"],
+        others: Some(&["anyhow", "async-trait", "hyper", "hyper-util", "s3s", "s3s-fs", "tempfile", "tokio"]),
     },
     // Character tables are generated from Unicode's data.
     Layer {
@@ -95,8 +140,10 @@ const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("sea-orm", &["sea-orm", "sea-query", "sqlx", "libsqlite3-sys", "rusqlite"]),
     ("hyper", &["hyper", "reqwest", "ureq", "awc", "h2"]),
     ("rustls", &["rustls", "tokio-rustls", "native-tls", "openssl"]),
-    ("rustix", &["rustix", "nix", "cap-", "object_store"]),
+    ("rustix", &["rustix", "nix", "cap-"]),
+    ("object_store", &["object_store", "aws-sdk", "rusoto"]),
     ("moka", &["moka"]),
+    ("redis", &["redis", "fred"]),
     ("prometheus", &["prometheus"]),
     ("getrandom", &["getrandom", "rand"]),
     ("tokio", &["tokio", "async-std", "smol"]),

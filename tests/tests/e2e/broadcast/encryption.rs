@@ -57,6 +57,33 @@ async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
 }
 
 #[tokio::test]
+async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::status(200)).await?;
+    let encrypted = format!("{}[storage]\nencryption_key_env = \"SECRETS_KEY\"\n", fast_delivery(""));
+    let mut instance = Instance::new(&encrypted)?;
+    instance.set_env("SECRETS_KEY", KEY);
+    let mut gateway = TestGateway::of(instance).await?;
+    create(&gateway, &webhook(&receiver)).await?;
+    gateway.server.stop().await?;
+    gateway.instance.set_env("SECRETS_KEY", "");
+    for command in [["key", "list"], ["workspace", "list"], ["migrate", "status"]] {
+        gateway.instance.json(&command).await?;
+    }
+    for command in [["destination", "list"], ["store", "encrypt"]] {
+        let said = gateway.instance.refused(&command).await?;
+        ensure!(said.contains("storage.encryption_key_env names an environment variable that is not set"), "{said}");
+    }
+    let said = gateway.instance.refused_serving().await?;
+    ensure!(said.contains("storage.encryption_key_env names an environment variable that is not set"), "{said}");
+    let report = gateway.instance.run(&["config", "check"]).await?;
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    ensure!(report.contains("encryption key") && report.contains("not set"), "{report}");
+    gateway.instance.set_env("SECRETS_KEY", KEY);
+    gateway.instance.json(&["destination", "list"]).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn store_encrypt_encrypts_plain_secrets() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
     let plain = fast_delivery("");

@@ -65,7 +65,7 @@ async fn stop_under_load_completes_and_charges_every_request() -> Result<()> {
         }
     }
     let instance = stopped(gateway).await?;
-    let database = SecondHand::open(&instance.database()).await?;
+    let database = SecondHand::of(&instance).await?;
     let charged = database.number("SELECT count(*) FROM usage_records").await?;
     let completed = database.number("SELECT count(*) FROM usage_records WHERE outcome = 'completed'").await?;
     database.close().await?;

@@ -37,12 +37,13 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 fn supervisor(database: &Database) -> (Supervisor, CancellationToken) {
     let stop = CancellationToken::new();
-    (Supervisor { database: database.clone(), stop: stop.clone(), pause: PAUSE }, stop)
+    let checkpoints = Arc::clone(&database.sqlite().unwrap().checkpoints);
+    (Supervisor { database: database.clone(), checkpoints, stop: stop.clone(), pause: PAUSE }, stop)
 }
 
 /// Returns true if a commit is notified within this time.
 async fn is_commit_notified(database: &Database) -> bool {
-    let commits = Arc::clone(&database.checkpoints().commits);
+    let commits = Arc::clone(&database.sqlite().unwrap().checkpoints.commits);
     let mut writer = database.acquire_writer().await.unwrap();
     sqlx::raw_sql("CREATE TABLE IF NOT EXISTS t (x); INSERT INTO t VALUES (1)").execute(&mut *writer).await.unwrap();
     drop(writer);
@@ -100,7 +101,10 @@ async fn supervisor_ends_when_start_fails() {
     let (started, has_started) = oneshot::channel();
     supervisor.run(started, || async { unreachable!("nothing was taken over") }).await;
     assert!(matches!(has_started.await.unwrap(), Err(StoreError::Unavailable(_))));
-    assert!(!database.checkpoints().commits.are_followed(), "connections that are opened later keep to SQLite's way");
+    assert!(
+        !database.sqlite().unwrap().checkpoints.commits.are_followed(),
+        "connections that are opened later keep to SQLite's way"
+    );
     assert!(database.start_checkpoint_task(crate::CheckpointLimits::default()).await.is_err());
     assert!(
         database.start_checkpoint_task(crate::CheckpointLimits::default()).await.is_err(),

@@ -1,13 +1,14 @@
 //! `POST …/observability/destinations`: creates a destination.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::{Data, read_fields, stored_view, workspace_id};
+use super::request::DestinationRequest;
+use super::{read_fields, record, stored_view, workspace_id};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, body, created_responses, management_operation};
 use crate::openapi::tags;
@@ -20,7 +21,11 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add::<DestinationRequest>();
+    record::schemas(all);
+});
 
 fn describe() -> OperationBuilder {
     let description = "The destination first receives a test request (header `x-test-connection: true`) and must \
@@ -34,5 +39,5 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let (fields, workspace) = read_fields(call, payload).await?;
     let workspace = workspace.as_deref().map(workspace_id).transpose()?;
     let made = call.gateway.services.destinations.create.execute(&call.actor(authority), workspace, &fields).await?;
-    Ok(HttpResponse::build(StatusCode::CREATED).json(Data { data: stored_view(call, &made).await }))
+    Ok(Data::respond(StatusCode::CREATED, stored_view(call, &made).await))
 }

@@ -1,12 +1,11 @@
 //! `DELETE …/observability/destinations/{id}`: deletes a destination.
 
-use actix_web::HttpResponse;
 use domain::api_key::ManagementKey;
-use serde::Serialize;
 use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
 use crate::http::edge::Call;
+use crate::http::response_body::Deleted;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -18,12 +17,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::DESTINATIONS,
     describe,
 )
-.audited();
-
-#[derive(Serialize)]
-struct DeletedView {
-    deleted: bool,
-}
+.audited()
+.with_schemas(|all| all.add_as::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."));
 
 fn describe() -> OperationBuilder {
     management_operation("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
@@ -33,5 +28,5 @@ fn describe() -> OperationBuilder {
 
 async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
     call.gateway.services.destinations.delete.execute(&call.actor(authority), &id(call)?).await?;
-    Ok(HttpResponse::Ok().json(DeletedView { deleted: true }))
+    Ok(Deleted::respond())
 }

@@ -8,20 +8,24 @@ use crate::http::error::ApiError;
 use crate::http::json_members::{check_names, read_members};
 use crate::wires::ErrorLocation;
 
+/// The members of a destination.
+const NAMES: [&str; 10] = [
+    "name",
+    "type",
+    "config",
+    "enabled",
+    "privacy_mode",
+    "sampling_rate",
+    "api_key_hashes",
+    "workspace_id",
+    "filter_rules",
+    "regions",
+];
+/// The members of `config`.
+const CONFIG_NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
+
 /// Returns the fields and the named workspace.
 pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
-    const NAMES: [&str; 10] = [
-        "name",
-        "type",
-        "config",
-        "enabled",
-        "privacy_mode",
-        "sampling_rate",
-        "api_key_hashes",
-        "workspace_id",
-        "filter_rules",
-        "regions",
-    ];
     let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace, filter_rules, regions] =
         read_members(text, &NAMES)?;
     // A misspelt restriction must not be ignored. Read-only members may be sent back.
@@ -59,12 +63,11 @@ pub fn read_destination(text: &str) -> Result<(DestinationFields, Option<String>
 }
 
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
-    const NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));
     }
-    let [url, endpoint, headers, secret] = read_members(config.get(), &NAMES)?;
-    check_names(config.get(), &NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
+    let [url, endpoint, headers, secret] = read_members(config.get(), &CONFIG_NAMES)?;
+    check_names(config.get(), &CONFIG_NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
     if url.is_some() && endpoint.is_some() {
         return Err(invalid("config.endpoint", "is an alias of config.url; use one of them"));
     }
@@ -110,7 +113,39 @@ fn invalid(path: &str, fault: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::{DestinationChange, DestinationRequest};
     use super::*;
+    use serde_json::{Value, to_value};
+    use std::collections::BTreeSet;
+    use utoipa::ToSchema;
+
+    /// Returns the described members of a request, and those of its `config`.
+    fn described<T: ToSchema>() -> [BTreeSet<String>; 2] {
+        let mut parts = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut parts);
+        let names = |schema: &Value| -> Vec<String> {
+            schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+        };
+        let [mut own, mut config] = [BTreeSet::new(), BTreeSet::new()];
+        for (name, part) in parts {
+            let part = to_value(part).unwrap();
+            let members = part["allOf"].as_array().into_iter().flatten().chain([&part]).flat_map(names);
+            if name.starts_with("DestinationConfig") { config.extend(members) } else { own.extend(members) }
+        }
+        [own, config]
+    }
+
+    #[test]
+    fn described_members_are_those_that_are_read() {
+        let except = |all: &[&str], others: &[&str]| -> BTreeSet<String> {
+            all.iter().filter(|name| !others.contains(name)).map(|&name| name.to_owned()).collect()
+        };
+        // Members that have one value only, and an alias.
+        let [own, config] = [except(&NAMES, &["filter_rules", "regions"]), except(&CONFIG_NAMES, &["endpoint"])];
+        assert_eq!(described::<DestinationRequest>(), [own, config.clone()]);
+        let changeable = except(&NAMES, &["filter_rules", "regions", "type", "workspace_id"]);
+        assert_eq!(described::<DestinationChange>(), [changeable, config]);
+    }
 
     fn fields(text: &str) -> DestinationFields {
         read(text)

@@ -1,11 +1,12 @@
 //! `GET …/observability/destinations/{id}`: reads a destination.
 
-use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::DestinationView;
-use super::{Data, id};
+use super::id;
+use super::record::{self, DestinationView};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -17,7 +18,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::DESTINATIONS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(record::schemas);
 
 fn describe() -> OperationBuilder {
     let description = "Header values, the secret and the URL query are masked.";
@@ -29,5 +31,5 @@ fn describe() -> OperationBuilder {
 async fn handle(call: &Call<'_>) -> Outcome {
     let found = call.gateway.services.destinations.get.execute(&id(call)?).await?;
     let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(&found)).await?;
-    Ok(HttpResponse::Ok().json(Data { data: DestinationView::new(&found, &hashes) }))
+    Ok(Data::respond(StatusCode::OK, DestinationView::new(&found, &hashes)))
 }

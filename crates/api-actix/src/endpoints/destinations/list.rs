@@ -1,7 +1,5 @@
 //! `GET …/observability/destinations`: lists destinations.
 
-use actix_web::HttpResponse;
-use serde::Serialize;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -9,6 +7,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::record::DestinationView;
 use crate::http::edge::Call;
 use crate::http::query;
+use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{self, COMMON_STATUSES, management_operation, responses};
 use crate::openapi::tags;
@@ -20,13 +19,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::DESTINATIONS,
     describe,
 )
-.audited();
-
-#[derive(Serialize)]
-struct Listed {
-    data: Vec<DestinationView>,
-    total_count: usize,
-}
+.audited()
+.with_schemas(|all| all.add_page::<DestinationView>("DestinationListResponse", "A list of trace destinations."));
 
 fn describe() -> OperationBuilder {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
@@ -41,5 +35,6 @@ async fn handle(call: &Call<'_>) -> Outcome {
     let found = call.gateway.services.destinations.list.execute(workspace_id).await?;
     let hashes = call.gateway.services.destinations.keys.execute(&found).await?;
     let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();
-    Ok(HttpResponse::Ok().json(Listed { total_count: data.len(), data }))
+    let total_count = data.len() as u64;
+    Ok(Page::respond(data, total_count))
 }

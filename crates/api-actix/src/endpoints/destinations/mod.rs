@@ -7,6 +7,7 @@ mod fields;
 pub(crate) mod get;
 pub(crate) mod list;
 mod record;
+mod request;
 pub(crate) mod update;
 
 pub use fields::read_destination;
@@ -17,16 +18,10 @@ use std::borrow::Cow;
 use actix_web::web::Payload;
 use domain::ids::WorkspaceId;
 use domain::observability::{Destination, DestinationFields};
-use serde::Serialize;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::segment;
-
-#[derive(Serialize)]
-struct Data<T> {
-    data: T,
-}
 
 /// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
 async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationView {

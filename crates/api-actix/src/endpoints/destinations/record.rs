@@ -6,41 +6,71 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use domain::api_key::ApiKeyHash;
 use domain::ids::ApiKeyId;
 use domain::json::Json;
-use domain::observability::{Destination, MASK};
+use domain::observability::{Destination, DestinationKind, MASK};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::http::raw_json::opaque;
+use crate::http::schemas::SchemaList;
 
-/// A destination record.
-#[derive(Debug, Serialize)]
+/// A trace destination.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DestinationRecord)]
 pub struct DestinationView {
     /// The id.
+    #[schema(format = "uuid")]
     pub id: String,
     /// The name.
     pub name: String,
-    /// The name of the destination type.
-    #[serde(rename = "type")]
-    pub kind: &'static str,
+    r#type: DestinationType,
     config: ConfigView,
     /// False while nothing is sent.
     pub enabled: bool,
-    /// True if request and response content is not sent.
-    pub privacy_mode: bool,
+    privacy_mode: bool,
+    #[schema(value_type = f64)]
     sampling_rate: Box<RawValue>,
+    /// The current hash of each key.
+    #[schema(required)]
     api_key_hashes: Option<Vec<String>>,
-    /// The workspace id.
-    pub workspace_id: String,
+    #[schema(format = "uuid")]
+    workspace_id: String,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(required, format = DateTime)]
     updated_at: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// The type of the destination.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DestinationType {
+    OtelCollector,
+    Webhook,
+}
+
+/// The connection settings of a stored destination. No answer has their secrets.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StoredDestinationConfig)]
 struct ConfigView {
+    /// The URL; the values of a query are masked.
     url: String,
-    headers: BTreeMap<String, &'static str>,
+    /// The names of the headers, with masked values.
+    headers: BTreeMap<String, MaskedSecret>,
+    /// Present if a signing secret is stored; masked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<&'static str>,
+    #[schema(nullable = false)]
+    secret: Option<MaskedSecret>,
+}
+
+/// The mask in place of a secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(pattern = "^[*]{4,}$")]
+struct MaskedSecret(&'static str);
+
+/// Adds the schema of one destination.
+pub(super) fn schemas(all: &mut SchemaList) {
+    all.add_data::<DestinationView>("DestinationResponse", "One trace destination.");
 }
 
 impl DestinationView {
@@ -53,11 +83,11 @@ impl DestinationView {
         Self {
             id: destination.id.to_string(),
             name: destination.name.clone(),
-            kind: destination.kind.as_str(),
+            r#type: destination.kind.into(),
             config: ConfigView {
                 url: destination.shown_url(),
-                headers: destination.headers.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
-                secret: destination.signing_secret.as_ref().map(|_| MASK),
+                headers: destination.headers.iter().map(|(name, _)| (name.clone(), MaskedSecret(MASK))).collect(),
+                secret: destination.signing_secret.as_ref().map(|_| MaskedSecret(MASK)),
             },
             enabled: destination.enabled,
             privacy_mode: destination.privacy_mode,
@@ -73,8 +103,37 @@ impl DestinationView {
     pub fn url(&self) -> &str {
         &self.config.url
     }
+
+    /// Returns the kind of the destination.
+    pub fn kind(&self) -> DestinationKind {
+        match self.r#type {
+            DestinationType::OtelCollector => DestinationKind::OtelCollector,
+            DestinationType::Webhook => DestinationKind::Webhook,
+        }
+    }
+}
+
+impl From<DestinationKind> for DestinationType {
+    fn from(kind: DestinationKind) -> Self {
+        match kind {
+            DestinationKind::OtelCollector => Self::OtelCollector,
+            DestinationKind::Webhook => Self::Webhook,
+        }
+    }
 }
 
 fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_written_with_the_names_of_kinds() {
+        for kind in [DestinationKind::OtelCollector, DestinationKind::Webhook] {
+            assert_eq!(serde_json::to_value(DestinationType::from(kind)).unwrap(), kind.as_str());
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! `PATCH …/observability/destinations/{id}`: changes a destination.
 
-use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::{Data, id, read_fields, stored_view};
+use super::request::DestinationChange;
+use super::{id, read_fields, record, stored_view};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
 use crate::openapi::tags;
@@ -19,7 +21,11 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add::<DestinationChange>();
+    record::schemas(all);
+});
 
 fn describe() -> OperationBuilder {
     let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
@@ -35,5 +41,5 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let (fields, _) = read_fields(call, payload).await?;
     let actor = call.actor(authority);
     let changed = call.gateway.services.destinations.update.execute(&actor, &id(call)?, &fields).await?;
-    Ok(HttpResponse::Ok().json(Data { data: stored_view(call, &changed).await }))
+    Ok(Data::respond(StatusCode::OK, stored_view(call, &changed).await))
 }

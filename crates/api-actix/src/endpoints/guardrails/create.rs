@@ -5,10 +5,13 @@ use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::GuardrailView;
-use super::{data, draft};
+use super::draft;
+use super::record::{self, GuardrailView};
+use super::request::GuardrailRequest;
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{COMMON_STATUSES, body, created_responses, management_operation};
 use crate::openapi::tags;
 
@@ -20,7 +23,8 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(schemas);
 
 fn describe() -> OperationBuilder {
     let description = "The new guardrail has no keys. `workspace_default` applies it to the whole workspace at once. \
@@ -30,8 +34,13 @@ fn describe() -> OperationBuilder {
         .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415], &COMMON_STATUSES))
 }
 
+fn schemas(all: &mut SchemaList) {
+    all.add::<GuardrailRequest>();
+    record::schemas(all);
+}
+
 async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
     let made = call.gateway.services.routed.current().guardrails.create.execute(&call.actor(authority), &draft).await?;
-    Ok(data(StatusCode::CREATED, GuardrailView::new(&made)))
+    Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
 }

@@ -11,15 +11,18 @@ use domain::json::JsonText;
 use domain::model::ModelId;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
+use super::id;
 use super::record::time;
-use super::{data, id};
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
 use crate::http::raw_json::{opaque, usd};
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::http::value_sets::{FilterAction, ResetInterval};
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
 use crate::openapi::tags;
 use crate::wires::dispatch::{self, Entry};
@@ -32,7 +35,11 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add::<ExplainRequest>();
+    all.add_data::<ExplanationView<'_>>("ExplainResponse", "An explanation.");
+});
 
 fn describe() -> OperationBuilder {
     let description = "Returns whether a key with this guardrail could send this body to the model, the deciding \
@@ -56,7 +63,7 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     )?;
     let routed = call.gateway.services.routed.current();
     let explanation = routed.guardrails.explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
-    Ok(data(StatusCode::OK, ExplanationView::new(&explanation)))
+    Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 
 /// Reads the body of a Decisions request in any format that a Decisions path accepts.
@@ -79,68 +86,129 @@ fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, A
     Ok(asked.draft.check_within(bounds)?)
 }
 
-/// The explanation of a request.
-#[derive(Serialize)]
+/// A request to explain.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of a body that `handle` reads by hand, because `body` keeps its bytes")]
+struct ExplainRequest {
+    /// The key that would send the request, by hash or id. Default: a key of the guardrail's workspace without its own
+    /// limits.
+    key_hash: Option<String>,
+    /// The body of a Decisions request, in any format that a Decisions path accepts.
+    #[schema(value_type = Object)]
+    body: Box<RawValue>,
+}
+
+/// The predicted handling of a request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Explanation)]
 pub struct ExplanationView<'a> {
+    /// True if the request would be sent to a provider.
     allowed: bool,
+    /// The rule that rejects the request, the first of several; null if none does.
+    #[schema(required)]
     decided_by: Option<DeciderView<'a>>,
+    /// The ids of the applied guardrails, the workspace's first.
     guardrails: Vec<String>,
+    /// The resolved model id; null if a named model does not resolve. The request is then rejected before any rule
+    /// applies.
+    #[schema(required)]
     model: Option<&'a str>,
     endpoints: Vec<EndpointView<'a>>,
+    /// The matches that filters would redact or flag.
     findings: Vec<FindingView<'a>>,
+    /// The content that would be sent; null if a filter blocks the request.
+    #[schema(required)]
     sent: Option<SentView>,
+    /// The current limits of the key; empty if no key is named.
     limits: Vec<LimitView>,
+    /// The amount that would be held, in USD; null if no endpoint is allowed.
+    #[schema(required, value_type = Option<f64>)]
     bound_usd: Option<Box<RawValue>>,
+    /// True if the amount is within all limits now.
+    #[schema(required)]
     bound_fits: Option<bool>,
 }
 
-#[derive(Serialize)]
+/// The rule that rejects a request.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Decider)]
 struct DeciderView<'a> {
+    /// A member of the guardrail's record, `content_filter`, `budget`, `key_disabled`, `key_expired`,
+    /// `workspace_suspended`, `unpriced`, `preferences`, `capability` or `no_endpoint`.
     rule: &'static str,
     message: String,
+    #[schema(required)]
     guardrail_id: Option<String>,
+    /// The label of the blocking filter.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     label: Option<&'a str>,
+    /// The path of the match of a blocking filter.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     path: Option<&'a str>,
+    /// The owner of the exhausted limit: `workspace`, `key` or `guardrail`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     scope: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+/// An endpoint and its verdict.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExplainedEndpoint)]
 struct EndpointView<'a> {
     model: &'a str,
     provider: &'a str,
+    /// `allowed`, `forbidden`, `unpriced`, `excluded_by_preferences` or `unsupported`.
     verdict: &'static str,
+    #[schema(required)]
     rule: Option<&'static str>,
+    #[schema(required)]
     guardrail_id: Option<String>,
 }
 
-#[derive(Serialize)]
+/// The matches of a filter, without the matched text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExplainedFinding)]
 struct FindingView<'a> {
     guardrail_id: String,
     label: &'a str,
-    action: &'static str,
+    action: FilterAction,
+    /// The path of the first match.
     path: &'a str,
+    #[schema(value_type = u64, minimum = 1)]
     count: u32,
 }
 
 /// The questions and the state that would be sent.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExplainedContent)]
 struct SentView {
+    #[schema(value_type = Value)]
     questions: Box<RawValue>,
+    #[schema(required, value_type = Option<Value>)]
     state: Option<Box<RawValue>>,
 }
 
-#[derive(Serialize)]
+/// A limit and its current usage.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LimitStatus)]
 struct LimitView {
+    /// `workspace`, `key` or `guardrail`.
     scope: &'static str,
+    #[schema(required)]
     guardrail_id: Option<String>,
+    /// True for the workspace's prepaid credit.
     is_credit: bool,
+    #[schema(value_type = f64)]
     limit_usd: Box<RawValue>,
-    reset_interval: Option<&'static str>,
+    #[schema(required)]
+    reset_interval: Option<ResetInterval>,
+    #[schema(value_type = f64)]
     spent_usd: Box<RawValue>,
+    #[schema(value_type = f64)]
     reserved_usd: Box<RawValue>,
+    #[schema(required, format = DateTime)]
     resets_at: Option<String>,
 }
 
@@ -198,7 +266,7 @@ impl<'a> FindingView<'a> {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
-            action: finding.action.as_str(),
+            action: finding.action.into(),
             path: &finding.path,
             count: finding.count,
         }
@@ -218,7 +286,7 @@ impl LimitView {
             guardrail_id: standing.guardrail_id.map(|id| id.to_string()),
             is_credit: standing.is_credit,
             limit_usd: usd(standing.limit),
-            reset_interval: standing.reset.map(domain::budget::ResetInterval::as_str),
+            reset_interval: standing.reset.map(ResetInterval::from),
             spent_usd: usd(standing.spent),
             reserved_usd: usd(standing.reserved),
             resets_at: standing.resets_at.map(time),

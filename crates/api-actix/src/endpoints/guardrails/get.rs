@@ -3,9 +3,10 @@
 use actix_web::http::StatusCode;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::GuardrailView;
-use super::{data, id};
+use super::id;
+use super::record::{self, GuardrailView};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -17,7 +18,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(record::schemas);
 
 fn describe() -> OperationBuilder {
     management_operation("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
@@ -27,5 +29,5 @@ fn describe() -> OperationBuilder {
 
 async fn handle(call: &Call<'_>) -> Outcome {
     let found = call.gateway.services.routed.current().guardrails.get.execute(&id(call)?).await?;
-    Ok(data(StatusCode::OK, GuardrailView::new(&found)))
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&found)))
 }

@@ -3,9 +3,10 @@
 use actix_web::http::StatusCode;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::GuardrailVersionView;
-use super::{data, id, version_number};
+use super::record::{self, GuardrailVersionView};
+use super::{id, version_number};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -17,7 +18,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(record::version_schemas);
 
 fn describe() -> OperationBuilder {
     management_operation("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
@@ -36,5 +38,5 @@ async fn handle(call: &Call<'_>) -> Outcome {
         .get_version
         .execute(&id(call)?, version_number(call)?)
         .await?;
-    Ok(data(StatusCode::OK, GuardrailVersionView::new(&found)))
+    Ok(Data::respond(StatusCode::OK, GuardrailVersionView::new(&found)))
 }

@@ -1,17 +1,16 @@
 //! `GET …/guardrails`: lists the guardrails of a workspace.
 
-use actix_web::HttpResponse;
 use domain::ids::WorkspaceId;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::Page;
 use super::page::{PageRange, limit, offset};
 use super::record::GuardrailView;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::query;
+use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{self, COMMON_STATUSES, management_operation, responses};
 use crate::openapi::tags;
@@ -23,7 +22,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(|all| all.add_page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails."));
 
 fn describe() -> OperationBuilder {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
@@ -44,5 +44,5 @@ async fn handle(call: &Call<'_>) -> Outcome {
     let page =
         call.gateway.services.routed.current().guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
-    Ok(HttpResponse::Ok().json(Page { data, total_count: page.total as u64 }))
+    Ok(Page::respond(data, page.total as u64))
 }

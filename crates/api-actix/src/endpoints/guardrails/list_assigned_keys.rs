@@ -1,14 +1,15 @@
 //! `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
 
-use actix_web::HttpResponse;
 use domain::guardrail::KeyAssignment;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
+use super::id;
 use super::page::{PageRange, limit, offset};
 use super::record::time;
-use super::{Page, id};
 use crate::http::edge::Call;
+use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -20,16 +21,26 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add_page::<AssignmentView<'_>>("KeyAssignmentListResponse", "A page of the keys assigned to a guardrail.");
+});
 
-#[derive(Serialize)]
+/// A key assigned to a guardrail.
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeyAssignment)]
 struct AssignmentView<'a> {
+    #[schema(format = "uuid")]
     id: String,
+    #[schema(format = "uuid")]
     guardrail_id: String,
     key_hash: String,
     key_name: &'a str,
+    /// The masked secret.
     key_label: &'a str,
+    #[schema(required)]
     assigned_by: Option<&'a str>,
+    #[schema(format = DateTime)]
     created_at: String,
 }
 
@@ -61,5 +72,5 @@ async fn handle(call: &Call<'_>) -> Outcome {
     let page =
         call.gateway.services.routed.current().guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
-    Ok(HttpResponse::Ok().json(Page { data, total_count: page.total }))
+    Ok(Page::respond(data, page.total))
 }

@@ -1,12 +1,12 @@
 //! `GET …/guardrails/{id}/versions`: lists the versions of a guardrail.
 
-use actix_web::HttpResponse;
 use utoipa::openapi::path::OperationBuilder;
 
+use super::id;
 use super::page::{PageRange, limit, offset};
 use super::record::GuardrailVersionView;
-use super::{Page, id};
 use crate::http::edge::Call;
+use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -18,7 +18,10 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add_page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", "A page of versions of a guardrail.");
+});
 
 fn describe() -> OperationBuilder {
     management_operation("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
@@ -33,5 +36,5 @@ async fn handle(call: &Call<'_>) -> Outcome {
     let versions = call.gateway.services.routed.current().guardrails.list_versions.execute(&id(call)?).await?;
     let total_count = versions.len() as u64;
     let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::new).collect();
-    Ok(HttpResponse::Ok().json(Page { data, total_count }))
+    Ok(Page::respond(data, total_count))
 }

@@ -12,39 +12,20 @@ pub(crate) mod list_versions;
 mod page;
 mod record;
 pub(crate) mod remove_keys;
+mod request;
 pub(crate) mod restore_version;
 pub(crate) mod update;
 
 pub use explain::{ExplanationView, read_decision_request};
 pub use record::{GuardrailVersionView, GuardrailView};
 
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::guardrail::GuardrailDraft;
-use serde::Serialize;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_object;
 use crate::http::segment;
-
-/// `{"data":…}`
-#[derive(Serialize)]
-struct Data<T> {
-    data: T,
-}
-
-/// `{"data":[…],"total_count":…}`
-#[derive(Serialize)]
-struct Page<T> {
-    data: Vec<T>,
-    total_count: u64,
-}
-
-fn data<T: Serialize>(status: StatusCode, data: T) -> HttpResponse {
-    HttpResponse::build(status).json(Data { data })
-}
 
 /// Returns the guardrail id in the path. A segment that is not valid UTF-8 names no guardrail.
 fn id<'a>(call: &Call<'a>) -> Result<std::borrow::Cow<'a, str>, ApiError> {

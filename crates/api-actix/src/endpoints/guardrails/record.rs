@@ -2,69 +2,146 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use domain::guardrail::{
-    BuiltinContentFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, GuardrailVersion, PlacedGuardrail,
+    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, GuardrailVersion,
+    PlacedGuardrail,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::http::raw_json::usd;
+use crate::http::schemas::SchemaList;
+use crate::http::value_sets::{FilterAction, ResetInterval};
 
 /// A guardrail. All members are present; null means no rule.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Guardrail)]
 pub struct GuardrailView<'a> {
+    #[schema(format = "uuid")]
     id: String,
     name: &'a str,
+    #[schema(required)]
     description: Option<&'a str>,
+    #[schema(format = "uuid")]
     workspace_id: String,
-    /// Absent in versions, which do not store it.
+    /// True if the guardrail applies to all traffic of the workspace; absent in versions, which do not store it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     workspace_default: Option<bool>,
+    /// The version number, from 1. Every change increases it by one.
+    #[schema(value_type = u64, minimum = 1)]
     version: u32,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(required, format = DateTime)]
     updated_at: Option<String>,
+    /// Canonical slugs.
+    #[schema(required)]
     allowed_models: Option<&'a [String]>,
+    #[schema(required)]
     ignored_models: Option<&'a [String]>,
+    #[schema(required)]
     allowed_providers: Option<&'a [String]>,
+    #[schema(required)]
     ignored_providers: Option<&'a [String]>,
+    #[schema(required, value_type = Option<f64>)]
     limit_usd: Option<Box<RawValue>>,
-    reset_interval: Option<&'static str>,
+    #[schema(required)]
+    reset_interval: Option<ResetInterval>,
+    #[schema(required)]
     enforce_zdr: Option<bool>,
+    #[schema(required)]
     enforce_zdr_anthropic: Option<bool>,
+    #[schema(required)]
     enforce_zdr_openai: Option<bool>,
+    #[schema(required)]
     enforce_zdr_google: Option<bool>,
+    #[schema(required)]
     enforce_zdr_xai: Option<bool>,
+    #[schema(required)]
     enforce_zdr_other: Option<bool>,
+    #[schema(required)]
     enable_free_model_training: Option<bool>,
+    #[schema(required)]
     enable_paid_model_training: Option<bool>,
-    content_filters: Option<Vec<FilterView<'a>>>,
-    content_filter_builtins: Option<Vec<BuiltinView>>,
-    #[serde(flatten)]
-    unruled: UnusedMembers,
-}
-
-/// Members that clients require and that have no effect here.
-#[derive(Serialize, Default)]
-struct UnusedMembers {
+    #[schema(required)]
+    content_filters: Option<Vec<ContentFilterView<'a>>>,
+    #[schema(required)]
+    content_filter_builtins: Option<Vec<BuiltinFilterView>>,
+    /// Not supported: always null.
+    #[schema(required)]
     enable_free_model_publication: Option<bool>,
+    /// Not supported: always null.
+    #[schema(required)]
     allow_safety_retention_google: Option<bool>,
+    /// Not supported: always null.
+    #[schema(required)]
     allow_safety_retention_other: Option<bool>,
+    /// Not supported: always null.
+    #[schema(required)]
     allowed_data_regions: Option<Vec<String>>,
+    /// Not supported: always false.
     include_byok_in_budgets: bool,
 }
 
-#[derive(Serialize)]
-struct FilterView<'a> {
+/// A custom pattern.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ContentFilter)]
+pub(super) struct ContentFilterView<'a> {
+    /// A regular expression with linear-time matching: no look-around and no back-references.
+    #[schema(min_length = 1)]
     pattern: &'a str,
-    action: &'static str,
+    action: FilterAction,
+    /// The name of the filter, and in brackets the replacement of a match.
+    #[schema(min_length = 1, max_length = 100)]
     label: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct BuiltinView {
-    slug: &'static str,
-    action: &'static str,
+/// A built-in pattern.
+#[derive(Serialize, ToSchema)]
+#[schema(as = BuiltinContentFilter)]
+pub(super) struct BuiltinFilterView {
+    slug: BuiltinFilterSlug,
+    action: FilterAction,
+    /// Read only.
+    #[schema(value_type = Option<String>)]
     label: &'static str,
-    scan_scope: &'static str,
+    /// Accepted for compatibility. All content is always scanned.
+    #[schema(value_type = Option<ScanScope>)]
+    scan_scope: ScanScope,
+}
+
+/// The built-in pattern.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = BuiltinFilter)]
+enum BuiltinFilterSlug {
+    Email,
+    Phone,
+    Ssn,
+    CreditCard,
+    IpAddress,
+    Secrets,
+    RegexPromptInjection,
+}
+
+/// The scope of the scan.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "clients may send `user_only`; all content is scanned all the same")]
+enum ScanScope {
+    UserOnly,
+    AllMessages,
+}
+
+/// Adds the schema of one guardrail.
+pub(super) fn schemas(all: &mut SchemaList) {
+    all.add_data::<GuardrailView<'_>>("GuardrailResponse", "One guardrail.");
+}
+
+/// Adds the schema of one version.
+pub(super) fn version_schemas(all: &mut SchemaList) {
+    all.add_data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", "One version of a guardrail.");
 }
 
 impl<'a> GuardrailView<'a> {
@@ -101,7 +178,7 @@ impl<'a> GuardrailView<'a> {
             allowed_providers: rules.allowed_providers.as_deref(),
             ignored_providers: rules.ignored_providers.as_deref(),
             limit_usd: budget.map(|budget| usd(budget.amount)),
-            reset_interval: budget.and_then(|budget| budget.reset).map(domain::budget::ResetInterval::as_str),
+            reset_interval: budget.and_then(|budget| budget.reset).map(ResetInterval::from),
             enforce_zdr,
             enforce_zdr_anthropic,
             enforce_zdr_openai,
@@ -110,18 +187,26 @@ impl<'a> GuardrailView<'a> {
             enforce_zdr_other,
             enable_free_model_training,
             enable_paid_model_training,
-            content_filters: non_empty(content_filters, FilterView::new),
-            content_filter_builtins: non_empty(content_filter_builtins, |filter| BuiltinView::new(*filter)),
-            unruled: UnusedMembers::default(),
+            content_filters: non_empty(content_filters, ContentFilterView::new),
+            content_filter_builtins: non_empty(content_filter_builtins, |filter| BuiltinFilterView::new(*filter)),
+            enable_free_model_publication: None,
+            allow_safety_retention_google: None,
+            allow_safety_retention_other: None,
+            allowed_data_regions: None,
+            include_byok_in_budgets: false,
         }
     }
 }
 
-/// An earlier version of a guardrail.
-#[derive(Serialize)]
+/// A version of a guardrail.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GuardrailVersion)]
 pub struct GuardrailVersionView<'a> {
+    #[schema(value_type = u64, minimum = 1)]
     version: u32,
+    #[schema(format = DateTime)]
     changed_at: String,
+    /// The author: `key:` and the hash of a management key, or `user:` and an operating system user.
     changed_by: &'a str,
     guardrail: GuardrailView<'a>,
 }
@@ -143,21 +228,52 @@ fn non_empty<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>
     (!all.is_empty()).then(|| all.iter().map(view).collect())
 }
 
-impl<'a> FilterView<'a> {
+impl<'a> ContentFilterView<'a> {
     fn new(filter: &'a ContentFilter) -> Self {
-        Self { pattern: &filter.pattern, action: filter.action.as_str(), label: filter.label.as_deref() }
+        Self { pattern: &filter.pattern, action: filter.action.into(), label: filter.label.as_deref() }
     }
 }
 
-impl BuiltinView {
+impl BuiltinFilterView {
     fn new(filter: BuiltinContentFilter) -> Self {
-        // All content is scanned, regardless of the requested scope.
-        let scan_scope = "all_messages";
-        Self { slug: filter.slug.as_str(), action: filter.action.as_str(), label: filter.slug.label(), scan_scope }
+        Self {
+            slug: filter.slug.into(),
+            action: filter.action.into(),
+            label: filter.slug.label(),
+            // All content is scanned, regardless of the requested scope.
+            scan_scope: ScanScope::AllMessages,
+        }
+    }
+}
+
+impl From<BuiltinFilter> for BuiltinFilterSlug {
+    fn from(filter: BuiltinFilter) -> Self {
+        match filter {
+            BuiltinFilter::Email => Self::Email,
+            BuiltinFilter::Phone => Self::Phone,
+            BuiltinFilter::Ssn => Self::Ssn,
+            BuiltinFilter::CreditCard => Self::CreditCard,
+            BuiltinFilter::IpAddress => Self::IpAddress,
+            BuiltinFilter::Secrets => Self::Secrets,
+            BuiltinFilter::RegexPromptInjection => Self::RegexPromptInjection,
+        }
     }
 }
 
 /// Formats a time as RFC 3339 in UTC, with milliseconds.
 pub(super) fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::to_value;
+
+    #[test]
+    fn builtin_filters_are_written_with_their_slugs() {
+        for filter in BuiltinFilter::ALL {
+            assert_eq!(to_value(BuiltinFilterSlug::from(filter)).unwrap(), filter.as_str());
+        }
+    }
 }

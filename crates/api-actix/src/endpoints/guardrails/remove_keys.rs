@@ -6,10 +6,11 @@ use actix_web::HttpResponse;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
-use crate::endpoints::assign_keys_to_guardrail::key_hashes;
+use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::http::edge::Call;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
@@ -23,9 +24,15 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(|all| {
+    all.add::<AssignKeysRequest>();
+    all.add::<UnassignedView>();
+});
 
-#[derive(Serialize)]
+/// The number of removed assignments.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RemoveKeysResponse)]
 struct UnassignedView {
     unassigned_count: u64,
 }

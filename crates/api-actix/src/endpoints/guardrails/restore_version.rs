@@ -4,9 +4,10 @@ use actix_web::http::StatusCode;
 use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::GuardrailView;
-use super::{data, id, version_number};
+use super::record::{self, GuardrailView};
+use super::{id, version_number};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
 use crate::openapi::tags;
@@ -18,7 +19,8 @@ pub(crate) const ROUTE: Route = Route::new(
     tags::GUARDRAILS,
     describe,
 )
-.audited();
+.audited()
+.with_schemas(record::schemas);
 
 fn describe() -> OperationBuilder {
     let description = "Creates a new version with the name, the budget and the rules of an earlier version.";
@@ -32,5 +34,5 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
     let (actor, number) = (call.actor(authority), version_number(call)?);
     let restored =
         call.gateway.services.routed.current().guardrails.restore_version.execute(&actor, &id(call)?, number).await?;
-    Ok(data(StatusCode::OK, GuardrailView::new(&restored)))
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&restored)))
 }

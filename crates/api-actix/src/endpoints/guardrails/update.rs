@@ -5,10 +5,13 @@ use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::record::GuardrailView;
-use super::{data, draft, id};
+use super::record::{self, GuardrailView};
+use super::request::GuardrailChange;
+use super::{draft, id};
 use crate::http::edge::Call;
+use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
+use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
 use crate::openapi::tags;
 
@@ -20,7 +23,8 @@ pub(crate) const ROUTE: Route = Route::new(
     describe,
 )
 .with_body()
-.audited();
+.audited()
+.with_schemas(schemas);
 
 fn describe() -> OperationBuilder {
     let description = "Changes the given members: null removes a rule, a list is replaced as a whole. A change \
@@ -31,9 +35,14 @@ fn describe() -> OperationBuilder {
         .parameter(path("id", "The guardrail's id"))
 }
 
+fn schemas(all: &mut SchemaList) {
+    all.add::<GuardrailChange>();
+    record::schemas(all);
+}
+
 async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
     let actor = call.actor(authority);
     let changed = call.gateway.services.routed.current().guardrails.update.execute(&actor, &id(call)?, &draft).await?;
-    Ok(data(StatusCode::OK, GuardrailView::new(&changed)))
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
 }

@@ -50,9 +50,15 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         SubmitDecisionError::NotADecisionModel(_) | SubmitDecisionError::VariablePrice(_) => {
             plain.message(error.to_string())
         }
-        SubmitDecisionError::Unsupported { ref funnel, .. }
-        | SubmitDecisionError::ExcludedByPreferences { ref funnel, .. } => {
+        SubmitDecisionError::Unsupported { ref funnel, .. } => {
             plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel))
+        }
+        SubmitDecisionError::ExcludedByPreferences { ref unknown, ref funnel, .. } => {
+            let excluded = plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel));
+            match unknown {
+                Some(unknown) => excluded.metadata("nearest", unknown.nearest.as_slice()),
+                None => excluded,
+            }
         }
         SubmitDecisionError::Throttled { ref endpoints, ref funnel, .. } => plain
             .message(error.to_string())

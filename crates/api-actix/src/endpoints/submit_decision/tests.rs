@@ -14,7 +14,7 @@ use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::{
     AttemptError, AttemptFailureKind, ConfidenceSource, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
-    TokenPrices,
+    TokenPrices, UnknownProvider,
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
@@ -90,6 +90,10 @@ fn response_headers_are_ascii() {
 fn response_includes_service_metadata_on_request() {
     let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
     let service_metadata = ResponseMetadata::new(&key, "acme/judge").describe_answer(&decision());
+    for name in ["service_metadata", "openrouter_metadata"] {
+        let body = serde_json::from_str(&body(Some((name, &service_metadata)))).unwrap();
+        crate::app::assert_valid("DecisionsResponse", &body);
+    }
     let body: Value = serde_json::from_str(&body(Some(("service_metadata", &service_metadata)))).unwrap();
     assert_eq!(body["service_metadata"]["attempt_count"], 2);
     assert_eq!(body["service_metadata"]["attempts"][1]["outcome"], "completed");
@@ -339,8 +343,19 @@ fn routing_errors_name_correction() {
     assert_eq!(none.view().message, message);
     assert_eq!(none.view().metadata["nearest"], json!(["acme/jury", "acme/judge:free"]));
     assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
-    let unwanted =
-        api_error(SubmitDecisionError::ExcludedByPreferences { model: model(), funnel: vec![("only", 0)] }, 0);
+    let excluded = |unknown: Option<UnknownProvider>| {
+        let funnel = vec![("only", 0)];
+        api_error(SubmitDecisionError::ExcludedByPreferences { model: model(), unknown, funnel }, 0)
+    };
+    let unwanted = excluded(None);
+    assert!(unwanted.view().metadata.get("nearest").is_none());
+    let misspelt = excluded(Some(UnknownProvider::new("typesave", ["typesafe"])));
+    assert_eq!(misspelt.view().metadata["nearest"], json!(["typesafe"]));
+    assert_eq!(
+        misspelt.view().message,
+        "no endpoint of acme/judge is left by the provider preferences: \"typesave\" is not a configured provider; \
+         nearest: typesafe"
+    );
     assert_eq!(
         (unwanted.status().as_u16(), unwanted.view().metadata["routing_funnel"][0]["step"].clone()),
         (404, "only".into())

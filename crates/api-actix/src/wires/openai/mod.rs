@@ -5,3 +5,4 @@ mod input;
 pub mod errors;
 pub mod request;
 pub mod response;
+pub(crate) mod schema;

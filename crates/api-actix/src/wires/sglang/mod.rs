@@ -3,3 +3,4 @@
 pub mod errors;
 pub mod request;
 pub mod response;
+pub(crate) mod schema;

@@ -1,5 +1,7 @@
 //! Payers, counters, prices and messages.
 
+use std::net::IpAddr;
+
 use super::reader::Reader;
 use super::writer::Writer;
 use crate::budget::allowances::{CounterId, CounterPeriod};
@@ -9,6 +11,9 @@ use crate::json::Json;
 use crate::money::Price;
 use crate::pricing::TokenPrices;
 use crate::usage::OutboxMessage;
+
+/// The first version whose entries contain the client's address.
+const VERSION_WITH_ADDRESS: u8 = 4;
 
 impl Writer {
     pub(super) fn id(&mut self, id: &DecisionId) {
@@ -65,6 +70,21 @@ impl Writer {
         }
     }
 
+    /// Writes the length of the address, 0 for none, and its bytes.
+    pub(super) fn address(&mut self, address: Option<IpAddr>) {
+        match address {
+            None => self.byte(0),
+            Some(IpAddr::V4(address)) => {
+                self.byte(4);
+                self.raw(&address.octets());
+            }
+            Some(IpAddr::V6(address)) => {
+                self.byte(16);
+                self.raw(&address.octets());
+            }
+        }
+    }
+
     pub(super) fn message(&mut self, message: &OutboxMessage) {
         self.uuid(message.id.uuid());
         self.uuid(message.destination_id.uuid());
@@ -114,6 +134,20 @@ impl Reader<'_> {
             _ => return None,
         };
         Price::from_parts(mantissa, u32::from(scale))
+    }
+
+    /// Reads a client's address, which entries before version 4 do not have.
+    #[expect(clippy::option_option, reason = "malformed, absent, present")]
+    pub(super) fn address(&mut self) -> Option<Option<IpAddr>> {
+        if self.version() < VERSION_WITH_ADDRESS {
+            return Some(None);
+        }
+        Some(match self.byte()? {
+            0 => None,
+            4 => Some(IpAddr::from(self.raw::<4>()?)),
+            16 => Some(IpAddr::from(self.raw::<16>()?)),
+            _ => return None,
+        })
     }
 
     pub(super) fn message(&mut self) -> Option<OutboxMessage> {

@@ -1,13 +1,14 @@
 //! The payloads of journal entries: a compact binary encoding with a version.
 //!
 //! Numbers are variable-length integers; strings and byte arrays follow their length, and an option follows one byte.
-//! Every payload begins with the version; a reader rejects other versions.
+//! Every payload begins with the version; a reader accepts `OLDEST_VERSION` to `VERSION`.
 
 mod fields;
 mod reader;
 mod records;
 mod writer;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -21,13 +22,15 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+/// The oldest version that is read. Its entries are those of version 4 without the client's address.
+const OLDEST_VERSION: u8 = 3;
 
 /// An undecodable payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
     /// The version of the encoding is unknown.
-    #[error("the entry has the version {0} of the encoding, not {VERSION}")]
+    #[error("the entry has the version {0} of the encoding, not {OLDEST_VERSION} to {VERSION}")]
     Version(u8),
     /// No entry has this kind.
     #[error("no journal entry has the kind {0}")]
@@ -50,6 +53,8 @@ pub struct SentEntry {
     pub request_id: RequestId,
     /// The model as the caller named it.
     pub requested_model: String,
+    /// The client's address; `None` if it is unknown or not recorded.
+    pub client_address: Option<IpAddr>,
     /// The held amount.
     pub amount: Usd,
     /// The counters that it is held in.
@@ -88,11 +93,9 @@ impl Entry {
     /// Decodes a payload.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, InvalidEntry> {
         let known = EntryKind::from_number(kind).ok_or(InvalidEntry::Kind(kind))?;
-        let mut reader = Reader::new(payload);
-        match reader.byte() {
-            Some(VERSION) => {}
-            Some(other) => return Err(InvalidEntry::Version(other)),
-            None => return Err(InvalidEntry::Malformed),
+        let mut reader = Reader::new(payload).ok_or(InvalidEntry::Malformed)?;
+        if !(OLDEST_VERSION..=VERSION).contains(&reader.version()) {
+            return Err(InvalidEntry::Version(reader.version()));
         }
         let entry = match known {
             EntryKind::Sent => reader.sent().map(|entry| Self::Sent(Box::new(entry))),
@@ -117,6 +120,7 @@ impl SentEntry {
         writer.usd(self.amount);
         writer.list(&self.counters, |writer, counter| writer.counter(*counter));
         writer.attempts(&self.attempts);
+        writer.address(self.client_address);
         writer.finish()
     }
 }
@@ -178,6 +182,7 @@ impl Reader<'_> {
             amount: self.usd()?,
             counters: self.list(Self::counter)?,
             attempts: self.attempts()?.into(),
+            client_address: self.address()?,
         })
     }
 

@@ -74,6 +74,7 @@ impl Writer {
         self.option(record.user.as_deref(), Self::text);
         self.time(record.created_at);
         self.duration(record.latency);
+        self.address(record.client_address);
     }
 }
 
@@ -158,6 +159,7 @@ impl Reader<'_> {
             user: self.optional_text()?,
             created_at: self.time()?,
             latency: self.duration()?,
+            client_address: self.address()?,
         })
     }
 }

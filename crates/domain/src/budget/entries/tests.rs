@@ -97,6 +97,7 @@ fn record() -> UsageRecord {
         session_id: Some(String::new()),
         trace: Some(Json::parse(r#"{"a": [1.50, "\u0000"]}"#).unwrap()),
         user: None,
+        client_address: Some([192, 0, 2, 7].into()),
         created_at: at() - TimeDelta::seconds(3),
         latency: Duration::from_millis(4),
     }
@@ -120,6 +121,7 @@ fn sent() -> SentEntry {
         requested_model: record().requested_model,
         amount: Usd::from_pico(77),
         counters: counters(),
+        client_address: record().client_address,
         attempts: record().attempts,
     }
 }
@@ -163,9 +165,47 @@ fn decode_rejects_every_prefix_and_trailing_bytes() {
 }
 
 #[test]
+fn client_address_of_either_family_takes_its_bytes_and_one() {
+    let encoded = |client_address| SentEntry { client_address, ..sent() }.encode();
+    let bare = encoded(None).len();
+    for (address, bytes) in [("192.0.2.7", 4), ("2001:db8::7", 16)] {
+        let client_address = Some(address.parse().unwrap());
+        let entry = SentEntry { client_address, ..sent() };
+        assert_eq!(encoded(client_address).len(), bare + bytes, "{address}");
+        assert_eq!(Entry::decode(EntryKind::Sent as u8, &entry.encode()), Ok(Entry::Sent(Box::new(entry))));
+        let charge = UsageCharge { record: UsageRecord { client_address, ..record() }, messages: Vec::new() };
+        let decoded = Entry::decode(EntryKind::Charged as u8, &encode_charged(&charge, &[]));
+        assert_eq!(decoded, Ok(Entry::Charged(Box::new(FoldEntry { charge, allowances: Vec::new() }))));
+    }
+}
+
+/// The entries of version 3 end without the length of the address.
+#[test]
+fn decode_reads_entries_of_the_version_without_client_address() {
+    let sent = SentEntry { client_address: None, ..sent() };
+    let (payload, last) = (sent.encode(), sent.encode().len() - 1);
+    let older = [&[3], &payload[1..last]].concat();
+    assert_eq!(Entry::decode(EntryKind::Sent as u8, &older), Ok(Entry::Sent(Box::new(sent))));
+
+    let charge = UsageCharge { record: UsageRecord { client_address: None, ..record() }, messages: Vec::new() };
+    let payload = encode_charged(&charge, &allowances());
+    let (record, no_messages) = (&payload[1..payload.len() - 2], [0]);
+    let older = [&[3], record, &no_messages].concat();
+    let fold = FoldEntry { charge, allowances: allowances() };
+    assert_eq!(Entry::decode(EntryKind::Charged as u8, &older), Ok(Entry::Charged(Box::new(fold))));
+
+    for (kind, payload, entry) in
+        all().into_iter().filter(|(kind, ..)| !matches!(kind, EntryKind::Sent | EntryKind::Charged))
+    {
+        let older = [&[3], &payload[1..]].concat();
+        assert_eq!(Entry::decode(kind as u8, &older), Ok(entry), "{kind:?}");
+    }
+}
+
+#[test]
 fn decode_names_unknown_versions_and_kinds() {
     let payload = encode_released(&record().id);
-    for other in [VERSION - 1, VERSION + 1] {
+    for other in [OLDEST_VERSION - 1, VERSION + 1] {
         let foreign = [&[other], &payload[1..]].concat();
         assert_eq!(Entry::decode(EntryKind::Released as u8, &foreign), Err(InvalidEntry::Version(other)));
     }

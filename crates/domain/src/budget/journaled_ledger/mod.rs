@@ -38,7 +38,7 @@ use super::{
     LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::{DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::{Clock, Timer};
 use crate::usage::{AttemptRecord, PendingRecords};
@@ -73,6 +73,11 @@ impl JournaledLedger {
         let state = Arc::new(SharedState::new(settings));
         let keeper = Keeper::new(Arc::clone(&store), Arc::clone(&journal), Arc::clone(&clock), Arc::clone(&state));
         Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), limits }
+    }
+
+    /// Returns the id of this process, which its journal and its allowances have.
+    pub fn process(&self) -> ProcessId {
+        self.journal.process()
     }
 
     /// Holds the amount of a request from allowances. Returns false if they are too small.
@@ -240,7 +245,7 @@ impl Ledger for JournaledLedger {
             return Ok(Ok(open.hold));
         }
         let at = self.clock.now();
-        let HoldRequest { id, payer, amount, request_id, requested_model, attempts, .. } = request;
+        let HoldRequest { id, payer, amount, request_id, requested_model, client_address, attempts, .. } = request;
         let limits = if request.is_limited { self.limits(&payer).await? } else { Arc::default() };
         let counters: Vec<CounterId> = limits.iter().flat_map(|account| account.counters(at)).collect();
         let workspace = payer.workspace_id;
@@ -255,8 +260,17 @@ impl Ledger for JournaledLedger {
             }
         }
         let reserved_bytes = charge_bytes(attempts.len(), counters.len(), payer.guardrails.len());
-        let entry =
-            SentEntry { id, payer, at, request_id, requested_model, amount, counters: counters.clone(), attempts };
+        let entry = SentEntry {
+            id,
+            payer,
+            at,
+            request_id,
+            requested_model,
+            client_address,
+            amount,
+            counters: counters.clone(),
+            attempts,
+        };
         let appended = self.journal.append_sent(EntryKind::Sent, &entry.encode(), reserved_bytes);
         let SentEntry { id, payer, .. } = entry;
         let hold = Hold { id, at, payer, amount };

@@ -263,6 +263,7 @@ fn abandoned(sent: SentEntry) -> Option<FoldEntry> {
         is_limited: !sent.counters.is_empty(),
         request_id: sent.request_id,
         requested_model: sent.requested_model,
+        client_address: sent.client_address,
         attempts: sent.attempts,
     };
     let record = abandoned_record(&request, &hold)?;

@@ -4,22 +4,18 @@ use super::*;
 use crate::api_key::ApiKeyName;
 use crate::audit::{AuditDraft, AuditLog};
 use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
-use crate::decision::{
-    DecisionDraft, DecisionSettings, FilterPorts, MockDecisionProvider, RoutingPorts, SubmitDecisionPorts,
-    UnpricedModels, UsagePorts,
-};
-use crate::decision::{NoBroadcast, NoMetrics};
+use crate::decision::{DecisionDraft, DecisionSettings, MockDecisionProvider, UnpricedModels};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
-use crate::guardrail::{CreateGuardrail, Forbidden, NoGuardrails, PlacedGuardrail};
+use crate::guardrail::{CreateGuardrail, Forbidden, PlacedGuardrail};
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
-use crate::routing::{DataPolicy, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy};
-use crate::system::{InlineExecutor, MockTimer, MockWorkers, TaskError, TimeSource, WorkOwner, Workers};
-use crate::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, ScriptedRandomness, SequentialIds};
+use crate::routing::{DataPolicy, Endpoint, HealthBoard, HealthPolicy};
+use crate::system::{InlineExecutor, MockTimer, MockWorkers, TaskError, WorkOwner, Workers};
+use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds, decision_ports};
 use crate::workspace::WorkspaceRepository;
 
 /// The outbound bytes of every attempt.
@@ -71,7 +67,7 @@ impl ExplainFixture {
             guardrail_id: None,
             created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
         });
-        assert!(ApiKeyRepository::insert(&self.store, &key, &audit_draft()).await.unwrap());
+        assert!(self.store.api_keys().insert(&key, &audit_draft()).await.unwrap());
         key.hash.to_string()
     }
 
@@ -82,16 +78,16 @@ impl ExplainFixture {
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
         let authority = ManagementKey::for_tests(SequentialIds::key(9));
-        let explain = ExplainGuardrail::new(self.ports(Arc::new(self.store.clone())), &self.decisions());
+        let explain = ExplainGuardrail::new(self.ports(self.store.guardrails()), &self.decisions());
         explain.execute(&authority, id, key, request).await
     }
 
     fn ports(&self, guardrails: Arc<dyn GuardrailRepository>) -> ExplainGuardrailPorts {
         ExplainGuardrailPorts {
             guardrails,
-            workspaces: Arc::new(self.store.clone()),
-            api_keys: Arc::new(self.store.clone()),
-            limits: Arc::new(self.store.clone()),
+            workspaces: self.store.workspaces(),
+            api_keys: self.store.api_keys(),
+            limits: self.store.limits(),
             clock: Arc::new(FixedClock::default()),
         }
     }
@@ -102,32 +98,20 @@ impl ExplainFixture {
         provider.expect_outbound_bytes().return_const(OUTBOUND);
         let mut ledger = MockLedger::new();
         ledger.expect_reserve().never();
-        let ports = SubmitDecisionPorts {
-            provider: Arc::new(provider),
-            routing: RoutingPorts {
-                catalogue: Arc::new(MemoryCatalogue::new(self.rows.clone())),
-                endpoints: Arc::new(EndpointDirectory::new(self.endpoints.clone())),
-                health: Arc::clone(&self.health),
-                random: Arc::new(ScriptedRandomness::default()),
-            },
-            guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::clone(&self.workers) },
-            usage: UsagePorts {
-                ledger: Arc::new(ledger),
-                volumes: Arc::new(self.store.clone()),
-                ids: Arc::new(SequentialIds::default()),
-                metrics: Arc::new(NoMetrics),
-                broadcaster: Arc::new(NoBroadcast),
-            },
-            time: TimeSource { clock: Arc::new(FixedClock::default()), timer: Arc::new(MockTimer::new()) },
-        };
+        let mut ports = decision_ports(&self.store, self.rows.clone(), self.endpoints.clone());
+        ports.provider = Arc::new(provider);
+        ports.routing.health = Arc::clone(&self.health);
+        ports.guardrails.workers = Arc::clone(&self.workers);
+        ports.usage.ledger = Arc::new(ledger);
+        ports.time.timer = Arc::new(MockTimer::new());
         SubmitDecision::new(ports, self.settings.clone())
     }
 
     async fn explain(&self, of: &PlacedGuardrail, key: Option<&str>, request: &DecisionRequest) -> Explanation {
-        let before = AuditLog::newest(&self.store, 1).await.unwrap();
+        let before = self.store.audit_log().newest(1).await.unwrap();
         let explanation = self.try_explain(&of.guardrail.id.to_string(), key, request).await.unwrap();
         assert_eq!(explanation.allowed, explanation.decided_by.is_none());
-        assert_eq!(AuditLog::newest(&self.store, 1).await.unwrap(), before, "nothing was changed");
+        assert_eq!(self.store.audit_log().newest(1).await.unwrap(), before, "nothing was changed");
         explanation
     }
 }
@@ -334,9 +318,10 @@ async fn explain_returns_status_of_key_limits() {
         is_limited: true,
         request_id: crate::ids::RequestId::from_uuid(uuid::Uuid::from_u128(6)),
         requested_model: "m".to_owned(),
+        client_address: None,
         attempts: Arc::default(),
     };
-    Ledger::reserve(&fixture.store, claim).await.unwrap().unwrap();
+    fixture.store.ledger().reserve(claim).await.unwrap().unwrap();
     let explanation = fixture.explain(&guardrail, Some(&SequentialIds::key(1).to_string()), &judge()).await;
     assert_eq!(
         (explanation.allowed, explanation.bound_fits, rule(&explanation)),
@@ -345,9 +330,9 @@ async fn explain_returns_status_of_key_limits() {
     assert_eq!(explanation.limits[0].reserved, usd("0.003"), "nothing more was reserved for the asking");
 
     let hash = key.parse().unwrap();
-    let before = ApiKeyRepository::find(&fixture.store, &hash).await.unwrap().unwrap();
+    let before = fixture.store.api_keys().find(&hash).await.unwrap().unwrap();
     let lowered = ApiKey { limit: Some(SpendLimit { amount: usd("0.001"), reset: None }), ..before.clone() };
-    assert!(ApiKeyRepository::update(&fixture.store, &before, &lowered, &audit_draft()).await.unwrap());
+    assert!(fixture.store.api_keys().update(&before, &lowered, &audit_draft()).await.unwrap());
     let explanation = fixture.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
     assert_eq!(
         (explanation.allowed, explanation.bound_fits),
@@ -410,7 +395,7 @@ async fn explain_rejects_unusable_key() {
     assert_eq!(of(&disabled).await, Some(("key_disabled", None)));
     assert_eq!(of(&expired).await, Some(("key_expired", None)));
     assert_eq!(of(&sound).await, None);
-    WorkspaceRepository::set_suspended(&fixture.store, workspace_id(900), true, &audit_draft()).await.unwrap();
+    fixture.store.workspaces().set_suspended(workspace_id(900), true, &audit_draft()).await.unwrap();
     assert_eq!(of(&sound).await, Some(("workspace_suspended", None)));
 }
 

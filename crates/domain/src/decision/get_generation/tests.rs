@@ -65,6 +65,7 @@ fn record() -> UsageRecord {
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         created_at: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
         latency: Duration::from_millis(7),
     }
@@ -85,9 +86,9 @@ fn catalogue() -> MemoryCatalogue {
     MemoryCatalogue::new(vec![row("acme/judge-1"), row("acme/judge-2"), alias])
 }
 
-fn getting(usage: impl UsageRepository + 'static) -> GetGeneration {
+fn getting(usage: Arc<dyn UsageRepository>) -> GetGeneration {
     let clock = Arc::new(FixedClock::default());
-    let records = FindRecord::new(Arc::new(usage), None, clock, Arc::new(ManualTimer::new(FixedClock::default())));
+    let records = FindRecord::new(usage, None, clock, Arc::new(ManualTimer::new(FixedClock::default())));
     GetGeneration::new(records, Arc::new(catalogue()), endpoints())
 }
 
@@ -101,15 +102,15 @@ fn management() -> Principal {
 
 async fn read(record: UsageRecord) -> Generation {
     let store = MemoryStore::new();
-    store.settle(UsageCharge { record, messages: Vec::new() }).await.unwrap();
-    getting(store).execute(&management(), &id()).await.unwrap()
+    store.ledger().settle(UsageCharge { record, messages: Vec::new() }).await.unwrap();
+    getting(store.usage()).execute(&management(), &id()).await.unwrap()
 }
 
 #[tokio::test]
 async fn execute_finds_record_for_its_workspace_and_management_keys() {
     let store = MemoryStore::new();
-    store.settle(UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
-    let get = getting(store);
+    store.ledger().settle(UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
+    let get = getting(store.usage());
     for caller in [inference(1), management()] {
         assert_eq!(get.execute(&caller, &id()).await.unwrap().record, record());
     }
@@ -124,7 +125,7 @@ async fn execute_finds_record_for_its_workspace_and_management_keys() {
 async fn execute_reports_unavailable_store_not_missing_record() {
     let mut usage = MockUsageRepository::new();
     usage.expect_find().returning(|_| Err(StoreError::unavailable("away")));
-    let error = getting(usage).execute(&inference(1), &id()).await.unwrap_err();
+    let error = getting(Arc::new(usage)).execute(&inference(1), &id()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 

@@ -11,9 +11,9 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Questions};
-use crate::rate::{MockRateLimiter, RateLimits, RateScope, RateUnit};
+use crate::rate::{MockRateLimiter, RateLimited, RateLimits, RateScope, RateUnit};
 use crate::routing::AttemptFailureKind;
-use crate::testing::{MemoryRateLimiter, SequentialIds};
+use crate::testing::{FixedRateLimiter, SequentialIds};
 use crate::usage::UsageSource;
 
 /// A body that a hundred tokens are taken for.
@@ -76,10 +76,10 @@ fn failed(attempts: Vec<AttemptRecord>) -> SubmitDecisionError {
 }
 
 /// The tokens that a request of a hundred estimated ones is corrected to.
-fn used(end: &Result<Decision, SubmitDecisionError>) -> u64 {
-    let limiter = MemoryRateLimiter::new(u32::MAX);
-    let taken = MeterTokens::new(Arc::new(limiter.clone()), DefaultRates::default()).execute(&caller(), BODY_BYTES);
-    taken.unwrap().settle(end);
+async fn used(end: &Result<Decision, SubmitDecisionError>) -> u64 {
+    let limiter = FixedRateLimiter::new(u32::MAX);
+    let meter = MeterTokens::new(Arc::new(limiter.clone()), DefaultRates::default());
+    meter.execute(&caller(), BODY_BYTES).await.unwrap().settle(end);
     let corrections = limiter.corrections();
     let [(100, used)] = corrections[..] else { panic!("one correction of a hundred tokens: {corrections:?}") };
     used
@@ -93,30 +93,30 @@ fn token_estimate_is_one_when_the_body_is_shorter_than_a_token() {
     }
 }
 
-#[test]
-fn settle_corrects_to_the_tokens_of_the_answer() {
-    assert_eq!(used(&Ok(decision(429, 7))), 436);
-    assert_eq!(used(&Ok(decision(0, 0))), 0);
-    assert_eq!(used(&Ok(decision(u64::MAX, 1))), u64::MAX);
+#[tokio::test]
+async fn settle_corrects_to_the_tokens_of_the_answer() {
+    assert_eq!(used(&Ok(decision(429, 7))).await, 436);
+    assert_eq!(used(&Ok(decision(0, 0))).await, 0);
+    assert_eq!(used(&Ok(decision(u64::MAX, 1))).await, u64::MAX);
 }
 
-#[test]
-fn settle_corrects_to_the_tokens_of_every_attempt_when_all_failed() {
-    assert_eq!(used(&Err(failed(Vec::new()))), 0);
-    assert_eq!(used(&Err(failed(vec![attempt(20, 3), attempt(0, 0), attempt(5, 0)]))), 28);
-    assert_eq!(used(&Err(failed(vec![attempt(u64::MAX, 3), attempt(1, 0)]))), u64::MAX);
+#[tokio::test]
+async fn settle_corrects_to_the_tokens_of_every_attempt_when_all_failed() {
+    assert_eq!(used(&Err(failed(Vec::new()))).await, 0);
+    assert_eq!(used(&Err(failed(vec![attempt(20, 3), attempt(0, 0), attempt(5, 0)]))).await, 28);
+    assert_eq!(used(&Err(failed(vec![attempt(u64::MAX, 3), attempt(1, 0)]))).await, u64::MAX);
 }
 
-#[test]
-fn settle_keeps_the_estimate_when_the_usage_is_unknown() {
+#[tokio::test]
+async fn settle_keeps_the_estimate_when_the_usage_is_unknown() {
     let store = SubmitDecisionError::Store(StoreError::unavailable("full"));
     for end in [store, SubmitDecisionError::ChargeOutOfRange, SubmitDecisionError::Defect("a defect")] {
-        assert_eq!(used(&Err(end)), 100);
+        assert_eq!(used(&Err(end)).await, 100);
     }
 }
 
-#[test]
-fn settle_returns_all_tokens_when_no_provider_was_called() {
+#[tokio::test]
+async fn settle_returns_all_tokens_when_no_provider_was_called() {
     let full =
         RecordQuotaExceeded { limit: 1, used: 1, resets_at: chrono::DateTime::UNIX_EPOCH, resets_in: Duration::ZERO };
     let ends = [
@@ -130,25 +130,27 @@ fn settle_returns_all_tokens_when_no_provider_was_called() {
         },
     ];
     for end in ends {
-        assert_eq!(used(&Err(end)), 0);
+        assert_eq!(used(&Err(end)).await, 0);
     }
 }
 
-#[test]
-fn drop_without_an_end_returns_all_tokens() {
-    let limiter = MemoryRateLimiter::new(u32::MAX).with_tokens(150);
+#[tokio::test]
+async fn drop_without_an_end_returns_all_tokens() {
+    let limiter = FixedRateLimiter::new(u32::MAX).with_tokens(150);
     let meter = MeterTokens::new(Arc::new(limiter.clone()), DefaultRates::default());
-    drop(meter.execute(&caller(), BODY_BYTES).unwrap());
+    drop(meter.execute(&caller(), BODY_BYTES).await.unwrap());
     assert_eq!(limiter.corrections(), [(100, 0)]);
-    let held = meter.execute(&caller(), BODY_BYTES).expect("the tokens are free again");
-    let Err(rejected) = meter.execute(&caller(), BODY_BYTES) else { panic!("50 tokens are left") };
+    let held = meter.execute(&caller(), BODY_BYTES).await.expect("the tokens are free again");
+    let Err(RateLimitError::Exceeded(rejected)) = meter.execute(&caller(), BODY_BYTES).await else {
+        panic!("50 tokens are left")
+    };
     assert_eq!((rejected.unit, rejected.remaining), (RateUnit::Tokens, 50));
     assert_eq!(limiter.corrections().len(), 1, "a rejected request took none");
     drop(held);
 }
 
-#[test]
-fn execute_counts_callers_by_the_defaults_where_they_have_no_rates() {
+#[tokio::test]
+async fn execute_counts_callers_by_the_defaults_where_they_have_no_rates() {
     let per_minute = |tokens| RateLimits { requests_per_minute: None, tokens_per_minute: Some(tokens) };
     let mut limiter = MockRateLimiter::new();
     limiter
@@ -160,11 +162,12 @@ fn execute_counts_callers_by_the_defaults_where_they_have_no_rates() {
         .once()
         .returning(|_, _| {
             let (scope, unit, retry_after) = (RateScope::Workspace, RateUnit::Tokens, Duration::from_secs(3));
-            Err(RateLimited { scope, unit, limit: 9, remaining: 2, retry_after })
+            Err(RateLimited { scope, unit, limit: 9, remaining: 2, retry_after }.into())
         });
     limiter.expect_correct_tokens().never();
     let defaults = DefaultRates { key: per_minute(7), workspace: per_minute(9) };
-    let Err(rejected) = MeterTokens::new(Arc::new(limiter), defaults).execute(&caller(), BODY_BYTES) else {
+    let meter = MeterTokens::new(Arc::new(limiter), defaults);
+    let Err(RateLimitError::Exceeded(rejected)) = meter.execute(&caller(), BODY_BYTES).await else {
         panic!("the limiter rejects")
     };
     assert_eq!((rejected.scope, rejected.remaining), (RateScope::Workspace, 2));

@@ -11,9 +11,9 @@ use super::plan::SubRequest;
 use super::wait_budget::{FIRST_WAIT, WaitBudget};
 use crate::budget::{HoldRequest, Ledger, LimitExceeded, Payer};
 use crate::decision::Metrics;
-use crate::decision::{ClientConnection, DecisionSettings, SubmitDecisionError};
+use crate::decision::{ClientConnection, DecisionSettings, RequestOrigin, SubmitDecisionError};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, RequestId};
+use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::system::{IdGenerator, TimeSource};
 use crate::usage::AttemptRecord;
@@ -37,7 +37,7 @@ impl Holds {
     pub(super) fn open(
         self: &Arc<Self>,
         (payer, is_limited): (Payer, bool),
-        request_id: RequestId,
+        origin: RequestOrigin,
         requested_model: String,
     ) -> Arc<RequestHold> {
         Arc::new(RequestHold {
@@ -45,7 +45,7 @@ impl Holds {
             id: self.ids.decision_id(),
             payer,
             is_limited,
-            request_id,
+            origin,
             requested_model,
             state: Mutex::default(),
         })
@@ -58,7 +58,7 @@ pub(super) struct RequestHold {
     id: DecisionId,
     payer: Payer,
     is_limited: bool,
-    request_id: RequestId,
+    origin: RequestOrigin,
     requested_model: String,
     state: Mutex<State>,
 }
@@ -90,8 +90,8 @@ impl RequestHold {
         &self.payer
     }
 
-    pub(super) fn request_id(&self) -> &RequestId {
-        &self.request_id
+    pub(super) fn origin(&self) -> &RequestOrigin {
+        &self.origin
     }
 
     /// Returns the held amount.
@@ -202,8 +202,9 @@ impl RequestHold {
             payer: self.payer.clone(),
             amount,
             is_limited: self.is_limited,
-            request_id: self.request_id.clone(),
+            request_id: self.origin.request_id.clone(),
             requested_model: self.requested_model.clone(),
+            client_address: self.origin.client_address,
             attempts: attempts.into(),
         }
     }

@@ -42,9 +42,8 @@ use self::settle::{Settlement, Submission};
 use self::shared_call::SingleFlight;
 use self::sub_request::SubRequestRunner;
 use super::preview::RequestPreview;
-use super::{ClientConnection, Decision, DecisionRequest, DecisionSettings, SubmitDecisionError};
+use super::{ClientConnection, Decision, DecisionRequest, DecisionSettings, RequestOrigin, SubmitDecisionError};
 use crate::api_key::InferenceKey;
-use crate::ids::RequestId;
 
 /// Submits a Decisions request: applies the key's guardrails, resolves the models, plans the sub-requests, holds the
 /// money that they may cost, runs them, charges the usage, and answers.
@@ -137,7 +136,7 @@ impl SubmitDecision {
     pub async fn execute(
         &self,
         key: &InferenceKey,
-        request_id: RequestId,
+        origin: RequestOrigin,
         request: DecisionRequest,
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
@@ -147,7 +146,7 @@ impl SubmitDecision {
         let workspace = payer.workspace_id;
         let mut plan = self.planner.plan(&request.request, request.policy(), is_limited, workspace)?;
         self.settlement.check_quota(workspace).await?;
-        let hold = self.holds.open((payer, is_limited), request_id, request.request.model.clone());
+        let hold = self.holds.open((payer, is_limited), origin, request.request.model.clone());
         let funnel = std::mem::take(&mut plan.funnel);
         let call = self.coordinator.call(&request, &hold, plan, client, arrival.began).await?;
         self.settlement.settle(Submission { request, hold, arrival, funnel }, call).await

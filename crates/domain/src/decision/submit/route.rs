@@ -10,7 +10,9 @@ use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
 use crate::question::ProviderInput;
 use crate::routing::RoutingFunnel;
-use crate::routing::{EndpointDirectory, HealthBoard, NoCandidates, SelectedCandidates, Selection};
+use crate::routing::{
+    EndpointDirectory, HealthBoard, NoCandidates, RoutingPreferences, SelectedCandidates, Selection, UnknownProvider,
+};
 use crate::system::{Clock, Randomness};
 
 /// Plans requests.
@@ -99,12 +101,26 @@ impl RoutePlanner {
                 let nearest = nearest_callable(&snapshot, &self.endpoints, &model);
                 Err(SubmitDecisionError::NoEndpoint { model, nearest, funnel })
             }
-            Err(NoCandidates::Preferences) => Err(SubmitDecisionError::ExcludedByPreferences { model, funnel }),
+            Err(NoCandidates::Preferences) => {
+                let unknown = self.unknown_provider(&request.preferences);
+                Err(SubmitDecisionError::ExcludedByPreferences { model, unknown, funnel })
+            }
             Err(NoCandidates::Unsupported(unsupported)) => {
                 Err(SubmitDecisionError::Unsupported { model, unsupported, funnel })
             }
             Err(NoCandidates::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
         }
+    }
+}
+
+impl RoutePlanner {
+    /// Returns the first provider that the preferences require and that does not exist.
+    fn unknown_provider(&self, preferences: &RoutingPreferences) -> Option<UnknownProvider> {
+        let known = || self.endpoints.all().iter().map(|endpoint| endpoint.provider.as_str());
+        let order = preferences.order.iter().filter(|_| !preferences.allow_fallbacks);
+        let mut required = preferences.only.iter().flatten().chain(order);
+        let unknown = required.find(|name| known().all(|slug| slug != name.as_str()))?;
+        Some(UnknownProvider::new(unknown, known()))
     }
 }
 

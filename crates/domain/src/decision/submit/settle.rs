@@ -195,7 +195,7 @@ impl Settlement {
             id: hold.id().clone(),
             workspace_id: payer.workspace_id,
             api_key: payer.api_key,
-            request_id: hold.request_id().clone(),
+            request_id: hold.origin().request_id.clone(),
             requested_model: request.request.model.clone(),
             model: served.model.clone(),
             provider: std::mem::take(&mut served.slugs),
@@ -213,6 +213,7 @@ impl Settlement {
             session_id: request.labels.session_id.take(),
             trace: request.labels.trace.take(),
             user: request.labels.user.take(),
+            client_address: hold.origin().client_address,
             created_at: arrival.at,
             latency: self.clock.monotonic().saturating_sub(arrival.began),
         }

@@ -6,18 +6,16 @@ use crate::decision::{
 };
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{GuardrailPolicies, NoGuardrails, Policy};
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::{DecisionId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::pricing::ReportedUsage;
 use crate::pricing::TokenPrices;
 use crate::question::{ProviderInput, Questions};
-use crate::routing::{
-    AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, SimulatedFailure, Wire,
-};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, HealthPolicy, SimulatedFailure, Wire};
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
-use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
+use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, decision_ports};
 use crate::usage::RequestLabels;
 use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
 use async_trait::async_trait;
@@ -158,31 +156,16 @@ impl Setup {
             clock: clock.clone(),
             takes: self.takes,
         });
-        let health = Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default()));
-        let endpoints = Arc::new(EndpointDirectory::new(self.endpoints));
-        let ports = SubmitDecisionPorts {
-            provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
-            routing: RoutingPorts {
-                catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
-                endpoints,
-                health,
-                random: Arc::new(ScriptedRandomness::default()),
-            },
-            guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
-            usage: UsagePorts {
-                ledger: Arc::new(ledger),
-                volumes: Arc::new(MockRecordVolumeReader::new()),
-                ids: Arc::new(SequentialIds::default()),
-                metrics: Arc::new(NoMetrics),
-                broadcaster: Arc::new(NoBroadcast),
-            },
-            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) },
-        };
+        let mut ports = decision_ports(&MemoryStore::new(), self.rows, self.endpoints);
+        ports.provider = Arc::clone(&provider) as Arc<dyn DecisionProvider>;
+        ports.usage.ledger = Arc::new(ledger);
+        ports.usage.volumes = Arc::new(MockRecordVolumeReader::new());
+        ports.time = TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) };
         let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(25)));
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
         let key = InferenceKey::for_tests(SequentialIds::key(7), workspace);
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
-        let result = submit.execute(&key, request_id, self.request, Arc::new(NeverDisconnects)).await;
+        let result = submit.execute(&key, request_id.into(), self.request, Arc::new(NeverDisconnects)).await;
         let calls = provider.calls.lock().unwrap().clone();
         assert_eq!(calls.len(), expected_calls, "the number of attempts");
         let records = records.lock().unwrap().clone();
@@ -401,6 +384,30 @@ async fn unusable_model_is_rejected_with_reason() {
     setup.request = request("acme/jugde");
     let Err(SubmitDecisionError::UnknownModel { nearest }) = setup.run().await.result else { panic!("unknown") };
     assert_eq!(nearest, ["acme/judge"], "a model without an endpoint is of no help");
+}
+
+#[tokio::test]
+async fn unknown_required_provider_is_reported_with_similar_slugs() {
+    use crate::routing::RoutingPreferences;
+
+    let excluded = async |preferences: RoutingPreferences| {
+        let mut setup = Setup::new([]);
+        setup.request.preferences = preferences;
+        match setup.run().await.result {
+            Err(SubmitDecisionError::ExcludedByPreferences { unknown, .. }) => unknown,
+            _ => panic!("no endpoint is left"),
+        }
+    };
+    let list = |slug: &str| vec![slug.to_owned()];
+    let only = |slug: &str| RoutingPreferences { only: Some(list(slug)), ..RoutingPreferences::default() };
+    let unknown = excluded(only("oen")).await.unwrap();
+    assert_eq!(unknown.to_string(), "\"oen\" is not a configured provider", "not similar enough");
+    let unknown = excluded(only("twoo")).await.unwrap();
+    assert_eq!(unknown.nearest, ["two"]);
+    let ordered = RoutingPreferences { order: list("onee"), allow_fallbacks: false, ..RoutingPreferences::default() };
+    assert_eq!(excluded(ordered).await.unwrap().nearest, ["one"]);
+    let known = RoutingPreferences { ignore: list("one"), ..only("one") };
+    assert_eq!(excluded(known).await, None, "the provider exists");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@ use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
 use crate::error::ErrorKind;
 use crate::file::{MockDocumentRepository, MockMediaTypes};
 use crate::ids::WorkspaceId;
+use crate::system::Clock;
 use crate::testing::{FixedClock, ManualTimer, SequentialIds};
 use mockall::Sequence;
 use rstest::rstest;
@@ -93,8 +94,7 @@ impl Mocks {
             documents: Arc::new(self.documents),
             blobs: Arc::new(self.blobs),
             media_types: Arc::new(self.media_types),
-            timer: Arc::new(ManualTimer::new(self.clock.clone())),
-            clock: Arc::new(self.clock),
+            time: TimeSource { timer: Arc::new(ManualTimer::new(self.clock.clone())), clock: Arc::new(self.clock) },
             ids: Arc::new(SequentialIds::default()),
         };
         let caller = InferenceKey::for_tests(SequentialIds::key(7), workspace());
@@ -180,6 +180,16 @@ async fn promote_rejects_file_above_size_limit() {
     mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
     mocks.documents.expect_mark_ready().returning(|_, _, _, _| Ok(Some(document())));
     mocks.promote(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn promote_into_deleted_workspace_is_not_found_and_copies_nothing() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+    mocks.documents.expect_reserve().once().returning(|_, _, _| Ok(Reservation::UnknownWorkspace));
+    let error = mocks.promote(None).await.unwrap_err();
+    assert!(matches!(error, PromoteError::NotFound), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]

@@ -16,13 +16,13 @@ async fn create(store: &MemoryStore, record: &str) -> Result<PlacedGuardrail, Gu
 
 /// Returns the newest audit entry: action, subject and details.
 async fn noted(store: &MemoryStore) -> (String, String, serde_json::Value) {
-    let entry = AuditLog::newest(store, 1).await.unwrap().remove(0);
+    let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!(entry.actor, actor());
     (entry.action, entry.subject, serde_json::from_str(entry.details.text()).unwrap())
 }
 
 async fn default_of(store: &MemoryStore, workspace: u64) -> Option<crate::ids::GuardrailId> {
-    WorkspaceRepository::find(store, workspace_id(workspace)).await.unwrap().unwrap().default_guardrail_id
+    store.workspaces().find(workspace_id(workspace)).await.unwrap().unwrap().default_guardrail_id
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn create_uses_default_workspace_when_none_is_named() {
         (workspace_id(900), 1, false)
     );
     let id = made.guardrail.id;
-    assert_eq!(GuardrailRepository::find(&store, id).await.unwrap().as_ref(), Some(&made.guardrail));
+    assert_eq!(store.guardrails().find(id).await.unwrap().as_ref(), Some(&made.guardrail));
     assert_eq!(GetGuardrail::new(ports(&store)).execute(&id.to_string()).await.unwrap(), made);
     let (action, subject, details) = noted(&store).await;
     assert_eq!((action.as_str(), subject), ("guardrail.create", format!("guardrail {id}")));
@@ -81,13 +81,13 @@ async fn create_stores_nothing_when_the_draft_is_invalid() {
         (r#"{"name":"a","allowed_models":["nope"]}"#, ErrorKind::InvalidRequest),
         (r#"{"name":"a","workspace_id":"01990000-0000-7000-8000-00000000dead"}"#, ErrorKind::NotFound),
     ] {
-        let before = AuditLog::newest(&store, 1).await.unwrap();
+        let before = store.audit_log().newest(1).await.unwrap();
         let error = create(&store, record).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{record}");
-        assert_eq!(AuditLog::newest(&store, 1).await.unwrap(), before, "{record}");
+        assert_eq!(store.audit_log().newest(1).await.unwrap(), before, "{record}");
     }
     assert_eq!(create(&store, "{}").await.unwrap_err().to_string(), "name: is required");
-    assert!(GuardrailRepository::list(&store, workspace_id(900)).await.unwrap().is_empty());
+    assert!(store.guardrails().list(workspace_id(900)).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -161,9 +161,9 @@ async fn set_default_sets_and_clears_the_workspace_default() {
     assert_eq!((action.as_str(), subject), ("workspace.default_guardrail", format!("workspace {}", workspace_id(900))));
     assert_eq!(details["before"]["default_guardrail_id"], first.to_string());
     assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
-    let entries = AuditLog::newest(&store, 100).await.unwrap().len();
+    let entries = store.audit_log().newest(100).await.unwrap().len();
     set.execute(&actor(), &second.to_string()).await.unwrap();
-    assert_eq!(AuditLog::newest(&store, 100).await.unwrap().len(), entries, "the default is unchanged");
+    assert_eq!(store.audit_log().newest(100).await.unwrap().len(), entries, "the default is unchanged");
     assert_eq!(set.clear(&actor(), None).await.unwrap(), workspace_id(900));
     assert_eq!(default_of(&store, 900).await, None);
     assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());

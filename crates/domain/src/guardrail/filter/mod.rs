@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
-//! | `tokens`, `text`, `normalize` | split a JSON text into strings with a plain and a normalised view of each |
+//! | `text`, `normalize` | give a string of a JSON text a plain and a normalised view |
 //! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
 //! | `rewrite`, `paths` | redact the matches, and report their paths |
 //! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
@@ -29,7 +29,6 @@ mod rewrite;
 mod run;
 mod scan;
 mod text;
-mod tokens;
 
 pub use aliases::*;
 pub use apply::*;

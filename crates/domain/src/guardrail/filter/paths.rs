@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::scan::{Node, NodeKind};
-use super::tokens::{Token, Tokens, content};
+use crate::json::{Token, Tokens, string_content};
 
 /// The highest length in bytes of a name in a path.
 const MAX_NAME_BYTES: usize = 64;
@@ -25,13 +25,13 @@ pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[u
     wanted.sort_unstable();
     let mut wanted = wanted.into_iter().peekable();
     let mut frames: Vec<Frame> = Vec::new();
-    for (token, span) in Tokens::new(text) {
+    for (token, span) in Tokens::new(text).without_separators() {
         if wanted.peek().is_none() {
             break;
         }
         if let Some(frame) = frames.last_mut() {
             match token {
-                Token::Key => {
+                Token::Name => {
                     frame.count += 1;
                     frame.name = span.clone();
                 }
@@ -41,7 +41,7 @@ pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[u
             }
         }
         while let Some((_, place)) = wanted.next_if(|(start, _)| *start <= span.start) {
-            paths[place] = write_path(text, root, &frames, token == Token::Key, hidden);
+            paths[place] = write_path(text, root, &frames, token == Token::Name, hidden);
         }
         match token {
             Token::Object | Token::Array => {
@@ -62,7 +62,7 @@ fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[
         let _ = if !frame.is_object {
             write!(path, "[{}]", frame.count.saturating_sub(1))
         } else if is_shown(text, &frame.name, hidden) {
-            write!(path, ".{}", &text[content(frame.name.clone())])
+            write!(path, ".{}", &text[string_content(frame.name.clone())])
         } else {
             write!(path, ".(key {})", frame.count)
         };
@@ -74,7 +74,7 @@ fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[
 }
 
 fn is_shown(text: &str, name: &Range<usize>, hidden: &[usize]) -> bool {
-    let content = &text[content(name.clone())];
+    let content = &text[string_content(name.clone())];
     !content.is_empty()
         && content.len() <= MAX_NAME_BYTES
         && content.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))

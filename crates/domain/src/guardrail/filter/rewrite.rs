@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::CompiledFilters;
 use super::scan::{Node, NodeKind, Redaction};
 use super::text::Views;
-use super::tokens::{Token, Tokens, content};
+use crate::json::{Token, Tokens, string_content};
 
 /// The error of a redaction whose result is too large.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,13 +112,13 @@ impl Names {
             keys.map(|redaction| (redaction.node.object, HashSet::new())).collect();
         if !taken.is_empty() {
             let mut open = Vec::new();
-            for (token, span) in Tokens::new(text) {
+            for (token, span) in Tokens::new(text).without_separators() {
                 match token {
                     Token::Object | Token::Array => open.push(span.start),
                     Token::Close => drop(open.pop()),
-                    Token::Key if !redacted.contains(&span.start) => {
+                    Token::Name if !redacted.contains(&span.start) => {
                         if let Some(names) = open.last().and_then(|object| taken.get_mut(object)) {
-                            names.insert(decode_name(&text[content(span)]));
+                            names.insert(decode_name(&text[string_content(span)]));
                         }
                     }
                     _ => {}

@@ -9,7 +9,7 @@ use super::media::Media;
 use super::number;
 use super::run::{Piece, Run};
 use super::text::Views;
-use super::tokens::{Token, Tokens, content};
+use crate::json::{Token, Tokens, string_content};
 use crate::question::{Question, QuestionKind};
 use crate::usage::FilterAction;
 
@@ -46,7 +46,7 @@ impl Node {
     /// Returns the range of the content, without quotes.
     pub(super) fn content(&self) -> Range<usize> {
         match self.kind {
-            NodeKind::Key | NodeKind::String => content(self.start..self.end),
+            NodeKind::Key | NodeKind::String => string_content(self.start..self.end),
             NodeKind::Number | NodeKind::Text => self.start..self.end,
         }
     }
@@ -230,11 +230,11 @@ impl<'f, 't> Scan<'f, 't> {
     fn walk(&mut self) {
         let text = self.text;
         let mut frames: Vec<Frame<'t>> = Vec::new();
-        for (token, span) in Tokens::new(text) {
+        for (token, span) in Tokens::new(text).without_separators() {
             if self.filters.is_cancelled() {
                 return;
             }
-            if !matches!(token, Token::Key | Token::Close)
+            if !matches!(token, Token::Name | Token::Close)
                 && let Some(frame) = frames.last_mut()
                 && !frame.is_object
             {
@@ -250,7 +250,7 @@ impl<'f, 't> Scan<'f, 't> {
                         self.close(frame);
                     }
                 }
-                Token::Key => self.scan_key(&mut frames, span),
+                Token::Name => self.scan_key(&mut frames, span),
                 Token::String => self.scan_string(&mut frames, span),
                 Token::Number => {
                     let hint = frames.last().map(|frame| frame.hint).unwrap_or_default().for_number(span.len());
@@ -258,7 +258,7 @@ impl<'f, 't> Scan<'f, 't> {
                     self.scan_node(node, &Views::of_json(&text[span.clone()], span.start), hint, None);
                     self.scan_expanded_number(node, hint);
                 }
-                Token::Word => {}
+                Token::Word | Token::Comma | Token::Colon => {}
             }
         }
     }
@@ -274,7 +274,7 @@ impl<'f, 't> Scan<'f, 't> {
 
     fn scan_key(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
         let depth = frames.len();
-        let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
+        let views = Views::of_json(&self.text[string_content(span.clone())], span.start + 1);
         let is_keyword = self.is_keyword(frames, &views.plain.text);
         let is_criteria = depth > 1 && frames[depth - 2].name == "criteria";
         let Some(frame) = frames.last_mut() else { return };
@@ -321,7 +321,7 @@ impl<'f, 't> Scan<'f, 't> {
             return;
         }
         let node = Node { kind: NodeKind::String, start: span.start, end: span.end, object: 0 };
-        let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
+        let views = Views::of_json(&self.text[string_content(span.clone())], span.start + 1);
         self.find_medium(frames, node, &views.plain.text);
         self.scan_node(node, &views, hint, None);
         let (filters, text, again) = (self.filters, self.text, self.is_rescan);

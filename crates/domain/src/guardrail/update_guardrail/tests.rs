@@ -22,7 +22,7 @@ async fn update(store: &MemoryStore, id: &str, change: &str) -> Result<PlacedGua
 }
 
 async fn entries(store: &MemoryStore) -> usize {
-    AuditLog::read(store, 0, 1_000).await.unwrap().len()
+    store.audit_log().read(0, 1_000).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn update_creates_version_and_audit_entry() {
     assert_eq!((after.guardrail.version, after.guardrail.name.as_str()), (2, "b"));
     assert_eq!(after.guardrail.rules.description.as_deref(), Some("d"), "absent members are unchanged");
     assert!(after.guardrail.updated_at.is_some());
-    let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
+    let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     let details: serde_json::Value = serde_json::from_str(entry.details.text()).unwrap();
     assert_eq!((entry.action.as_str(), entry.subject), ("guardrail.update", format!("guardrail {id}")));
     assert_eq!((&details["before"]["name"], &details["after"]["name"]), (&"a".into(), &"b".into()));
@@ -73,7 +73,7 @@ async fn update_changes_only_its_own_workspace_default() {
     let store = store().await;
     let (one, two) = (made(&store, r#"{"name":"a"}"#).await, made(&store, r#"{"name":"b"}"#).await);
     let default = async || {
-        let workspace = WorkspaceRepository::find(&store, workspace_id(900)).await.unwrap().unwrap();
+        let workspace = store.workspaces().find(workspace_id(900)).await.unwrap().unwrap();
         workspace.default_guardrail_id.map(|id| id.to_string())
     };
     assert!(update(&store, &one, r#"{"workspace_default":true}"#).await.unwrap().workspace_default);
@@ -165,7 +165,7 @@ async fn restore_creates_new_version() {
     let Guardrail { version, updated_at, .. } = back.guardrail;
     assert_eq!(back.guardrail, Guardrail { version: 3, updated_at, ..first.clone() });
     assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
-    let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
+    let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.restore");
     let versions = ListGuardrailVersions::new(ports(&store)).execute(&id).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
@@ -181,5 +181,5 @@ async fn restore_creates_new_version() {
     }
     let unknown = ListGuardrailVersions::new(ports(&store)).execute("01990000-0000-7000-8000-00000000dead").await;
     assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
-    assert!(GuardrailRepository::find(&store, first.id).await.unwrap().is_some());
+    assert!(store.guardrails().find(first.id).await.unwrap().is_some());
 }

@@ -53,7 +53,7 @@ impl DeliverOutbox {
         id: DestinationId,
         batch_size: u64,
     ) -> Result<DeliveryOutcome, StoreError> {
-        let now = self.ports.clock.now();
+        let now = self.ports.time.now();
         let Some(destination) = self.destination(id).await? else {
             let before = if id == Destination::OPERATORS { now - ORPHAN_AGE } else { now };
             self.ports.outbox.discard(id, before).await?;
@@ -91,7 +91,7 @@ impl DeliverOutbox {
         taken: &[DueMessage],
         failed: DeliveryError,
     ) -> Result<DeliveryOutcome, StoreError> {
-        let now = self.ports.clock.now();
+        let now = self.ports.time.now();
         if failed.kind == DeliveryErrorKind::Body && ids.len() > 1 {
             self.ports.outbox.postponed(ids, now).await?;
             return Ok(DeliveryOutcome::RetryOneByOne);

@@ -15,7 +15,7 @@ use super::destination_state::DestinationState;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
 use crate::observability::{DestinationRepository, MessageSender, Outbox};
-use crate::system::{Clock, Randomness, Timer};
+use crate::system::{Randomness, TimeSource};
 
 /// The most destinations that are served at the same time.
 const MAX_CONCURRENT_DELIVERIES: usize = 32;
@@ -28,10 +28,8 @@ pub struct DeliverOutboxPorts {
     pub destinations: Arc<dyn DestinationRepository>,
     /// The sender.
     pub sender: Arc<dyn MessageSender>,
-    /// The clock that decides which messages are due.
-    pub clock: Arc<dyn Clock>,
-    /// The timer of the pauses.
-    pub timer: Arc<dyn Timer>,
+    /// The clock that decides which messages are due, and the timer of the pauses.
+    pub time: TimeSource,
     /// The source of jitter.
     pub random: Arc<dyn Randomness>,
 }
@@ -59,7 +57,7 @@ impl DeliverOutbox {
         let mut deliveries: Deliveries<'_> = FuturesUnordered::new();
         loop {
             self.begin(&mut states, &mut deliveries).await;
-            let pause = self.ports.timer.sleep(self.settings.poll_every);
+            let pause = self.ports.time.sleep(self.settings.poll_every);
             let ended = pin!(next_of(&mut deliveries));
             let next = select(ended, pause);
             let ended = match select(&mut stopped, next).await {
@@ -71,7 +69,7 @@ impl DeliverOutbox {
                 self.end(&mut states, id, outcome);
             }
         }
-        let grace = self.ports.timer.sleep(self.settings.grace);
+        let grace = self.ports.time.sleep(self.settings.grace);
         let all = async { while deliveries.next().await.is_some() {} };
         select(pin!(all), grace).await;
     }
@@ -83,9 +81,9 @@ impl DeliverOutbox {
         if free == 0 {
             return;
         }
-        let unavailable = states.unavailable(self.ports.clock.monotonic());
+        let unavailable = states.unavailable(self.ports.time.monotonic());
         let mut ended = Vec::new();
-        let mut asked = self.ports.outbox.due(self.ports.clock.now(), &unavailable);
+        let mut asked = self.ports.outbox.due(self.ports.time.now(), &unavailable);
         let due = loop {
             match select(asked, pin!(next_of(deliveries))).await {
                 Either::Left((due, _)) => break due,
@@ -98,7 +96,7 @@ impl DeliverOutbox {
         match due {
             Ok(due) => {
                 states.store_answers();
-                states.forget_idle(&due, self.ports.clock.monotonic());
+                states.forget_idle(&due, self.ports.time.monotonic());
                 for id in due.into_iter().take(free) {
                     let state = states.of(id);
                     state.busy = true;
@@ -114,7 +112,7 @@ impl DeliverOutbox {
     }
 
     fn end(&self, states: &mut DestinationStates, id: DestinationId, outcome: Result<DeliveryOutcome, StoreError>) {
-        let now = self.ports.clock.monotonic();
+        let now = self.ports.time.monotonic();
         let state = states.of(id);
         state.busy = false;
         state.paused_until = Duration::ZERO;

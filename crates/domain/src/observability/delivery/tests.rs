@@ -15,9 +15,9 @@ use crate::observability::{
     Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository, DueMessage,
     MessageSender, MockDestinationRepository, Outbox, OutboxStatus,
 };
-use crate::system::{Clock, Randomness};
+use crate::system::{Clock, Randomness, TimeSource};
 use crate::testing::contract::usage_record;
-use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
+use crate::testing::{FixedClock, ManualTimer, MemoryOutbox, MemoryStore, SequentialIds};
 use crate::usage::OutboxMessage;
 
 /// Scripted failures by destination. Other destinations accept everything.
@@ -97,11 +97,11 @@ impl Fixture {
 
     async fn put(&self, messages: Vec<OutboxMessage>) {
         let record = usage_record(1, 7);
-        self.store.settle(UsageCharge { record, messages }).await.unwrap();
+        self.store.ledger().settle(UsageCharge { record, messages }).await.unwrap();
     }
 
     fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {
-        self.deliver_from(Arc::new(self.store.clone()), settings)
+        self.deliver_from(self.store.outbox(), settings)
     }
 
     fn deliver_from(&self, outbox: Arc<dyn Outbox>, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {
@@ -113,8 +113,7 @@ impl Fixture {
             outbox,
             destinations: Arc::new(destinations) as Arc<dyn DestinationRepository>,
             sender: Arc::clone(&self.receivers) as Arc<dyn MessageSender>,
-            clock: Arc::new(self.clock.clone()),
-            timer: Arc::new(timer.clone()),
+            time: TimeSource { clock: Arc::new(self.clock.clone()), timer: Arc::new(timer.clone()) },
             random: Arc::new(FixedRandomness(1_000)),
         };
         (DeliverOutbox::new(ports, settings), timer)
@@ -147,14 +146,14 @@ impl Fixture {
     }
 
     async fn left(&self) -> (u64, u64) {
-        let status = Outbox::status(&self.store).await.unwrap();
+        let status = self.store.outbox().status().await.unwrap();
         (status.pending, status.dead)
     }
 }
 
 /// An outbox behind a pool of one connection with a fair queue.
 struct OneConnection {
-    store: MemoryStore,
+    store: Arc<MemoryOutbox>,
     connection: Semaphore,
 }
 
@@ -202,7 +201,7 @@ impl Outbox for OneConnection {
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        self.hold(Outbox::status(&self.store)).await
+        self.hold(self.store.status()).await
     }
 
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -210,7 +209,7 @@ impl Outbox for OneConnection {
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
-        self.hold(Outbox::prune(&self.store, before, limit)).await
+        self.hold(self.store.prune(before, limit)).await
     }
 }
 
@@ -247,13 +246,13 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     assert_eq!(fixture.attempts(1), 12);
     assert_eq!(fixture.left().await, (0, 1));
     fixture.receivers.faults.lock().unwrap().clear();
-    let retry = RetryDeadLetters::new(Arc::new(fixture.store.clone()), Arc::new(fixture.clock.clone()));
+    let retry = RetryDeadLetters::new(fixture.store.outbox(), Arc::new(fixture.clock.clone()));
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
-    let entries = fixture.store.newest(9).await.unwrap();
+    let entries = fixture.store.audit_log().newest(9).await.unwrap();
     let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
     assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
-    assert_eq!(fixture.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
+    assert_eq!(fixture.store.audit_log().newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
     assert_eq!(fixture.left().await, (0, 0));
 }
@@ -342,7 +341,7 @@ async fn deliveries_progress_while_due_query_is_pending() {
     let mut fixture = Fixture::new();
     fixture.known = (1..=9).map(destination).collect();
     fixture.put((1..=90).map(|number| message(number, 1 + number % 9)).collect()).await;
-    let outbox = OneConnection { store: fixture.store.clone(), connection: Semaphore::new(1) };
+    let outbox = OneConnection { store: fixture.store.outbox(), connection: Semaphore::new(1) };
     let (deliver, _) = fixture.deliver_from(Arc::new(outbox), settings());
     let run = fixture.run_with(deliver, MINUTE);
     tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
@@ -351,7 +350,7 @@ async fn deliveries_progress_while_due_query_is_pending() {
 
 /// An outbox that lists due destinations, and fails to hand out their messages.
 struct FailsToTake {
-    store: MemoryStore,
+    store: Arc<MemoryOutbox>,
     takes: std::sync::atomic::AtomicU32,
 }
 
@@ -391,7 +390,7 @@ impl Outbox for FailsToTake {
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        Outbox::status(&self.store).await
+        self.store.status().await
     }
 
     async fn retry_dead_letters(&self, _: &DeadLetterRetry, _: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -407,7 +406,7 @@ impl Outbox for FailsToTake {
 async fn delivery_pauses_when_outbox_keeps_failing() {
     let fixture = Fixture::new();
     fixture.put(vec![message(1, 1)]).await;
-    let outbox = Arc::new(FailsToTake { store: fixture.store.clone(), takes: 0.into() });
+    let outbox = Arc::new(FailsToTake { store: fixture.store.outbox(), takes: 0.into() });
     let (deliver, _) = fixture.deliver_from(Arc::clone(&outbox) as Arc<dyn Outbox>, settings());
     fixture.run_with(deliver, MINUTE).await;
     let takes = outbox.takes.load(std::sync::atomic::Ordering::Relaxed);

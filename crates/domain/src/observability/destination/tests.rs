@@ -82,9 +82,9 @@ impl Fixture {
                 created_at: clock.now(),
             };
             if number == 1 {
-                store.default_or_insert(&workspace, &audit()).await.unwrap();
+                store.workspaces().default_or_insert(&workspace, &audit()).await.unwrap();
             } else {
-                WorkspaceRepository::insert(&store, &workspace, &audit()).await.unwrap();
+                store.workspaces().insert(&workspace, &audit()).await.unwrap();
             }
         }
         let scopes =
@@ -104,13 +104,13 @@ impl Fixture {
                 guardrail_id: None,
                 created_at: clock.now(),
             };
-            assert!(ApiKeyRepository::insert(&store, &key, &audit()).await.unwrap());
+            assert!(store.api_keys().insert(&key, &audit()).await.unwrap());
         }
         let receiver = Arc::new(Receiver::default());
         let ports = DestinationPorts {
-            destinations: Arc::new(store.clone()),
-            workspaces: Arc::new(store.clone()),
-            keys: Arc::new(store.clone()),
+            destinations: store.destinations(),
+            workspaces: store.workspaces(),
+            keys: store.api_keys(),
             sender: Arc::clone(&receiver) as Arc<dyn MessageSender>,
             clock: Arc::new(clock),
             ids: Arc::new(SequentialIds::default()),
@@ -159,7 +159,7 @@ async fn create_tests_then_adds_to_default_workspace() {
     assert_eq!((made.workspace_id, made.sampling, made.enabled, made.privacy_mode), (workspace(1), 10_000, true, true));
     assert_eq!(made.headers, [("x-key".to_owned(), SecretString::new("h1dden"))]);
     assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
-    let found = DestinationRepository::find(&fixture.store, made.id).await.unwrap();
+    let found = fixture.store.destinations().find(made.id).await.unwrap();
     assert_eq!(found, Some(made));
     let elsewhere = CreateDestination::new(fixture.ports.clone())
         .execute(&Actor::system(), Some(workspace(2)), &webhook())
@@ -230,7 +230,7 @@ async fn create_is_rejected_when_test_delivery_fails() {
     let fixture = Fixture::new().await;
     *fixture.receiver.refuses.lock().unwrap() = Some(DeliveryErrorKind::Receiver);
     assert!(fault(fixture.create(&webhook()).await).ends_with("failed: it answered with status 401"));
-    assert_eq!(DestinationRepository::list(&fixture.store, None).await.unwrap(), []);
+    assert_eq!(fixture.store.destinations().list(None).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn update_keeps_masked_secrets_and_tests_changed_values() {
         fixture.update(&made, &fields).await.unwrap();
         assert_eq!(fixture.calls(), number + 2);
     }
-    let last = DestinationRepository::find(&fixture.store, made.id).await.unwrap().unwrap();
+    let last = fixture.store.destinations().find(made.id).await.unwrap().unwrap();
     assert!(last.updated_at.unwrap() > first, "each change has a moment of its own, though the clock stands still");
     assert!(matches!(
         fixture.update(&made, &DestinationFields::default()).await,
@@ -291,8 +291,8 @@ async fn update_without_effect_writes_nothing() {
     let unsorted = Some(headers([("x-b", "2"), ("x-a", "1")]));
     let fields = DestinationFields { api_key_hashes: hashes.clone(), headers: unsorted, ..webhook() };
     let made = fixture.create(&fields).await.unwrap();
-    let entries = fixture.store.newest(100).await.unwrap().len();
-    let newest = fixture.store.changes_since(None).await.unwrap();
+    let entries = fixture.store.audit_log().newest(100).await.unwrap().len();
+    let newest = fixture.store.changes().changes_since(None).await.unwrap();
     for same in [
         DestinationFields { name: Some("hook".to_owned()), ..DestinationFields::default() },
         DestinationFields { kind: Some("webhook".to_owned()), ..DestinationFields::default() },
@@ -310,10 +310,10 @@ async fn update_without_effect_writes_nothing() {
     ] {
         assert_eq!(fixture.update(&made, &same).await.unwrap(), made);
     }
-    assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "no entry in the log");
-    assert_eq!(fixture.store.changes_since(None).await.unwrap(), newest, "no change for readers");
+    assert_eq!(fixture.store.audit_log().newest(100).await.unwrap().len(), entries, "no entry in the log");
+    assert_eq!(fixture.store.changes().changes_since(None).await.unwrap(), newest, "no change for readers");
     assert_eq!(fixture.calls(), 1, "no test delivery");
-    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.store.destinations().find(made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
@@ -350,12 +350,12 @@ async fn unknown_or_malformed_id_is_not_found() {
 #[tokio::test]
 async fn audit_log_shows_every_change_without_secrets() {
     let fixture = Fixture::new().await;
-    let before = fixture.store.newest(100).await.unwrap().len();
+    let before = fixture.store.audit_log().newest(100).await.unwrap().len();
     let made = fixture.create(&webhook()).await.unwrap();
     let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
     fixture.update(&made, &fields).await.unwrap();
     DeleteDestination::new(fixture.ports.clone()).execute(&Actor::system(), &made.id.to_string()).await.unwrap();
-    let entries = fixture.store.newest(100).await.unwrap();
+    let entries = fixture.store.audit_log().newest(100).await.unwrap();
     let entries = &entries[..entries.len() - before];
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["destination.create", "destination.update", "destination.delete"]);

@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::observability::MockOutbox;
 use crate::system::{Clock, Timer};
 use crate::testing::contract::usage_record;
-use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, join_all, yield_now};
+use crate::testing::{EventCount, FixedClock, ManualTimer, MemoryAuditLog, MemoryStore, SequentialIds, join_all};
 use crate::usage::{OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, hour_of};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -45,19 +45,19 @@ impl Fixture {
 
     async fn append_audit_entry(&self) {
         let draft = AuditDraft::done(&Actor::system(), "key.create", "key", Json::object([]));
-        self.store.append(&draft).await.unwrap();
+        self.store.audit_log().append(&draft).await.unwrap();
     }
 
     async fn audit_entries(&self) -> usize {
-        AuditLog::read(&self.store, 0, 10_000).await.unwrap().len()
+        self.store.audit_log().read(0, 10_000).await.unwrap().len()
     }
 
     fn ports(&self) -> ApplyRetentionPorts {
         ApplyRetentionPorts {
-            usage: Arc::new(self.store.clone()),
-            rejections: Arc::new(self.store.clone()),
-            audit: Arc::new(self.store.clone()),
-            outbox: Arc::new(self.store.clone()),
+            usage: self.store.pruner(),
+            rejections: self.store.rejections(),
+            audit: self.store.audit_log(),
+            outbox: self.store.outbox(),
             time: TimeSource { clock: Arc::new(self.clock.clone()), timer: Arc::new(self.timer.clone()) },
         }
     }
@@ -96,7 +96,7 @@ async fn execute_keeps_every_kind_without_a_policy() {
 #[tokio::test]
 async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
     let fixture = Fixture::with_audit_entries(2 * STEP_ROWS + 3).await;
-    let (store, timer) = (fixture.store.clone(), fixture.timer.clone());
+    let (store, timer) = (fixture.store.audit_log(), fixture.timer.clone());
     let mut audit = MockAuditLog::new();
     let steps = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&steps);
@@ -104,36 +104,41 @@ async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
         assert_eq!(limit, STEP_ROWS);
         let step = counted.fetch_add(1, Ordering::SeqCst);
         assert_eq!(timer.slept(), vec![PAUSE; step], "one pause between two steps");
-        AuditLog::prune(&store, before, limit).now_or_never().expect("the fake never waits")
+        store.prune(before, limit).now_or_never().expect("the fake never waits")
     });
     let ports = ApplyRetentionPorts { audit: Arc::new(audit), ..fixture.ports() };
     fixture.append_audit_entry().await;
     let report = ApplyRetention::new(ports, AUDIT).execute(pending()).await;
     assert_eq!(report, RetentionReport { audit_entries: 2 * STEP_ROWS + 3, ..RetentionReport::default() });
     assert_eq!((fixture.audit_entries().await, steps.load(Ordering::SeqCst)), (1, 3));
-    let verified = VerifyAuditLog::new(Arc::new(fixture.store)).execute(None).await.unwrap();
+    let verified = VerifyAuditLog::new(fixture.store.audit_log()).execute(None).await.unwrap();
     assert_eq!((verified.oldest, verified.violation), (Some(2 * STEP_ROWS + 4), None));
+}
+
+/// A timer that counts the entries of the audit log in each pause.
+struct CountingTimer {
+    log: Arc<MemoryAuditLog>,
+    left: Mutex<Vec<usize>>,
+}
+
+#[async_trait::async_trait]
+impl Timer for CountingTimer {
+    async fn sleep(&self, _: Duration) {
+        let count = self.log.read(0, 10_000).await.unwrap().len();
+        self.left.lock().unwrap().push(count);
+    }
 }
 
 /// Another writer waits for at most one step.
 #[tokio::test]
 async fn execute_lets_other_writers_run_between_two_steps() {
     let fixture = Fixture::with_audit_entries(4 * STEP_ROWS).await;
-    let retention = fixture.retention(AUDIT);
-    let other = async {
-        let mut left = Vec::new();
-        loop {
-            let count = fixture.audit_entries().await;
-            if left.last() == Some(&count) {
-                return left;
-            }
-            left.push(count);
-            yield_now().await;
-        }
-    };
-    let (_, left) = futures_util::future::join(retention.execute(pending()), other).await;
-    // The newest entry of a log always stays.
-    assert_eq!(left, [1_500, 1_000, 500, 1]);
+    let timer = Arc::new(CountingTimer { log: fixture.store.audit_log(), left: Mutex::default() });
+    let time = TimeSource { clock: Arc::new(fixture.clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> };
+    let retention = ApplyRetention::new(ApplyRetentionPorts { time, ..fixture.ports() }, AUDIT);
+    retention.execute(pending()).await;
+    assert_eq!(*timer.left.lock().unwrap(), [1_500, 1_000, 500], "the store is free in each pause");
+    assert_eq!(fixture.audit_entries().await, 1, "the newest entry of a log always stays");
 }
 
 #[tokio::test]
@@ -187,10 +192,10 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
         payload: Json::object([]),
     };
     let charge = UsageCharge { record: usage_record(1, 7), messages: vec![message(1), message(2)] };
-    Ledger::settle(&fixture.store, charge).await.unwrap();
-    fixture.store.failed(&[message(1).id], None, "given up").await.unwrap();
+    fixture.store.ledger().settle(charge).await.unwrap();
+    fixture.store.outbox().failed(&[message(1).id], None, "given up").await.unwrap();
     let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
-    let status = async || Outbox::status(&fixture.store).await.map(|found| (found.pending, found.dead)).unwrap();
+    let status = async || fixture.store.outbox().status().await.map(|found| (found.pending, found.dead)).unwrap();
     assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 0, "the dead letter is not old yet");
     assert_eq!(status().await, (1, 1));
     fixture.clock.advance(2 * DAY);
@@ -208,7 +213,7 @@ async fn execute_removes_rejection_counts_with_usage_records() {
         reason: RejectionReason::RateLimited,
     };
     let count = RejectionCount { rejection, hour: hour_of(fixture.clock.now()), count: 3 };
-    fixture.store.add(&[count]).await.unwrap();
+    fixture.store.rejections().add(&[count]).await.unwrap();
     fixture.clock.advance(DAY);
     assert_eq!(fixture.retention(USAGE).execute(pending()).await.rejection_counts, 0, "its hour is not old yet");
     fixture.clock.advance(Duration::from_hours(1));
@@ -237,12 +242,14 @@ async fn execute_starts_no_step_when_stopped() {
     assert_eq!(fixture.audit_entries().await, 3);
 }
 
-/// A timer whose first pause never ends.
-struct EndlessPause;
+/// A timer whose first pause never ends. It counts pauses.
+#[derive(Clone, Default)]
+struct EndlessPause(EventCount);
 
 #[async_trait::async_trait]
 impl Timer for EndlessPause {
     async fn sleep(&self, _: Duration) {
+        self.0.add();
         pending::<()>().await;
     }
 }
@@ -254,12 +261,13 @@ async fn execute_stops_between_two_steps() {
     // Neither the second step of this kind nor the first one of the next may begin.
     let mut outbox = MockOutbox::new();
     outbox.expect_prune().never();
-    let time = TimeSource { clock, timer: Arc::new(EndlessPause) };
+    let pause = EndlessPause::default();
+    let time = TimeSource { clock, timer: Arc::new(pause.clone()) };
     let ports = ApplyRetentionPorts { outbox: Arc::new(outbox), time, ..fixture.ports() };
     let retention = ApplyRetention::new(ports, RetentionPolicy { dead_letters: Some(DAY), ..AUDIT });
     let (stopped, stop) = futures_util::future::abortable(pending::<()>());
     let stopping = async {
-        yield_now().await;
+        pause.0.reached(1).await;
         assert_eq!(fixture.audit_entries().await, 1_000, "the first step is done");
         stop.abort();
     };

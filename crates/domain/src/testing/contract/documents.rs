@@ -31,6 +31,7 @@ suite! {
         abandon_stale_removes_old_pending_documents_only,
         unknown_returns_missing_ids,
         list_returns_ready_documents_page_by_page,
+        scan_returns_documents_of_all_workspaces_page_by_page,
         delete_returns_bytes_and_is_audited,
     }
 }
@@ -402,6 +403,28 @@ async fn list_returns_ready_documents_page_by_page(stores: &Stores) {
     assert_eq!([first, rest].concat(), sorted);
     assert_eq!(stores.documents.list(None, None, 10).await.unwrap().len(), 4, "of all workspaces");
     assert_eq!(stores.documents.list(Some(workspace_id(3)), None, 10).await.unwrap(), []);
+}
+
+async fn scan_returns_documents_of_all_workspaces_page_by_page(stores: &Stores) {
+    insert_fixtures(stores).await;
+    for (number, workspace) in [(3, 1), (1, 2), (4, 1), (2, 1)] {
+        let document = pending(number, workspace, 1);
+        reserve(stores, &document, 1_000).await;
+        if number != 2 {
+            make_ready(stores, &document).await;
+        }
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = stores.documents.scan(after.as_deref(), 2).await.unwrap();
+        assert!(page.documents.len() <= 2 && page.unreadable.is_empty(), "{page:?}");
+        found.extend(page.documents);
+        after = page.last;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [(1, 2), (3, 1), (4, 1)].map(|(number, workspace)| ready(&pending(number, workspace, 1))));
 }
 
 async fn delete_returns_bytes_and_is_audited(stores: &Stores) {

@@ -10,48 +10,67 @@ mod suite;
 mod assignments;
 mod audit;
 mod blobs;
+mod broadcasts;
 mod budget_store;
+mod catalogues;
 mod changes;
+mod decision_providers;
 mod destinations;
 mod disk_space;
 mod documents;
 mod grants;
 mod guardrail_changes;
+mod guardrail_policies;
 mod guardrails;
 mod journaled_ledger;
 mod keys;
 mod ledger;
+mod media_types;
+mod message_senders;
 mod models;
 mod outbox;
+mod rate_limiters;
 mod rejections;
 mod samples;
 mod stores;
 mod traces;
 mod usage;
 mod usage_journal;
+mod workers;
 mod workspace_deletion;
 mod workspaces;
 
 pub use assignments::guardrail_assignments_cases;
 pub use audit::audit_log_cases;
 pub use blobs::blob_store_cases;
+pub use broadcasts::{Broadcasts, broadcast_cases};
 pub use budget_store::{budget_store_cases, ledger_reports_audit_cases, ledger_reports_cases};
+pub use catalogues::{CatalogueSource, Catalogues, catalogue_cases};
 pub use changes::change_feed_cases;
+pub use decision_providers::{
+    PROVIDER_TEXT, Providers, RemoteProvider, RemoteProviders, RemoteReaction, decision_provider_cases,
+    remote_provider_cases,
+};
 pub use destinations::destination_repository_cases;
 pub use disk_space::disk_space;
 pub use documents::document_repository_cases;
 pub use grants::key_grants_cases;
+pub use guardrail_policies::{Policies, PolicySource, guardrail_policies_cases};
 pub use guardrails::guardrail_repository_cases;
 pub use journaled_ledger::{
     LedgerMachine, StoreBackup, hold_request, insert_payer, ledger_machine_cases, limit_payer, payer, usage_record,
 };
 pub use keys::api_key_repository_cases;
 pub use ledger::{LedgerStep, journaled_ledger_cases, ledger_audit_cases, ledger_cases, ledger_script};
+pub use media_types::media_types_cases;
+pub use message_senders::{RECEIVER_TEXT, Receiver, ReceiverReaction, Senders, message_sender_cases};
 pub use models::model_repository_cases;
 pub use outbox::outbox_cases;
+pub use rate_limiters::{RateLimiters, rate_limiter_cases};
 pub use rejections::rejection_store_cases;
 pub use stores::{Blobs, Stores};
 pub use traces::trace_encoder_cases;
 pub use usage::usage_repository_cases;
 pub use usage_journal::{JournalMachine, Journals, usage_journal_cases};
+pub use workers::{WorkerPools, inline_workers, worker_pool_cases, workers_cases};
 pub use workspaces::workspace_repository_cases;

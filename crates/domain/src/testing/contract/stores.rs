@@ -78,53 +78,29 @@ impl Stores {
         Self::over(&MemoryStore::new().with_clock(clock.clone()), clock)
     }
 
-    /// Returns one store for all ports, with its clock. Adapters with several stores replace single fields.
-    pub fn over<S>(store: &S, clock: FixedClock) -> Self
-    where
-        S: WorkspaceRepository
-            + ApiKeyRepository
-            + KeyGrants
-            + GuardrailRepository
-            + GuardrailAssignments
-            + DocumentRepository
-            + ModelRepository
-            + ChangeFeed
-            + UsageRepository
-            + Ledger
-            + BudgetStore
-            + BudgetAlertStore
-            + LimitStatusReader
-            + RecordVolumeReader
-            + LedgerAuditor
-            + UsagePruner
-            + AuditLog
-            + DestinationRepository
-            + Outbox
-            + RejectionStore
-            + Clone
-            + 'static,
-    {
+    /// Returns the fakes of one store, with its clock.
+    pub fn over(store: &MemoryStore, clock: FixedClock) -> Self {
         Self {
-            workspaces: Arc::new(store.clone()),
-            api_keys: Arc::new(store.clone()),
-            key_grants: Arc::new(store.clone()),
-            guardrails: Arc::new(store.clone()),
-            assignments: Arc::new(store.clone()),
-            documents: Arc::new(store.clone()),
-            models: Arc::new(store.clone()),
-            changes: Arc::new(store.clone()),
-            usage: Arc::new(store.clone()),
-            ledger: Arc::new(store.clone()),
-            budget: Arc::new(store.clone()),
-            alerts: Arc::new(store.clone()),
-            limits: Arc::new(store.clone()),
-            volumes: Arc::new(store.clone()),
-            auditor: Arc::new(store.clone()),
-            pruner: Arc::new(store.clone()),
-            audit: Arc::new(store.clone()),
-            destinations: Arc::new(store.clone()),
-            outbox: Arc::new(store.clone()),
-            rejections: Arc::new(store.clone()),
+            workspaces: store.workspaces(),
+            api_keys: store.api_keys(),
+            key_grants: store.key_grants(),
+            guardrails: store.guardrails(),
+            assignments: store.assignments(),
+            documents: store.documents(),
+            models: store.models(),
+            changes: store.changes(),
+            usage: store.usage(),
+            ledger: store.ledger(),
+            budget: store.budget(),
+            alerts: store.alerts(),
+            limits: store.limits(),
+            volumes: store.volumes(),
+            auditor: store.auditor(),
+            pruner: store.pruner(),
+            audit: store.audit_log(),
+            destinations: store.destinations(),
+            outbox: store.outbox(),
+            rejections: store.rejections(),
             grants_lag: None,
             clock,
             keep: Box::new(()),

@@ -13,7 +13,7 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
-use crate::usage::{AttemptRecord, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{AttemptRecord, RecordTime, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 suite! {
     /// Every case of the port's contract but the death of the process.
@@ -24,6 +24,7 @@ suite! {
         list_by_key_needs_no_workspace,
         list_filters_by_provider_and_outcome,
         list_includes_since_and_excludes_until,
+        list_selects_by_time_of_charge,
         concurrent_charges_are_all_recorded,
         concurrent_charges_of_one_id_record_once,
     }
@@ -102,6 +103,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         session_id: Some("sëssion".to_owned()),
         trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
         user: Some("user".to_owned()),
+        client_address: Some("2001:db8::7".parse().unwrap()),
         created_at: at(i64::try_from(number).unwrap()),
         latency: Duration::from_millis(123_456),
     }
@@ -119,9 +121,14 @@ async fn find_returns_recorded_usage(stores: &Stores) {
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         ..record(2, 1)
     };
-    let failed = UsageRecord { outcome: UsageOutcome::Failed, ..record(3, 2) };
+    let failed = UsageRecord {
+        outcome: UsageOutcome::Failed,
+        client_address: Some("192.0.2.7".parse().unwrap()),
+        ..record(3, 2)
+    };
     for record in [record(1, 1), bare, failed] {
         settle(stores, record.clone()).await.unwrap();
         let found = stores.usage.find(&record.id).await.unwrap();
@@ -220,6 +227,26 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
     assert_eq!(list(Some(3), None).await, [id(4), id(3)]);
     assert_eq!(list(Some(2), Some(4)).await, [id(3), id(2)]);
     assert_eq!(list(Some(2), Some(2)).await, []);
+}
+
+/// A charge of a request that began on the day before belongs to the day of the charge.
+async fn list_selects_by_time_of_charge(stores: &Stores) {
+    insert_fixtures(stores).await;
+    for number in 1..=4 {
+        // The order of the charges is the reverse of that of the requests.
+        let charged_at = at(i64::try_from(10 - number).unwrap());
+        settle(stores, UsageRecord { charged_at, ..record(number, 1) }).await.unwrap();
+    }
+    let by_charge = UsageFilter { time: RecordTime::Charged, ..UsageFilter::for_workspace(workspace_id(1)) };
+    let list = async |filter: UsageFilter, limit| {
+        let listed = stores.usage.list(&filter, limit).await.unwrap();
+        listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(by_charge.clone(), 10).await, [id(1), id(2), id(3), id(4)]);
+    let of_period = UsageFilter { since: Some(at(7)), until: Some(at(9)), ..by_charge.clone() };
+    assert_eq!(list(of_period, 10).await, [id(2), id(3)]);
+    let next_page = UsageFilter { after: Some((at(8), id(2))), ..by_charge };
+    assert_eq!(list(next_page, 1).await, [id(3)]);
 }
 
 async fn concurrent_charges_are_all_recorded(stores: &Stores) {

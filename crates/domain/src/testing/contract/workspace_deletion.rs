@@ -87,5 +87,5 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     assert!(!added, "no guardrail");
     let added = stores.destinations.insert(&destination(1, 2), Destination::MAX_PER_KIND, &audit()).await.unwrap();
     assert_eq!(added, DestinationInsert::UnknownWorkspace);
-    assert!(stores.documents.reserve(&pending(), QUOTA, None).await.is_err(), "no document");
+    assert_eq!(stores.documents.reserve(&pending(), QUOTA, None).await.unwrap(), Reservation::UnknownWorkspace);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::audit::AuditLog;
 use crate::error::{ErrorKind, StoreError};
 use crate::rate::RateLimits;
 use crate::testing::MemoryStore;
@@ -32,31 +33,31 @@ fn workspace() -> Workspace {
 }
 
 /// Returns a store with the workspace.
-async fn store() -> Arc<MemoryStore> {
+async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "workspace", crate::json::Json::object([]));
-    WorkspaceRepository::insert(&store, &workspace(), &audit).await.unwrap();
-    Arc::new(store)
+    store.workspaces().insert(&workspace(), &audit).await.unwrap();
+    store
 }
 
 async fn newest(store: &MemoryStore) -> (String, String) {
-    let entries = crate::audit::AuditLog::newest(store, 1).await.unwrap();
+    let entries = store.audit_log().newest(1).await.unwrap();
     (entries[0].action.clone(), entries[0].details.text().to_owned())
 }
 
 async fn set(change: BudgetsChange) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
-    SetWorkspaceBudgets::new(store().await).execute(&Actor::system(), id(), change).await
+    SetWorkspaceBudgets::new(store().await.workspaces()).execute(&Actor::system(), id(), change).await
 }
 
 #[tokio::test]
 async fn set_budgets_changes_one_budget_and_audits_both_states() {
     let store = store().await;
     let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
-    let use_case = SetWorkspaceBudgets::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    let use_case = SetWorkspaceBudgets::new(store.workspaces());
     let after = use_case.execute(&Actor::system(), id(), change).await.unwrap();
     let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
     assert_eq!(after, expected);
-    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().budgets, expected);
+    assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().budgets, expected);
     let expected = r#"{"before":{"daily_usd":1,"weekly_usd":null,"monthly_usd":10,"lifetime_usd":null},"after":{"daily_usd":1,"weekly_usd":5,"monthly_usd":null,"lifetime_usd":null}}"#;
     assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), expected.to_owned()));
 }
@@ -95,7 +96,7 @@ async fn set_budgets_rejects_longer_period_without_higher_budget() {
 #[tokio::test]
 async fn set_rates_changes_one_rate() {
     let store = store().await;
-    let use_case = SetWorkspaceRates::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    let use_case = SetWorkspaceRates::new(store.workspaces());
     let change = RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) };
     let after = use_case.execute(&Actor::system(), id(), change).await.unwrap();
     assert_eq!(after, RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) });
@@ -109,27 +110,27 @@ async fn set_rates_changes_one_rate() {
 #[tokio::test]
 async fn credit_changes_are_audited() {
     let store = store().await;
-    let ports = || Arc::clone(&store) as Arc<dyn WorkspaceRepository>;
+    let ports = || store.workspaces();
     let actor = Actor::system();
     let add = async |text: &str| AddCredit::new(ports()).execute(&actor, id(), usd(text)).await;
     assert_eq!(add("-5").await.unwrap_err().kind(), ErrorKind::InvalidRequest, "there is none");
-    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().credit, None);
+    assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":null},"add_usd":5.5}"#);
     assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
     let error = add("-9223372").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
     ClearCredit::new(ports()).execute(&actor, id()).await.unwrap();
-    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().credit, None);
+    assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":-0.5},"after":{"credit_usd":null}}"#);
 }
 
 #[tokio::test]
 async fn suspend_is_audited() {
     let store = store().await;
-    let suspend = SuspendWorkspace::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    let suspend = SuspendWorkspace::new(store.workspaces());
     suspend.execute(&Actor::system(), id(), true).await.unwrap();
-    assert!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().suspended);
+    assert!(store.workspaces().find(id()).await.unwrap().unwrap().suspended);
     assert_eq!(newest(&store).await.1, r#"{"before":{"suspended":false},"after":{"suspended":true}}"#);
 }
 

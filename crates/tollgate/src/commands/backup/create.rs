@@ -7,16 +7,15 @@ use std::sync::Arc;
 use adapters_storage::copy_database;
 use anyhow::{Context as _, bail};
 use domain::audit::{Actor, AuditDraft};
-use domain::container::{BlobKey, BlobStore as _};
+use domain::container::BlobKey;
 use domain::file::{Document, DocumentRepository};
-use domain::ids::DocumentId;
 use domain::json::Json;
 use serde::Serialize;
 
 use super::archive::ArchiveWriter;
 use super::manifest::Manifest;
-use super::verify::{Verification, verify, with_database};
-use super::{DATABASE, MANIFEST, rename_new, require_checkpointed};
+use super::verify::{Verification, unreadable_row, verify, with_database};
+use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file};
 use crate::commands::Context;
 use crate::output::note;
 use crate::wiring::{Schema, Stores, storage_settings};
@@ -40,12 +39,13 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     if file.symlink_metadata().is_ok() {
         bail!("{} exists; a backup never replaces a file", file.display());
     }
+    require_file(&context.config.storage)?;
     let work = WorkFolder::create(&file)?;
     let stores = context.stores_with_folded_journals().await?;
     let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
 
     let copy = work.path.join(DATABASE);
-    copy_database(&storage_settings(&context.config.storage)?, &copy).await.context("the database cannot be copied")?;
+    copy_database(&storage_settings(&context.config.storage), &copy).await.context("the database cannot be copied")?;
     let copied = Stores::open(&with_database(&context.config, &copy)?, Schema::AsItIs).await?;
     let archive = work.path.join("archive");
     let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;
@@ -88,13 +88,16 @@ async fn add_documents(
     copied: &Stores,
 ) -> anyhow::Result<(u64, Vec<String>)> {
     let (mut count, mut problems) = (0, Vec::new());
-    let mut after: Option<DocumentId> = None;
+    let mut after: Option<String> = None;
     loop {
-        let page = copied.documents.list(None, after.as_ref(), PAGE).await;
+        let page = copied.documents.scan(after.as_deref(), PAGE).await;
         let page = page.context("the rows of documents cannot be read")?;
-        let Some(last) = page.last() else { return Ok((count, problems)) };
-        after = Some(last.id.clone());
-        for document in &page {
+        problems.extend(page.unreadable.iter().map(unreadable_row));
+        after = page.last;
+        if after.is_none() {
+            return Ok((count, problems));
+        }
+        for document in &page.documents {
             let key = BlobKey::document(document.workspace_id, &document.id);
             let problem = if let Some(mut open) = stores.blobs.read(&key).await? {
                 let hash = writer.add(key.as_str(), open.size_bytes, &mut *open.source).await?;

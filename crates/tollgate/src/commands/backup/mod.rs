@@ -9,9 +9,14 @@ mod verify;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
+
 pub use archive::hex;
 pub use create::create;
 pub use restore::restore;
+pub use verify::{Verification, verify};
+
+use crate::config::StorageConfig;
 
 /// The name of the database's entry in an archive.
 const DATABASE: &str = "database.sqlite";
@@ -40,6 +45,17 @@ fn side_files(database: &Path) -> [PathBuf; 2] {
         name.push(suffix);
         PathBuf::from(name)
     })
+}
+
+/// Checks that the database is a file: this command copies no database of a server.
+fn require_file(storage: &StorageConfig) -> anyhow::Result<()> {
+    ensure!(
+        storage.is_file(),
+        "{} is a database on a server: copy it with pg_dump or the server's own backups, and the folder or bucket of \
+         blobs.url after it",
+        storage.name()
+    );
+    Ok(())
 }
 
 /// Fails if a closed database still has a write-ahead log: its last writes are not in the file.

@@ -6,10 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use adapters_blob::LocalBlobStore;
 use anyhow::{Context as _, bail, ensure};
 use domain::audit::AuditDraft;
-use domain::container::{BlobKey, BlobStore as _, ByteSource as _};
+use domain::container::{BlobKey, ByteSource as _};
 use domain::error::StoreError;
 use domain::file::Document;
 use domain::ids::{DocumentId, WorkspaceId};
@@ -19,11 +18,11 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{ArchiveEntry, ArchiveReader, EntryContent, hex};
 use super::manifest::{MAX_BYTES, Manifest};
-use super::verify::{Verification, verify, with_database};
-use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, side_files};
+use super::verify::{Verification, unreadable_row, verify, with_database};
+use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file, side_files};
 use crate::commands::Context;
 use crate::output::note;
-use crate::wiring::{Schema, Stores};
+use crate::wiring::{Blobs, Schema, Stores, open_blobs};
 
 /// Documents per page.
 const PAGE: u64 = 500;
@@ -46,13 +45,13 @@ struct Report {
 /// `accept_problems` restores a backup despite problems found by the verification.
 pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> anyhow::Result<ExitCode> {
     let config = &context.config;
+    require_file(&config.storage)?;
     let target = std::path::absolute(&config.storage.file)?;
     require_no_database(&target)?;
-    let root = &config.blobs.root;
-    let blobs = LocalBlobStore::open(root).with_context(|| format!("cannot open the blob store {}", root.display()))?;
+    let blobs = open_blobs(&config.blobs)?;
     let staged = StagedDatabase::create(&target)?;
     let (manifest, hashes) =
-        unpack(file, &blobs, &staged).await.with_context(|| format!("cannot restore {}", file.display()))?;
+        unpack(file, &*blobs, &staged).await.with_context(|| format!("cannot restore {}", file.display()))?;
 
     let stores = Stores::open(&with_database(config, &staged.path)?, Schema::UpToDate).await?;
     let mut verification = verify(&stores).await?;
@@ -75,7 +74,7 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
 
     let report = Report {
         database: target.display().to_string(),
-        blobs: root.display().to_string(),
+        blobs: config.blobs.name(),
         created_at: manifest.created_at.to_rfc3339(),
         verified: verification.is_ok(),
         verification,
@@ -113,7 +112,7 @@ fn text(report: &Report) -> String {
 type Hashes = HashMap<String, String>;
 
 /// Writes the documents into the blob store and the database into the staged file.
-async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) -> anyhow::Result<(Manifest, Hashes)> {
+async fn unpack(file: &Path, blobs: &dyn Blobs, staged: &StagedDatabase) -> anyhow::Result<(Manifest, Hashes)> {
     let mut archive = ArchiveReader::open(file)?;
     let first = archive.next().await.context("not a Tollgate backup, or damaged")?;
     let manifest = match first {
@@ -142,7 +141,7 @@ async fn unpack(file: &Path, blobs: &LocalBlobStore, staged: &StagedDatabase) ->
 ///
 /// # Errors
 /// An object with other content exists: it may be the good one, so it is not replaced.
-async fn put(blobs: &LocalBlobStore, key: &BlobKey, mut content: EntryContent) -> anyhow::Result<String> {
+async fn put(blobs: &dyn Blobs, key: &BlobKey, mut content: EntryContent) -> anyhow::Result<String> {
     let Some(mut existing) = blobs.read(key).await? else {
         blobs.put(key, Box::new(content.clone())).await?;
         return Ok(content.sha256().await);
@@ -169,9 +168,9 @@ fn document_key(name: &str) -> Option<BlobKey> {
 /// Compares the documents of the database with the restored bytes.
 async fn compare_documents(stores: &Stores, hashes: &Hashes, verification: &mut Verification) -> anyhow::Result<()> {
     let mut problems = Vec::new();
-    let mut after: Option<DocumentId> = None;
+    let mut after: Option<String> = None;
     loop {
-        let page = match stores.documents.list(None, after.as_ref(), PAGE).await {
+        let page = match stores.documents.scan(after.as_deref(), PAGE).await {
             Ok(page) => page,
             Err(StoreError::Corrupt(detail)) => {
                 problems.push(format!("documents: {detail}"));
@@ -179,10 +178,13 @@ async fn compare_documents(stores: &Stores, hashes: &Hashes, verification: &mut 
             }
             Err(error) => return Err(error.into()),
         };
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        verification.documents += page.len() as u64;
-        problems.extend(page.iter().filter_map(|document| document_problem(document, hashes)));
+        problems.extend(page.unreadable.iter().map(unreadable_row));
+        after = page.last;
+        if after.is_none() {
+            break;
+        }
+        verification.documents += page.documents.len() as u64;
+        problems.extend(page.documents.iter().filter_map(|document| document_problem(document, hashes)));
     }
     verification.problems.extend(problems.into_iter().take(LISTED));
     Ok(())

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use domain::audit::VerifyAuditLog;
 use domain::budget::LedgerAuditor as _;
+use domain::file::UnreadableDocument;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, DatabaseUrl};
 use crate::wiring::Stores;
 
 /// Characters that need no escaping in the path of a URL.
@@ -37,12 +38,17 @@ impl Verification {
     }
 }
 
+/// Describes a document whose row cannot be read. Its bytes are not in the backup, because the row names them.
+pub fn unreadable_row(row: &UnreadableDocument) -> String {
+    format!("document {}: its row cannot be read ({}), and its bytes are not in the backup", row.id, row.problem)
+}
+
 /// Returns the configuration with another database file.
 pub fn with_database(config: &Config, file: &Path) -> anyhow::Result<Config> {
     let file = std::path::absolute(file).context("the path of the database cannot be made absolute")?;
     let path = file.to_str().context("the path of the database is not UTF-8")?;
     let mut config = config.clone();
-    config.storage.url = format!("sqlite://{}", utf8_percent_encode(path, PATH));
+    config.storage.url = DatabaseUrl::Sqlite(format!("sqlite://{}", utf8_percent_encode(path, PATH)));
     config.storage.file.clone_from(&file);
     config.storage.read_only = false;
     Ok(config)

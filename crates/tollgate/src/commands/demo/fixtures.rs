@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::audit::Actor;
 use domain::budget::{ResetInterval, SpendLimit};
-use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
+use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 use domain::guardrail::{CreateGuardrail, GuardrailDraft};
 use domain::money::Usd;

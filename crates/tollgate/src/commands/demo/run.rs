@@ -15,7 +15,7 @@ use super::exchange::ExchangeView;
 use super::fixtures::Fixtures;
 use super::{script, story};
 use crate::commands::Context;
-use crate::config::{self, Config, Environment};
+use crate::config::{self, BlobsConfig, Config, DatabaseUrl, Environment};
 use crate::output::indent;
 use crate::view::UsageView;
 use crate::wiring::{Instance, Schema, Shutdown, Stores};
@@ -103,10 +103,12 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
     config.server.drain_period = Duration::ZERO;
     let database = folder.join("tollgate.db");
     let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
-    config.storage.url = format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F"));
+    config.storage.url = DatabaseUrl::Sqlite(format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F")));
     config.storage.file = database;
     config.journal.path = folder.join("journal");
-    config.blobs.root = folder.join("blobs");
+    if let BlobsConfig::Folder(blobs) = &mut config.blobs {
+        blobs.root = folder.join("blobs");
+    }
     Ok(config)
 }
 
@@ -178,8 +180,8 @@ mod tests {
     #[test]
     fn demo_config_keeps_all_files_in_its_folder() {
         let config = config(Path::new("/tmp/a?b")).unwrap();
-        assert_eq!(config.storage.url, "sqlite:///tmp/a%3Fb/tollgate.db");
+        assert_eq!(config.storage.url.as_str(), "sqlite:///tmp/a%3Fb/tollgate.db");
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
-        assert!(config.blobs.root.starts_with("/tmp/a?b") && config.sandbox.errors);
+        assert!(config.blobs.folder().unwrap().root.starts_with("/tmp/a?b") && config.sandbox.errors);
     }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use adapters_provider::CredentialCheck;
 use adapters_storage::SeaOrmDestinationRepository;
+use anyhow::{Context as _, ensure};
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobStore, ByteSource};
+use domain::container::{BlobKey, ByteSource};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::model::Model;
@@ -20,10 +21,10 @@ use super::reach::reach;
 use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
-use crate::config::{ModelConfig, ProviderConfig, nearest};
+use crate::config::{BlobsConfig, ModelConfig, ProviderConfig, idle_options, nearest, price_warnings};
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_credential, configured_endpoints, database_room,
-    directory, idle_options, price_warnings,
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_credential, check_rate_store, configured_endpoints,
+    database_room, directory,
 };
 
 /// The size of the file that checks the folder of the journal.
@@ -55,12 +56,26 @@ pub async fn migrations(stores: &Stores) -> Check {
     }
 }
 
+/// Reports a database that is an unfinished copy.
+pub async fn unfinished_copy(stores: &Stores) -> Option<Check> {
+    let detail = match stores.database.unfinished_copy().await {
+        Ok(None) => return None,
+        Ok(Some(copy)) => format!("unfinished, begun {}: `tollgate store copy` continues it", copy.started_at),
+        Err(error) => format!("{error:#}"),
+    };
+    Some(Check::new("copy", Status::Broken, detail))
+}
+
 /// Checks that the database accepts a write, with one that changes nothing.
 pub async fn database(context: &Context, stores: &Stores) -> Check {
-    let file = context.config.storage.file.display().to_string();
+    let storage = &context.config.storage;
+    let name = storage.name();
     let written = stores.database.probe_write().await;
-    let room = || database_room(&*StoreDisks::new(&context.config).database);
-    Check::of("database", written.and_then(|()| room()).map(|_| format!("{file} can be written")))
+    // The disk of a database on another machine cannot be seen from here.
+    let room = || {
+        if storage.is_file() { database_room(&*StoreDisks::new(&context.config).database).map(drop) } else { Ok(()) }
+    };
+    Check::of("database", written.and_then(|()| room()).map(|()| format!("{name} can be written")))
 }
 
 /// Checks that the folder of the journal accepts a file, and that its disk has room for a segment.
@@ -91,16 +106,33 @@ fn write_and_remove(path: &Path) -> std::io::Result<()> {
     written.and(std::fs::remove_file(path))
 }
 
-/// Checks that the blob store can write and delete an object.
+/// Checks that the blob store can write, read and delete an object.
 pub async fn blobs(context: &Context, stores: &Stores) -> Check {
     let probe = async {
         let nobody: WorkspaceId = "00000000-0000-0000-0000-000000000000".parse()?;
         let key = BlobKey::container_file(nobody, &"tollgate-doctor".parse()?, &"probe".parse()?);
-        stores.blobs.put(&key, Box::new(OneByte(Some(b'.')))).await?;
-        stores.blobs.delete(&key).await?;
-        Ok::<_, anyhow::Error>(format!("{} can be written", context.config.blobs.root.display()))
+        let name = context.config.blobs.name();
+        stores.blobs.put(&key, Box::new(OneByte(Some(b'.')))).await.with_context(|| format!("cannot write {name}"))?;
+        let object = stores.blobs.read(&key).await.with_context(|| format!("cannot read {name}"))?;
+        // Of two commands at once, one may delete the object of the other.
+        let size_bytes = object.map_or(1, |object| object.size_bytes);
+        ensure!(size_bytes == 1, "{name} returned another object than the written one");
+        stores.blobs.delete(&key).await.with_context(|| format!("cannot delete in {name}"))?;
+        Ok(format!("{name} can be written"))
     };
     Check::of("blobs", probe.await)
+}
+
+/// Checks that the settings of a bucket can be used: a server does not start without its credentials.
+pub fn bucket_settings(context: &Context) -> Option<Check> {
+    let BlobsConfig::Bucket(bucket) = &context.config.blobs else { return None };
+    Some(Check::of("blobs", bucket.settings().map(|_| "the bucket's credentials are set".to_owned())))
+}
+
+/// Checks that the encryption key can be read, if one is configured: a server does not start without it.
+pub fn encryption_key(context: &Context) -> Option<Check> {
+    let source = context.config.storage.encryption_key.as_ref()?;
+    Some(Check::of("encryption key", source.read().map(|_| "can be read".to_owned())))
 }
 
 /// Checks that the secrets of destinations can be read, and reports plain ones if a key is configured.
@@ -122,6 +154,19 @@ pub async fn destinations(stores: &Stores) -> Check {
         }
         Err(error) => Check::of("destinations", Err::<String, _>(error)),
     }
+}
+
+/// Checks that the server of shared rate limits can be used, if one is configured: Tollgate does not start without it.
+/// `of_servers` are the variables of running servers.
+pub async fn rate_limits(context: &Context, of_servers: &BTreeSet<&str>) -> Option<Check> {
+    let config = context.config.rate_limits.as_ref()?;
+    let is_elsewhere = |name: &str| context.environment.get(name).is_none() && of_servers.contains(name);
+    if config.secret_variable().is_some_and(is_elsewhere) {
+        let detail = "not checked: the variable of rate_limits.password_env is set in the running server, not here";
+        return Some(Check::new("rate limits", Status::Ok, detail));
+    }
+    let checked = check_rate_store(config, &context.environment).await;
+    Some(Check::of("rate limits", checked.map(|name| format!("{name} can be used"))))
 }
 
 struct OneByte(Option<u8>);

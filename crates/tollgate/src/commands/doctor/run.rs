@@ -17,6 +17,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     match context.stores_as_they_are().await {
         Ok(stores) => {
             found.push(checks::migrations(&stores).await);
+            found.extend(checks::unfinished_copy(&stores).await);
             found.push(checks::database(context, &stores).await);
             found.push(checks::blobs(context, &stores).await);
             found.push(checks::destinations(&stores).await);
@@ -28,6 +29,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     if !context.config.storage.read_only {
         found.push(checks::journal(context));
     }
+    found.extend(checks::rate_limits(context, &servers.variables()).await);
     found.extend(checks::providers(context, &servers.variables()).await);
     found.extend(secret_files::exposed(&context.config));
     show(context, found)
@@ -36,6 +38,8 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
 /// Checks the configuration without a store or a connection.
 pub fn check_configuration(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context), checks::provider_settings(context, &BTreeSet::new())];
+    found.extend(checks::encryption_key(context));
+    found.extend(checks::bucket_settings(context));
     found.extend(checks::setting_warnings(context));
     found.extend(secret_files::exposed(&context.config));
     show(context, found)

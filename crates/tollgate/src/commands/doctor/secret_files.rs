@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::report::{Check, Status};
-use crate::config::{Config, EncryptionKeySource, SecretSource};
+use crate::config::{BlobsConfig, Config, EncryptionKeySource, SecretSource};
 
 /// Read and write permissions of the group and of others.
 const FOREIGN: u32 = 0o066;
@@ -30,8 +30,15 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
             files.push((format!("provider {}, api_key_file", provider.slug), path.clone()));
         }
     }
+    if let Some(SecretSource::File(path)) = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref()) {
+        files.push(("rate_limits, password_file".to_owned(), path.clone()));
+    }
     if let Some(EncryptionKeySource::File(path)) = &config.storage.encryption_key {
         files.push(("encryption_key_file".to_owned(), path.clone()));
+    }
+    if let BlobsConfig::Bucket(bucket) = &config.blobs {
+        let named = bucket.secret_files().into_iter().map(|(key, path)| (format!("blobs, {key}"), path.to_owned()));
+        files.extend(named);
     }
     let database = &config.storage.file;
     for suffix in ["", "-wal", "-shm"] {

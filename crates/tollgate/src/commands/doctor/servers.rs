@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::report::{Check, Status};
 use crate::commands::Context;
+use crate::config::used_variables;
 use crate::control::{RunningServer, ServerState, ServerStatus};
-use crate::wiring::used_variables;
 
 /// The running servers of the database, with the checks of each.
 pub struct ServerChecks {

@@ -68,15 +68,14 @@ fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
 fn every_section_lists_its_own_keys() {
     let page = include_str!("../../../../../docs/configuration.md");
     let shared = rows(page, "Keys of providers and endpoints alike");
-    for section in &schema::SECTIONS {
-        let heading =
-            if section.repeated { format!("`[[{}]]`", section.name) } else { format!("`[{}]`", section.name) };
+    for section in schema::SECTIONS.iter() {
+        let heading = if section.is_list { format!("`[[{}]]`", section.name) } else { format!("`[{}]`", section.name) };
         let mut listed = rows(page, &heading);
         if matches!(section.name, "providers" | "endpoints") {
             listed.extend(&shared);
         }
         listed.sort_unstable();
-        let mut keys: Vec<&str> = section.keys.iter().map(|(key, _)| *key).collect();
+        let mut keys = section.keys.clone();
         keys.sort_unstable();
         assert_eq!(listed, keys, "{heading}");
     }
@@ -93,20 +92,38 @@ fn examples<'a>(page: &'a str, heading: &str) -> Vec<(&'a str, &'a str)> {
     text.unwrap().lines().filter_map(example).collect()
 }
 
+/// Returns the keys that a key of `[blobs]` requires.
+fn required_of_bucket(key: &str) -> String {
+    let (id, secret) = ("access_key_id_env = \"A\"\n", "secret_access_key_env = \"A\"\n");
+    let beside = match key {
+        "url" | "quiet_period_ms" => return String::new(),
+        "region" => return "url = \"s3://bucket\"\n".to_owned(),
+        "access_key_id_env" | "access_key_id_file" => secret.to_owned(),
+        "secret_access_key_env" | "secret_access_key_file" => id.to_owned(),
+        "session_token_env" => [id, secret].concat(),
+        _ => String::new(),
+    };
+    format!("url = \"s3://bucket\"\nregion = \"eu-central-1\"\n{beside}")
+}
+
 /// Lists have required keys and need a table of their own: the examples of whole providers above cover them.
 #[test]
 fn every_key_of_a_section_has_an_example_that_is_accepted() {
     let page = include_str!("../../../../../docs/configuration.md");
     let variables =
         [("OTLP_HEADERS", "x-key: 1"), ("TOLLGATE_ENCRYPTION_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];
-    for section in schema::SECTIONS.iter().filter(|section| !section.repeated) {
+    for section in schema::SECTIONS.iter().filter(|section| !section.is_list) {
         let examples = examples(page, &format!("`[{}]`", section.name));
         assert_eq!(examples.len(), section.keys.len(), "{}", section.name);
         for (key, example) in examples {
             let required = match key {
-                "default_usd_per_token" => "unpriced_models = \"default_price\"\n",
-                "otlp_headers" | "otlp_headers_env" | "otlp_privacy_mode" => "otlp_url = \"http://h\"\n",
-                _ => "",
+                "default_usd_per_token" => "unpriced_models = \"default_price\"\n".to_owned(),
+                "otlp_headers" | "otlp_headers_env" | "otlp_privacy_mode" => "otlp_url = \"http://h\"\n".to_owned(),
+                "ca_file" if section.name == "rate_limits" => "url = \"rediss://h\"\n".to_owned(),
+                "username" if section.name == "rate_limits" => "url = \"redis://h\"\npassword_env = \"A\"\n".to_owned(),
+                _ if section.name == "rate_limits" && key != "url" => "url = \"redis://h\"\n".to_owned(),
+                _ if section.name == "blobs" => required_of_bucket(key),
+                _ => String::new(),
             };
             let text = format!("[{}]\n{required}{key} = {example}\n", section.name);
             let read = with(&variables, &text);

@@ -56,6 +56,23 @@ fn every_http_wire_has_a_name() {
 }
 
 #[test]
+fn misspelt_names_are_reported_with_the_nearest_name() {
+    for (lines, expected) in [
+        ("wire = \"sytem-one\"", "sglang-decisions or chat-completions; the nearest is system-one"),
+        ("wire = \"openai\"", "chat-completions; the nearest is openai-decisions"),
+        ("model_location = \"pth\"", "must be body, path or both; the nearest is path"),
+        ("response_wrapper = \"workersai\"", "or databricks; the nearest is workers-ai"),
+        ("question_types = [\"chioce\"]", "must hold noul, choice, score or box; the nearest is choice"),
+        ("data_collection = \"denny\"", "must be allow or deny; the nearest is deny"),
+    ] {
+        let message = provider_fault(lines);
+        assert!(message.ends_with(expected), "{lines}: {message}");
+    }
+    let message = both_fault("", "quantization = \"fp88\"");
+    assert!(message.ends_with("; the nearest is fp8"), "{message}");
+}
+
+#[test]
 fn provider_dialects_are_read() {
     let config = provider(
         "path = \"/ai/run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\n\

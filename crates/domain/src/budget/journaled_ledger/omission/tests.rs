@@ -75,6 +75,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         session_id: Some("é".repeat(256)),
         trace: Some(Json::string(name)),
         user: Some("é".repeat(256)),
+        client_address: Some(std::net::Ipv6Addr::from_bits(u128::MAX).into()),
         created_at: at,
         latency: Duration::MAX,
     };

@@ -1,6 +1,7 @@
 //! Charges of attempts with unknown usage.
 
 use super::fixture::*;
+use super::recording_ledger::{RecordingLedger, key, setup};
 use super::*;
 use crate::usage::UnknownUsage;
 use rstest::rstest;
@@ -11,6 +12,18 @@ fn broken(upstream_status: Option<u16>, sent_bytes: u64) -> AttemptFailure {
 
 fn timed_out(upstream_status: Option<u16>, sent_bytes: u64) -> AttemptFailure {
     AttemptFailure { kind: TimedOut, ..broken(upstream_status, sent_bytes) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_address_is_in_hold_and_record() {
+    let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
+    let gateway = setup(&ledger).build();
+    let pending = gateway.send_with(key(1), nouls(1)).await;
+    gateway.answer(0, 30).await;
+    pending.end().await.unwrap();
+    let client = Some(std::net::IpAddr::from([192, 0, 2, 7]));
+    assert_eq!(ledger.hold_requests()[0].client_address, client, "charged if the process dies");
+    assert_eq!(ledger.records().await[0].client_address, client);
 }
 
 /// Returns the failed attempt and the record of the request.
@@ -45,7 +58,7 @@ async fn charged(unknown: UnknownUsage, failure: AttemptFailure) -> (crate::usag
 #[case::redirect(broken(Some(302), 400), 0)]
 #[case::rejected(AttemptFailure { sent_bytes: 400, ..AttemptFailure::from_status(400, None) }, 0)]
 #[case::overloaded(AttemptFailure { sent_bytes: 400, ..AttemptFailure::from_status(429, None) }, 0)]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sent_attempt_without_usage_is_charged_its_bound(#[case] failure: AttemptFailure, #[case] tokens: u64) {
     let disconnected = failure.kind == ClientDisconnected;
     let (attempt, record) = charged(UnknownUsage::Bound, failure.clone()).await;
@@ -60,7 +73,7 @@ async fn sent_attempt_without_usage_is_charged_its_bound(#[case] failure: Attemp
     assert_eq!(record.cost.pico(), i64::from(!disconnected) * 42_000, "the operator pays for it");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invalid_response_with_usage_is_charged_its_usage() {
     let usage = Some(ReportedUsage { input_tokens: 7, output_tokens: 3 });
     for unknown in [UnknownUsage::Bound, UnknownUsage::Free] {
@@ -72,7 +85,7 @@ async fn invalid_response_with_usage_is_charged_its_usage() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn answer_to_other_questions_is_charged_its_usage() {
     for (usage, tokens) in [(Some(ReportedUsage { input_tokens: 7, output_tokens: 0 }), 7), (None, 420)] {
         let gateway = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]).build();
@@ -86,7 +99,7 @@ async fn answer_to_other_questions_is_charged_its_usage() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn attempt_is_charged_at_prices_of_its_endpoint() {
     let dear = at_price(endpoint("acme/judge", "one", "a"), "0.000001");
     let cheap = at_price(endpoint("acme/judge", "two", "b"), "0.0000000000001");
@@ -103,7 +116,7 @@ async fn attempt_is_charged_at_prices_of_its_endpoint() {
     assert_eq!(record.attempts[0].prices.prompt, price("0.0000000000001"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn answer_without_usage_is_charged_its_bound_even_when_unreported_usage_is_free() {
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]);
     setup.settings.unknown_usage = UnknownUsage::Free;

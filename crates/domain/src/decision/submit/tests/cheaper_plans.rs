@@ -16,7 +16,7 @@ fn in_order(mut request: DecisionRequest) -> DecisionRequest {
     request
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cheaper_endpoint_is_used_when_preferred_exceeds_limit() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(3 * most - 1), Some(3 * most)]).await;
@@ -35,7 +35,7 @@ async fn cheaper_endpoint_is_used_when_preferred_exceeds_limit() {
     assert_eq!(gateway.upstreams(), ["b", "a"], "a request that fits keeps its order");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_rejected_without_fallbacks_when_preferred_exceeds_limit() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(3 * most - 1)]).await;
@@ -47,7 +47,7 @@ async fn request_is_rejected_without_fallbacks_when_preferred_exceeds_limit() {
     assert_eq!((exceeded.wanted, gateway.upstreams().len()), (usd(3 * most), 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rejection_reports_preferred_cost_when_no_plan_fits() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(most - 1)]).await;
@@ -58,7 +58,7 @@ async fn rejection_reports_preferred_cost_when_no_plan_fits() {
     assert_eq!(ledger.calls(), [LedgerCall::Rejected(usd(3 * most))]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_waits_for_other_holds_when_only_cheaper_plan_can_fit() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most - 1)]).await;
@@ -74,7 +74,7 @@ async fn request_waits_for_other_holds_when_only_cheaper_plan_can_fit() {
     assert_eq!((gateway.upstreams(), ledger.spent_and_held(1).await), (vec!["b".to_owned(), "b".to_owned()], (2, 0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cheaper_plan_fits_into_every_limit() {
     // The key's limit has room for the second endpoint, the workspace's credit only for the cheapest one.
     let most = bound(&nouls(1));
@@ -92,7 +92,7 @@ async fn cheaper_plan_fits_into_every_limit() {
     assert!(ledger.calls().contains(&LedgerCall::Held(usd(most))));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn split_request_replaces_as_few_endpoints_as_needed() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(4 * most)]).await;
@@ -113,7 +113,7 @@ async fn split_request_replaces_as_few_endpoints_as_needed() {
     assert_eq!(upstreams, ["a", "b"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_skips_to_affordable_endpoint_after_charged_failure() {
     // After the failure of `one`, the limit has room for `two`, but not for `three`.
     let most = bound(&nouls(1));
@@ -133,7 +133,7 @@ async fn fallback_skips_to_affordable_endpoint_after_charged_failure() {
     assert_eq!((rejected, ledger.spent_and_held(1).await), (1, (most + 5, 0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn remaining_candidates_keep_their_order_behind_a_cheaper_endpoint() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(3 * most)]).await;

@@ -3,17 +3,20 @@
 use super::fixture::*;
 use super::recording_ledger::{RecordingLedger, bound, key, setup, usd};
 use super::*;
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-/// A provider that yields to other tasks before it answers, and uses the whole bound of each request.
-struct YieldingProvider;
+/// The number of requests that fit under the limit.
+const FITTING: usize = 40;
+
+/// A provider that answers when all requests that fit are in flight. Each uses the whole bound.
+struct CrowdedProvider(Barrier);
 
 #[async_trait]
-impl DecisionProvider for YieldingProvider {
+impl DecisionProvider for CrowdedProvider {
     async fn decide(&self, call: ProviderCall) -> Outcome {
-        for _ in 0..5 {
-            tokio::task::yield_now().await;
-        }
+        self.0.wait().await;
         let tokens = u64::try_from(call.provider_input.len_bytes()).unwrap() + call.endpoint.prompt_overhead_tokens;
         let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
         Ok(ProviderAnswer { answers: answers_to(&call.provider_input), usage, sent_bytes: 9 })
@@ -31,42 +34,23 @@ async fn concurrent_requests_use_whole_limit_and_never_exceed_it() {
     let limit = 40 * most + most / 2;
     let ledger = RecordingLedger::new(None, &[Some(limit)]).await;
     let GatewaySetup { rows, endpoints, settings, .. } = setup(&ledger);
-    let clock = FixedClock::default();
-    let health = Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default()));
-    let endpoints = Arc::new(EndpointDirectory::new(endpoints));
-    let ports = SubmitDecisionPorts {
-        provider: Arc::new(YieldingProvider),
-        routing: RoutingPorts {
-            catalogue: Arc::new(MemoryCatalogue::new(rows)),
-            endpoints,
-            health,
-            random: Arc::new(ScriptedRandomness::default()),
-        },
-        guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
-        usage: UsagePorts {
-            ledger: Arc::clone(&ledger) as Arc<dyn Ledger>,
-            volumes: Arc::new(ledger.store.clone()),
-            ids: Arc::new(SequentialIds::default()),
-            metrics: Arc::new(NoMetrics),
-            broadcaster: Arc::new(NoBroadcast),
-        },
-        time: TimeSource {
-            clock: Arc::new(clock),
-            // Sleeps end at once, so requests wait only by yielding.
-            timer: Arc::new(ManualTimer::new(FixedClock::default())),
-        },
-    };
+    let mut ports = decision_ports(&ledger.store, rows, endpoints);
+    ports.provider = Arc::new(CrowdedProvider(Barrier::new(FITTING)));
+    ports.usage.ledger = Arc::clone(&ledger) as Arc<dyn Ledger>;
+    // Sleeps end at once, and the time of the requests stands still.
+    ports.time.timer = Arc::new(ManualTimer::new(FixedClock::default()));
     let submit = Arc::new(SubmitDecision::new(ports, settings));
     let mut tasks = JoinSet::new();
     for number in 0..64 {
         let submit = Arc::clone(&submit);
         tasks.spawn(async move {
             let request_id = RequestId::from_uuid(SequentialIds::uuid(number));
-            submit.execute(&key(1), request_id, nouls(1), Arc::new(NeverDisconnects)).await
+            submit.execute(&key(1), request_id.into(), nouls(1), Arc::new(NeverDisconnects)).await
         });
     }
     let (mut answered, mut rejected) = (0, 0);
-    while let Some(ended) = tasks.join_next().await {
+    // If fewer requests fit, those in flight wait for ever.
+    while let Some(ended) = timeout(Duration::from_secs(20), tasks.join_next()).await.expect("40 requests fit") {
         let (spent, reserved) = ledger.spent_and_held(1).await;
         assert!(spent + reserved <= limit, "{spent} and {reserved} of {limit}");
         match ended.unwrap() {

@@ -17,7 +17,7 @@ fn unlimited() -> InferenceKey {
     InferenceKey::for_tests(key(1).id(), key(1).workspace_id())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_unavailable_and_settled_once_when_its_record_is_not_written() {
     for (limit, key) in [(None, unlimited()), (Some(1_000), key(1))] {
         let (gateway, ledger) = gateway(limit).await;
@@ -31,7 +31,7 @@ async fn request_is_unavailable_and_settled_once_when_its_record_is_not_written(
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn charge_of_disconnected_client_is_passed_to_the_ledger_when_its_record_is_not_written() {
     let (gateway, ledger) = gateway(None).await;
     let pending = gateway.send_with(unlimited(), nouls(1)).await;

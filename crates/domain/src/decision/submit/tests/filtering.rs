@@ -47,7 +47,7 @@ impl Workers for StalledWorkers {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn small_input_is_scanned_on_request_thread() {
     let gateway = redacting(unused_workers()).build();
     let pending = gateway.send(of_bytes(MAX_INLINE_BYTES)).await;
@@ -58,7 +58,7 @@ async fn small_input_is_scanned_on_request_thread() {
     pending.end().await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn large_input_is_scanned_on_workers() {
     let mut workers = MockWorkers::new();
     workers
@@ -79,7 +79,7 @@ async fn large_input_is_scanned_on_workers() {
     pending.end().await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn inline_scan_limit_depends_on_filter_count() {
     let content_filters = (0..64)
         .map(|number| ContentFilter { pattern: format!("needle{number}"), label: None, action: FilterAction::Redact })
@@ -94,7 +94,7 @@ async fn inline_scan_limit_depends_on_filter_count() {
     assert_eq!(rejected.kind(), ErrorKind::Unavailable);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn input_is_not_scanned_without_filters() {
     let (under_no_filter, _) = under(guardrail(GuardrailRules::default()));
     let under_nothing = GatewaySetup { policies: Arc::new(NoGuardrails), ..redacting(unused_workers()) };
@@ -112,7 +112,7 @@ async fn input_is_not_scanned_without_filters() {
 #[case(Err(TaskError::Stopped), ErrorKind::Unavailable)]
 #[case(Err(TaskError::QueueFull), ErrorKind::RateLimited)]
 #[case(Ok(()), ErrorKind::Unavailable)]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_not_sent_when_scan_fails(#[case] end: Result<(), TaskError>, #[case] kind: ErrorKind) {
     let gateway = redacting(failing_workers(end)).build();
     let rejected = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await.end().await.unwrap_err();
@@ -121,7 +121,7 @@ async fn request_is_not_sent_when_scan_fails(#[case] end: Result<(), TaskError>,
     assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_times_out_while_filters_run() {
     let gateway = redacting(StalledWorkers).build();
     let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
@@ -133,7 +133,7 @@ async fn request_times_out_while_filters_run() {
     assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn scan_is_cancelled_when_client_disconnects() {
     let gateway = redacting(StalledWorkers).build();
     let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
@@ -144,7 +144,7 @@ async fn scan_is_cancelled_when_client_disconnects() {
     assert!(gateway.timer.waiting().is_empty(), "nor is the deadline");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn blocked_scan_on_workers_is_counted_once() {
     let mut metrics = MockMetrics::new();
     metrics.expect_record_guardrail_action().withf(|action| action == "block").times(1).return_const(());
@@ -186,7 +186,7 @@ async fn labels_of(setup: GatewaySetup, request: DecisionRequest) -> Option<Requ
     labels.clone()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn labels_are_redacted_and_block_nothing_when_filters_block() {
     let setup = under(guardrail(emails(FilterAction::Block))).0;
     let labels = labels_of(setup, labelled(1_000)).await.unwrap();
@@ -194,13 +194,13 @@ async fn labels_are_redacted_and_block_nothing_when_filters_block() {
     assert!(!labels.trace.unwrap().text().contains("example.com"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn labels_are_those_of_the_record_when_no_filter_applies() {
     let setup = under(guardrail(GuardrailRules::default())).0;
     assert_eq!(labels_of(setup, labelled(1_000)).await, None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn large_labels_are_redacted_on_a_worker() {
     let labels = labels_of(redacting(InlineExecutor), labelled(40_000)).await.unwrap();
     assert!(labels.trace.unwrap().text().contains("[EMAIL] [EMAIL]"));
@@ -208,7 +208,7 @@ async fn large_labels_are_redacted_on_a_worker() {
     assert_eq!(withheld, Some(RequestLabels::default()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn labels_are_not_filtered_when_no_destination_takes_them() {
     let gateway = redacting(unused_workers()).build();
     let pending = gateway.send(labelled(40_000)).await;

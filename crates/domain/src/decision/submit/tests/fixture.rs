@@ -5,8 +5,8 @@ use crate::budget::RecordVolumeReader;
 use crate::decision::SentBytes;
 use crate::money::Charge;
 use crate::routing::{AttemptReport, Observation};
-use crate::testing::MemoryStore;
 use crate::usage::AttemptRecord;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -124,7 +124,7 @@ impl GatewaySetup {
             endpoints,
             settings: DecisionSettings::new(Duration::from_secs(25)),
             ledger: None,
-            volumes: Arc::new(MemoryStore::new()),
+            volumes: MemoryStore::new().volumes(),
             policies: Arc::new(NoGuardrails),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
@@ -142,26 +142,15 @@ impl GatewaySetup {
             kept.lock().unwrap().push(settlement.record);
             Ok(())
         });
-        let health = Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default()));
-        let endpoints = Arc::new(EndpointDirectory::new(self.endpoints));
-        let ports = SubmitDecisionPorts {
-            provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
-            routing: RoutingPorts {
-                catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
-                endpoints,
-                health: Arc::clone(&health),
-                random: Arc::new(ScriptedRandomness::default()),
-            },
-            guardrails: FilterPorts { policies: self.policies, workers: self.workers },
-            usage: UsagePorts {
-                ledger: self.ledger.unwrap_or(Arc::new(ledger)),
-                volumes: self.volumes,
-                ids: Arc::new(SequentialIds::default()),
-                metrics: self.metrics,
-                broadcaster: self.broadcaster,
-            },
-            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> },
-        };
+        let mut ports = decision_ports(&MemoryStore::new(), self.rows, self.endpoints);
+        let health = Arc::clone(&ports.routing.health);
+        ports.provider = Arc::clone(&provider) as Arc<dyn DecisionProvider>;
+        ports.guardrails = FilterPorts { policies: self.policies, workers: self.workers };
+        ports.usage.ledger = self.ledger.unwrap_or(Arc::new(ledger));
+        ports.usage.volumes = self.volumes;
+        ports.usage.metrics = self.metrics;
+        ports.usage.broadcaster = self.broadcaster;
+        ports.time = TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> };
         let submit = Arc::new(SubmitDecision::new(ports, self.settings));
         TestGateway { clock, provider, timer, health, records, submit }
     }
@@ -185,11 +174,20 @@ impl PendingRequest {
     }
 }
 
-/// Runs every task until it waits for the test.
+/// Runs every task until it waits for the test: a paused clock moves only when no task can run.
 pub(super) async fn run_until_idle() {
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
+    const STEP: Duration = Duration::from_millis(1);
+    let began = tokio::time::Instant::now();
+    tokio::time::sleep(STEP).await;
+    assert_eq!(began.elapsed(), STEP, "the clock of this test is paused");
+}
+
+/// The number of the first workspace.
+pub(super) const FIRST_WORKSPACE: u64 = 900;
+
+/// Returns the key of a workspace.
+pub(super) fn key_of(workspace: u64) -> InferenceKey {
+    InferenceKey::for_tests(SequentialIds::key(7), WorkspaceId::from_uuid(SequentialIds::uuid(workspace)))
 }
 
 impl TestGateway {
@@ -204,21 +202,29 @@ impl TestGateway {
 
     /// Sends a request of the first workspace.
     pub(super) async fn send(&self, request: DecisionRequest) -> PendingRequest {
-        self.send_in(900, request).await
+        self.send_in(FIRST_WORKSPACE, request).await
     }
 
     pub(super) async fn send_in(&self, workspace: u64, request: DecisionRequest) -> PendingRequest {
-        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(workspace));
-        self.send_with(InferenceKey::for_tests(SequentialIds::key(7), workspace), request).await
+        self.send_with(key_of(workspace), request).await
     }
 
     pub(super) async fn send_with(&self, key: InferenceKey, request: DecisionRequest) -> PendingRequest {
-        let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
+        let pending = self.start(key, request);
+        run_until_idle().await;
+        pending
+    }
+
+    /// Starts a request, and does not wait for its first attempt.
+    pub(super) fn start(&self, key: InferenceKey, request: DecisionRequest) -> PendingRequest {
+        let origin = RequestOrigin {
+            request_id: RequestId::from_uuid(SequentialIds::uuid(901)),
+            client_address: Some(IpAddr::from([192, 0, 2, 7])),
+        };
         let (disconnected, watched) = watch::channel(false);
         let submit = Arc::clone(&self.submit);
         let mut task = JoinSet::new();
-        task.spawn(async move { submit.execute(&key, request_id, request, Arc::new(WatchedClient(watched))).await });
-        run_until_idle().await;
+        task.spawn(async move { submit.execute(&key, origin, request, Arc::new(WatchedClient(watched))).await });
         PendingRequest { task, disconnected }
     }
 
@@ -281,13 +287,13 @@ impl TestGateway {
 
     /// Returns true if the first workspace has no back-off at this endpoint.
     pub(super) fn has_no_backoff(&self, index: usize) -> bool {
-        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(FIRST_WORKSPACE));
         self.health.backoff(index, workspace, crate::system::Clock::monotonic(&self.clock)).is_none()
     }
 
     /// Reports the end of an attempt of the first workspace.
     pub(super) fn report(&self, endpoint: usize, observation: Observation) {
-        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(FIRST_WORKSPACE));
         let now = crate::system::Clock::monotonic(&self.clock);
         self.health.report(&AttemptReport { endpoint, workspace, began: now, observation }, now);
     }

@@ -47,7 +47,7 @@ pub(super) fn about(state: &str) -> DecisionRequest {
     request
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sent_input_is_filtered_input() {
     let (mut setup, policy) = under(guardrail(emails(FilterAction::Redact)));
     let expected = policy.filter(&about("from eve@example.com").provider_input).unwrap();
@@ -84,7 +84,7 @@ async fn sent_input_is_filtered_input() {
     assert!(record.findings.iter().all(|finding| finding.action == FilterAction::Redact));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn blocked_request_is_not_sent() {
     let (mut setup, policy) = under(guardrail(emails(FilterAction::Block)));
     let mut metrics = MockMetrics::new();
@@ -98,7 +98,7 @@ async fn blocked_request_is_not_sent() {
     assert_eq!((error.kind(), gateway.upstreams().len(), gateway.records().len()), (ErrorKind::Forbidden, 0, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn flagged_request_is_sent_unchanged_with_findings() {
     let (mut setup, _) = under(guardrail(emails(FilterAction::Flag)));
     let mut metrics = MockMetrics::new();
@@ -116,7 +116,7 @@ async fn flagged_request_is_sent_unchanged_with_findings() {
     assert_eq!(failed.findings[0].action, FilterAction::Flag);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn forbidden_provider_is_not_tried() {
     let rules = GuardrailRules { ignored_providers: Some(vec!["one".to_owned()]), ..GuardrailRules::default() };
     let (setup, _) = under(guardrail(rules));
@@ -130,7 +130,7 @@ async fn forbidden_provider_is_not_tried() {
     assert_eq!(failed.funnel, [("model", 2), ("price", 2), ("guardrail", 1)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_forbidden_with_rule_when_no_endpoint_is_permitted() {
     let rules = GuardrailRules { allowed_providers: Some(vec!["three".to_owned()]), ..GuardrailRules::default() };
     let (setup, policy) = under(guardrail(rules));
@@ -144,7 +144,7 @@ async fn request_is_forbidden_with_rule_when_no_endpoint_is_permitted() {
     assert_eq!((error.kind(), gateway.upstreams().len()), (ErrorKind::Forbidden, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn guardrail_budget_limits_key_without_limit() {
     let budget = Some(SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Daily) });
     let (mut setup, policy) = under(Guardrail { budget, ..guardrail(GuardrailRules::default()) });
@@ -158,7 +158,7 @@ async fn guardrail_budget_limits_key_without_limit() {
     assert_eq!(gateway.send(nouls(1)).await.end().await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_unavailable_when_guardrails_cannot_be_read() {
     let mut policies = MockGuardrailPolicies::new();
     policies.expect_find().returning(|_| Err(StoreError::unavailable("away")));
@@ -168,7 +168,7 @@ async fn request_is_unavailable_when_guardrails_cannot_be_read() {
     assert_eq!((error.kind(), gateway.upstreams().len()), (ErrorKind::Unavailable, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn requests_with_equal_redacted_input_share_call_and_keep_own_names() {
     let (mut setup, _) = under(guardrail(emails(FilterAction::Redact)));
     let options = crate::decision::ModelOptions { single_flight: SingleFlightMode::ChargeEach, ..Default::default() };

@@ -40,7 +40,7 @@ fn wrong() -> Outcome {
 #[case::overloaded(failure(Overloaded), 10)]
 #[case::connect_failed(failure(ConnectFailed), 10)]
 #[case::wrong_answer(wrong(), 10)]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failing_endpoint_is_throttled_and_the_other_one_answers(#[case] outcome: Outcome, #[case] count: usize) {
     let gateway = gateway();
     fail(&gateway, count - 1, || outcome.clone()).await;
@@ -54,7 +54,7 @@ async fn failing_endpoint_is_throttled_and_the_other_one_answers(#[case] outcome
     assert_eq!(gateway.upstreams().len(), count + 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn endpoint_is_throttled_when_failures_exceed_accepts() {
     let gateway = gateway();
     for _ in 0..10 {
@@ -67,7 +67,7 @@ async fn endpoint_is_throttled_when_failures_exceed_accepts() {
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "11 of 21 failed: {rejected}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_rejected_with_endpoints_when_all_are_throttled() {
     let gateway = gateway();
     let pending = gateway.send(nouls(1)).await;
@@ -89,7 +89,7 @@ async fn request_is_rejected_with_endpoints_when_all_are_throttled() {
     assert_eq!((gateway.upstreams().len(), gateway.records().len()), (2, 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_throttled_when_only_throttled_endpoint_supports_it() {
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
     setup.endpoints[1].question_types = Some(vec![crate::question::QuestionType::Noul]);
@@ -103,7 +103,7 @@ async fn request_is_throttled_when_only_throttled_endpoint_supports_it() {
     assert!(matches!(rejected, SubmitDecisionError::Throttled { .. }), "{rejected}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn retry_after_applies_to_workspace_that_received_it() {
     let gateway = gateway();
     once(&gateway, Err(AttemptFailure::from_status(429, Some(Duration::from_secs(30))))).await.unwrap_err();
@@ -122,7 +122,7 @@ async fn retry_after_applies_to_workspace_that_received_it() {
     assert!(gateway.has_no_backoff(0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn retry_after_for_clients_is_bounded() {
     let gateway = gateway();
     let ten_minutes = || Err(AttemptFailure::from_status(429, Some(Duration::from_mins(10))));
@@ -135,7 +135,7 @@ async fn retry_after_for_clients_is_bounded() {
     assert_eq!(endpoints.retry_in, Duration::from_mins(1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rejected_credentials_back_off_at_once_and_403_does_not() {
     let gateway = gateway();
     once(&gateway, Err(AttemptFailure::from_status(403, None))).await.unwrap_err();
@@ -153,7 +153,7 @@ async fn rejected_credentials_back_off_at_once_and_403_does_not() {
 #[case::forbidden(Err(AttemptFailure::from_status(403, None)))]
 #[case::not_found(Err(AttemptFailure::from_status(404, None)))]
 #[case::overloaded(Err(AttemptFailure::from_status(429, Some(Duration::from_mins(10)))))]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcome) {
     let gateway = gateway();
     for _ in 0..40 {
@@ -175,7 +175,7 @@ async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcom
 #[case::never_sent(RejectedByProvider)]
 #[case::simulated(AttemptFailureKind::Simulated(SimulatedFailure::ProviderFailure))]
 #[case::simulated_overload(AttemptFailureKind::Simulated(SimulatedFailure::ProviderOverloaded))]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_that_say_nothing_about_the_endpoint_do_not_count(#[case] kind: AttemptFailureKind) {
     let gateway = gateway();
     fail(&gateway, 20, || failure(kind)).await;
@@ -185,7 +185,7 @@ async fn failures_that_say_nothing_about_the_endpoint_do_not_count(#[case] kind:
     assert_eq!((gateway.health.view(0, Duration::ZERO).observations, recent), (0, false));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn throttled_endpoint_gets_one_probe_and_others_use_fallback() {
     let gateway = gateway();
     once(&gateway, failure(ProviderAuthFailed)).await.unwrap_err();

@@ -16,7 +16,7 @@ fn hedged(after: Option<Duration>, names: &[&str]) -> GatewaySetup {
     setup
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_starts_after_delay_and_first_answer_wins() {
     let gateway = hedged(Some(AFTER), &["a", "b", "c"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -41,7 +41,7 @@ async fn hedge_starts_after_delay_and_first_answer_wins() {
     assert_eq!(view.observations, 0, "a lost hedge does not count for the endpoint");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lost_hedge_is_charged_for_bytes_sent_until_cancelled() {
     let gateway = hedged(Some(AFTER), &["a", "b"]).build();
     gateway.provider.2.store(5, Ordering::Relaxed);
@@ -53,7 +53,7 @@ async fn lost_hedge_is_charged_for_bytes_sent_until_cancelled() {
     assert_eq!(gateway.record().attempts[0].input_tokens, bound + 5);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn first_attempt_may_win_against_hedge() {
     let gateway = hedged(Some(AFTER), &["a", "b"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -64,7 +64,7 @@ async fn first_attempt_may_win_against_hedge() {
     assert_eq!(outcomes(&gateway.record().attempts), ["completed", "hedge_lost"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn lost_hedge_is_free_when_unreported_usage_is_free() {
     let mut setup = hedged(Some(AFTER), &["a", "b"]);
     setup.settings.unknown_usage = UnknownUsage::Free;
@@ -76,7 +76,7 @@ async fn lost_hedge_is_free_when_unreported_usage_is_free() {
     assert_eq!(gateway.record().attempts[0].input_tokens, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn quick_attempt_is_not_hedged() {
     let gateway = hedged(Some(AFTER), &["a", "b"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -85,7 +85,7 @@ async fn quick_attempt_is_not_hedged() {
     assert_eq!(gateway.upstreams(), ["a"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn other_attempt_continues_when_one_of_two_fails() {
     for (fails, wins, provider) in [(1, 0, "A"), (0, 1, "B")] {
         let gateway = hedged(Some(AFTER), &["a", "b", "c"]).build();
@@ -98,7 +98,7 @@ async fn other_attempt_continues_when_one_of_two_fails() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sub_request_is_hedged_once_and_fallbacks_follow() {
     let gateway = hedged(Some(AFTER), &["a", "b", "c", "d"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -111,7 +111,7 @@ async fn sub_request_is_hedged_once_and_fallbacks_follow() {
     assert_eq!(pending.end().await.unwrap().provider, "C");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_attempt_may_be_hedged() {
     let gateway = hedged(Some(AFTER), &["a", "b", "c"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -123,7 +123,7 @@ async fn fallback_attempt_may_be_hedged() {
     assert_eq!(pending.end().await.unwrap().provider, "C");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_sub_request_is_hedged() {
     let mut setup = hedged(Some(AFTER), &["a", "b"]);
     for endpoint in &mut setup.endpoints {
@@ -141,7 +141,7 @@ async fn each_sub_request_is_hedged() {
     assert_eq!(outcomes(&gateway.record().attempts), ["hedge_lost", "completed", "completed", "hedge_lost"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_hedge_without_other_healthy_candidate() {
     let gateway = hedged(Some(AFTER), &["a"]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -164,7 +164,7 @@ fn only(slug: &str) -> crate::routing::RoutingPreferences {
     crate::routing::RoutingPreferences { only: Some(vec![slug.to_owned()]), ..Default::default() }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_delay_defaults_to_95th_percentile() {
     let gateway = hedged(None, &["a", "b"]).build();
     let learn = || gateway.report(0, Observation::Succeeded { latency: Duration::from_secs(2), tokens: 1 });
@@ -180,7 +180,7 @@ async fn hedge_delay_defaults_to_95th_percentile() {
     drop(pending);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_does_not_use_another_model() {
     let mut setup = hedged(Some(AFTER), &["a", "b"]);
     setup.endpoints[1].model = "acme/other".parse().unwrap();
@@ -194,7 +194,7 @@ async fn hedge_does_not_use_another_model() {
     assert_eq!(pending.end().await.unwrap().model.as_str(), "acme/other");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_does_not_use_another_model_when_endpoint_is_throttled() {
     let mut setup = hedged(Some(AFTER), &["a", "b", "c"]);
     setup.endpoints[2].model = "acme/other".parse().unwrap();
@@ -212,7 +212,7 @@ async fn hedge_does_not_use_another_model_when_endpoint_is_throttled() {
     pending.end().await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn disconnect_cancels_both_hedged_attempts() {
     let gateway = hedged(Some(AFTER), &["a", "b", "c"]).build();
     let pending = gateway.send(nouls(1)).await;

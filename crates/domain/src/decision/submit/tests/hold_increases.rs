@@ -11,7 +11,7 @@ fn unknown(request: &DecisionRequest) -> Outcome {
     Err(AttemptFailure { sent_bytes, ..failure(TimedOut).unwrap_err() })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_increases_hold_by_missing_amount() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(10_000)]).await;
@@ -29,7 +29,7 @@ async fn fallback_increases_hold_by_missing_amount() {
     assert_eq!(ledger.spent_and_held(1).await, (35, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bound_is_computed_once_per_attempt() {
     let ledger = RecordingLedger::new(None, &[Some(10_000)]).await;
     let gateway = setup(&ledger).build();
@@ -42,7 +42,7 @@ async fn bound_is_computed_once_per_attempt() {
     assert_eq!(gateway.bound_computations(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_needs_no_increase_after_free_failure() {
     let ledger = RecordingLedger::new(None, &[Some(bound(&nouls(1)))]).await;
     let gateway = setup(&ledger).build();
@@ -53,7 +53,7 @@ async fn fallback_needs_no_increase_after_free_failure() {
     assert_eq!(ledger.calls().len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_fails_with_earlier_failures_when_increase_is_rejected() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most - 1)]).await;
@@ -67,7 +67,7 @@ async fn request_fails_with_earlier_failures_when_increase_is_rejected() {
     assert_eq!(ledger.records().await[0].outcome, UsageOutcome::Failed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn limit_error_is_returned_when_no_attempt_failed() {
     // The first endpoint is throttled before its attempt, and the second is more expensive.
     let most = bound(&nouls(1));
@@ -101,7 +101,7 @@ impl OtherRequest {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_unavailable_and_charged_when_increase_fails() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(10_000)]).await;
@@ -121,7 +121,7 @@ fn hedged(ledger: &Arc<RecordingLedger>) -> GatewaySetup {
     setup
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_increases_hold() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most)]).await;
@@ -134,7 +134,7 @@ async fn hedge_increases_hold() {
     assert_eq!(ledger.spent_and_held(1).await, (most + 3, 0), "the loser is charged its bound");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hedge_is_skipped_when_increase_is_rejected() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most - 1)]).await;
@@ -150,7 +150,7 @@ async fn hedge_is_skipped_when_increase_is_rejected() {
     assert_eq!(ledger.spent_and_held(1).await, (3, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_does_not_use_hold_of_waiting_sub_request() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most)]).await;
@@ -173,7 +173,7 @@ async fn fallback_does_not_use_hold_of_waiting_sub_request() {
     assert_eq!(ledger.spent_and_held(1).await, (most + 1, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn smaller_sub_requests_increase_hold() {
     let ledger = RecordingLedger::new(None, &[Some(10_000)]).await;
     let mut setup = setup(&ledger);
@@ -209,7 +209,7 @@ async fn two_requests_near_limit() -> (Arc<RecordingLedger>, TestGateway, Pendin
     (ledger, gateway, other, pending)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_waits_for_other_holds() {
     let (ledger, gateway, other, pending) = two_requests_near_limit().await;
     gateway.answer(0, 1).await;
@@ -221,7 +221,7 @@ async fn fallback_waits_for_other_holds() {
     assert_eq!(ledger.spent_and_held(1).await, (bound(&nouls(1)) + 2, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_stops_waiting_at_budget_or_disconnect() {
     let (_ledger, gateway, _other, pending) = two_requests_near_limit().await;
     while let [wait] = gateway.timer.waiting()[..] {

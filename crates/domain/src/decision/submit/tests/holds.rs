@@ -7,7 +7,7 @@ use crate::budget::{BudgetScope, HoldRequest};
 use crate::decision::MockMetrics;
 use crate::decision::TokenFactor;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_holds_bound_and_is_charged_usage() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let gateway = setup(&ledger).build();
@@ -27,7 +27,7 @@ async fn request_holds_bound_and_is_charged_usage() {
 }
 
 /// The store and each process have separate clocks. The periods of limits use the store's clock.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn charge_counts_in_the_day_of_its_hold_when_clocks_differ() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let held_at: DateTime<chrono::Utc> = "2026-07-15T23:59:59.999Z".parse().unwrap();
@@ -45,7 +45,7 @@ async fn charge_counts_in_the_day_of_its_hold_when_clocks_differ() {
     assert_eq!(record.created_at, "2026-07-20T12:00:00Z".parse::<DateTime<chrono::Utc>>().unwrap());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hold_is_rejected_one_picodollar_above_limit() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(most), Some(most - 1)]).await;
@@ -60,7 +60,7 @@ async fn hold_is_rejected_one_picodollar_above_limit() {
     assert_eq!((gateway.upstreams().len(), ledger.records().await.len()), (1, 1), "the rejected request was not sent");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bound_uses_factor_overhead_and_higher_price() {
     let ledger = RecordingLedger::new(None, &[Some(1_000_000)]).await;
     let mut setup = setup(&ledger);
@@ -81,7 +81,7 @@ async fn bound_uses_factor_overhead_and_higher_price() {
     assert_eq!(ledger.spent_and_held(1).await, (tokens * 3, 0), "unknown usage is charged by the same rule");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn split_request_holds_bound_of_each_sub_request() {
     let ledger = RecordingLedger::new(None, &[Some(1_000_000)]).await;
     let mut setup = setup(&ledger);
@@ -100,7 +100,7 @@ async fn split_request_holds_bound_of_each_sub_request() {
     assert_eq!(ledger.spent_and_held(1).await, (6, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn free_request_is_granted_when_credit_is_used_up() {
     let ledger = RecordingLedger::new(Some(0), &[Some(1)]).await;
     let mut setup = setup(&ledger);
@@ -114,7 +114,7 @@ async fn free_request_is_granted_when_credit_is_used_up() {
     assert_eq!(ledger.calls(), [LedgerCall::Held(Usd::ZERO), LedgerCall::Charged(Usd::ZERO)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn attempts_of_unlimited_key_are_held_outside_any_limit() {
     let ledger = RecordingLedger::new(None, &[None]).await;
     let gateway = setup(&ledger).build();
@@ -127,7 +127,7 @@ async fn attempts_of_unlimited_key_are_held_outside_any_limit() {
     assert_eq!((held.is_limited, held.attempts.len()), (false, 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_not_sent_when_ledger_is_unavailable() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     ledger.is_unavailable.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -136,7 +136,7 @@ async fn request_is_not_sent_when_ledger_is_unavailable() {
     assert_eq!((error.kind(), gateway.upstreams().len()), (ErrorKind::Unavailable, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hold_is_released_when_nothing_was_sent() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let mut setup = setup(&ledger);
@@ -148,7 +148,7 @@ async fn hold_is_released_when_nothing_was_sent() {
     assert!(ledger.records().await.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn disconnected_request_is_charged_within_its_hold() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let gateway = setup(&ledger).build();
@@ -160,7 +160,7 @@ async fn disconnected_request_is_charged_within_its_hold() {
     assert_eq!(ledger.spent_and_held(1).await, (spent, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn charge_above_hold_is_charged_and_counted() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let mut setup = setup(&ledger);
@@ -183,7 +183,7 @@ async fn limit_below_two_requests() -> (Arc<RecordingLedger>, GatewaySetup) {
     (ledger, setup)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_waits_for_holds_of_others() {
     let (ledger, setup) = limit_below_two_requests().await;
     let gateway = setup.build();
@@ -201,7 +201,7 @@ async fn request_waits_for_holds_of_others() {
     assert_eq!(ledger.spent_and_held(1).await, (2, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn wait_ends_with_budget() {
     let (ledger, setup) = limit_below_two_requests().await;
     let gateway = setup.build();
@@ -219,7 +219,7 @@ async fn wait_ends_with_budget() {
     assert_eq!(ledger.spent_and_held(1).await, (0, bound(&nouls(1))), "the rejected request holds no money");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_does_not_wait_when_holds_of_others_are_not_the_cause() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(Some(most - 1), &[None]).await;
@@ -229,7 +229,7 @@ async fn request_does_not_wait_when_holds_of_others_are_not_the_cause() {
     assert!(exceeded.is_credit && gateway.timer.waiting().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_rejected_at_once_without_wait_budget() {
     let (_ledger, mut setup) = limit_below_two_requests().await;
     setup.settings.budget_wait = Duration::ZERO;
@@ -239,7 +239,7 @@ async fn request_is_rejected_at_once_without_wait_budget() {
     assert_eq!(error.kind(), ErrorKind::InsufficientCredits);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn wait_ends_when_client_disconnects() {
     let (ledger, setup) = limit_below_two_requests().await;
     let gateway = setup.build();
@@ -251,7 +251,7 @@ async fn wait_ends_when_client_disconnects() {
     assert_eq!(ledger.spent_and_held(1).await, (0, bound(&nouls(1))));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn latency_of_ledger_does_not_reduce_wait_budget() {
     let most = bound(&nouls(1));
     let busy = crate::budget::LimitExceeded {
@@ -290,7 +290,7 @@ async fn latency_of_ledger_does_not_reduce_wait_budget() {
     pending.end().await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_unavailable_when_holder_does_not_respond() {
     let most = bound(&nouls(1));
     for is_uncertain in [true, false] {
@@ -331,7 +331,7 @@ fn counting_metrics() -> (RecordedHolds, Arc<MockMetrics>) {
     (recorded, Arc::new(metrics))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rejected_hold_is_counted_once_when_final() {
     let (_ledger, setup) = limit_below_two_requests().await;
     let (recorded, metrics) = counting_metrics();
@@ -356,7 +356,7 @@ async fn rejected_hold_is_counted_once_when_final() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn rejected_increase_is_counted_for_fallback_not_for_hedge() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(2 * most - 1)]).await;
@@ -375,7 +375,7 @@ async fn rejected_increase_is_counted_for_fallback_not_for_hedge() {
     assert_eq!(*recorded.lock().unwrap(), [None, Some(BudgetScope::Key)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn release_is_retried_after_error() {
     let mut mock = MockLedger::new();
     mock.expect_reserve().times(1).returning(|claim| {

@@ -13,7 +13,7 @@ fn falling_back(models: &[&str]) -> DecisionRequest {
 
 const THREE: [(&str, &str); 4] = [("acme/judge", "a"), ("acme/judge", "b"), ("acme/second", "c"), ("acme/third", "d")];
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_models_are_tried_in_order() {
     let gateway = setup_models(&THREE).build();
     let pending = gateway.send(falling_back(&["acme/third", "acme/second"])).await;
@@ -30,7 +30,7 @@ async fn fallback_models_are_tried_in_order() {
     assert_eq!(models, ["acme/judge", "acme/judge", "acme/third", "acme/second"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_fallback_model_is_rejected_before_any_attempt() {
     let gateway = setup_models(&THREE).build();
     let rejected = gateway.send(falling_back(&["acme/second", "acme/thrid"])).await.end().await.unwrap_err();
@@ -40,7 +40,7 @@ async fn unknown_fallback_model_is_rejected_before_any_attempt() {
     assert!(gateway.upstreams().is_empty() && gateway.records().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn model_with_several_names_is_tried_once() {
     let gateway = setup_models(&THREE).build();
     let pending = gateway.send(falling_back(&["Acme/Judge", "second", "acme/second", "acme/judge:floor"])).await;
@@ -51,7 +51,7 @@ async fn model_with_several_names_is_tried_once() {
     assert_eq!(gateway.upstreams(), ["a", "b", "c"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn model_without_endpoint_is_skipped() {
     let mut setup = setup_models(&[("acme/second", "c")]);
     setup.rows.push(row("acme/judge"));
@@ -63,7 +63,7 @@ async fn model_without_endpoint_is_skipped() {
     assert_eq!(decision.funnel, [("model", 1), ("price", 1)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_model_keeps_sort_of_its_variant() {
     let mut setup = setup_models(&[("acme/judge", "a"), ("acme/second", "dear"), ("acme/second", "cheap")]);
     setup.endpoints[1] = at_price(setup.endpoints[1].clone(), "2");
@@ -76,7 +76,7 @@ async fn fallback_model_keeps_sort_of_its_variant() {
     drop(pending);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn provider_that_rejected_is_not_tried_for_fallback_model() {
     let gateway = setup_models(&[("acme/judge", "a"), ("acme/second", "a"), ("acme/third", "b")]).build();
     let pending = gateway.send(falling_back(&["acme/second", "acme/third"])).await;

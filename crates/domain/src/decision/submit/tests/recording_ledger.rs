@@ -68,7 +68,7 @@ impl RecordingLedger {
             storage_used_bytes: 0,
             created_at: DateTime::UNIX_EPOCH,
         };
-        WorkspaceRepository::insert(&store, &workspace, &audit).await.unwrap();
+        store.workspaces().insert(&workspace, &audit).await.unwrap();
         for (number, limit) in (1..).zip(limits) {
             let secret = FixedSecrets::secret(number);
             let key = ApiKey {
@@ -84,7 +84,7 @@ impl RecordingLedger {
                 guardrail_id: None,
                 created_at: DateTime::UNIX_EPOCH,
             };
-            assert!(ApiKeyRepository::insert(&store, &key, &audit).await.unwrap());
+            assert!(store.api_keys().insert(&key, &audit).await.unwrap());
         }
         Arc::new(Self { store, clock, ..Self::default() })
     }
@@ -101,14 +101,14 @@ impl RecordingLedger {
     /// The spent and the held amount of a key's first limit.
     pub(super) async fn spent_and_held(&self, number: u64) -> (i64, i64) {
         let payer = Payer { workspace_id: workspace_id(), api_key: SequentialIds::key(number), guardrails: Vec::new() };
-        let limits = self.store.limit_statuses(&payer).await.unwrap();
+        let limits = self.store.limits().limit_statuses(&payer).await.unwrap();
         (limits[0].spent.pico(), limits[0].reserved.pico())
     }
 
     /// Audits the ledger and returns every record, newest first.
     pub(super) async fn records(&self) -> Vec<UsageRecord> {
-        assert_eq!(self.store.audit().await.unwrap().discrepancies, []);
-        UsageRepository::list(&self.store, &UsageFilter::for_workspace(workspace_id()), 1_000).await.unwrap()
+        assert_eq!(self.store.auditor().audit().await.unwrap().discrepancies, []);
+        self.store.usage().list(&UsageFilter::for_workspace(workspace_id()), 1_000).await.unwrap()
     }
 
     fn record(&self, call: LedgerCall) {
@@ -128,7 +128,7 @@ impl Ledger for RecordingLedger {
         let amount = request.amount;
         assert_eq!(bounds::total(&request.attempts), amount, "the bounds of the attempts sum to the hold");
         self.hold_requests.lock().unwrap().push(request.clone());
-        let reserved = self.store.reserve(request).await?;
+        let reserved = self.store.ledger().reserve(request).await?;
         self.record(if reserved.is_ok() { LedgerCall::Held(amount) } else { LedgerCall::Rejected(amount) });
         Ok(reserved)
     }
@@ -142,7 +142,7 @@ impl Ledger for RecordingLedger {
         self.check_available()?;
         assert!(more > Usd::ZERO && !attempts.is_empty());
         assert!(bounds::total(attempts) <= more, "the bounds of the attempts fit into the increase");
-        let extended = self.store.increase(id, more, attempts).await?;
+        let extended = self.store.ledger().increase(id, more, attempts).await?;
         self.record(if extended.is_ok() { LedgerCall::Increased(more) } else { LedgerCall::Rejected(more) });
         Ok(extended)
     }
@@ -153,12 +153,12 @@ impl Ledger for RecordingLedger {
             return Err(StoreError::unavailable("away"));
         }
         self.record(LedgerCall::Charged(settlement.record.cost));
-        self.store.settle(settlement).await
+        self.store.ledger().settle(settlement).await
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         self.record(LedgerCall::Released);
-        self.store.release(id).await
+        self.store.ledger().release(id).await
     }
 }
 

@@ -58,7 +58,7 @@ async fn send(gateway: &TestGateway, workspace: u64, bytes: usize) -> Result<(),
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn records_of_this_process_count_at_once_and_those_of_others_within_a_second() {
     let volume = Arc::new(StoredVolume::default());
     let gateway = gateway(&volume);
@@ -80,7 +80,7 @@ async fn records_of_this_process_count_at_once_and_those_of_others_within_a_seco
     assert_eq!((status.largest_bytes > 0, status.rejected), (true, 2));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bound_begins_again_with_the_next_utc_day() {
     let volume = Arc::new(StoredVolume::default());
     volume.bytes.store(LIMIT, Ordering::SeqCst);
@@ -93,7 +93,7 @@ async fn bound_begins_again_with_the_next_utc_day() {
     assert_eq!(send(&gateway, 900, 10).await, Ok(()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn last_known_figure_counts_while_the_store_does_not_answer() {
     let volume = Arc::new(StoredVolume::default());
     let gateway = gateway(&volume);

@@ -3,6 +3,7 @@
 use super::fixture::*;
 use super::*;
 use crate::decision::ModelOptions;
+use crate::testing::EventCount;
 
 fn sharing(mode: SingleFlightMode) -> GatewaySetup {
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
@@ -13,7 +14,7 @@ fn sharing(mode: SingleFlightMode) -> GatewaySetup {
     setup
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn identical_requests_share_call_and_split_cost_exactly() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let mut pending = Vec::new();
@@ -42,7 +43,7 @@ async fn identical_requests_share_call_and_split_cost_exactly() {
     assert!(records.iter().all(|record| ids.contains(&record.id) && record.attempts.len() == 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn indivisible_cost_is_split_within_one_picodollar() {
     let mut setup = sharing(SingleFlightMode::SplitCost);
     setup.endpoints[0] = at_price(setup.endpoints[0].clone(), "0.000000000001");
@@ -59,7 +60,7 @@ async fn indivisible_cost_is_split_within_one_picodollar() {
     assert_eq!(costs, [1, 2, 2]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn charge_each_charges_full_cost_to_each_request() {
     let gateway = sharing(SingleFlightMode::ChargeEach).build();
     let first = gateway.send(nouls(1)).await;
@@ -73,14 +74,14 @@ async fn charge_each_charges_full_cost_to_each_request() {
     assert!(gateway.records().iter().all(|record| record.share == whole && record.cost.pico() == 420_000));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn single_flight_is_off_by_default() {
     let gateway = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]).build();
     let _asked = [gateway.send(nouls(1)).await, gateway.send(nouls(1)).await];
     assert_eq!(gateway.upstreams(), ["a", "a"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn different_requests_do_not_share_call() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let mut pending = vec![gateway.send(nouls(1)).await];
@@ -106,7 +107,7 @@ async fn different_requests_do_not_share_call() {
     assert!(joined.end().await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn shared_call_continues_when_leader_disconnects() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -122,7 +123,7 @@ async fn shared_call_continues_when_leader_disconnects() {
     assert_eq!(records.iter().map(|record| record.cost.pico()).sum::<i64>(), 210_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn shared_call_is_cancelled_when_all_clients_disconnect() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -140,7 +141,7 @@ async fn shared_call_is_cancelled_when_all_clients_disconnect() {
     assert_eq!(records.iter().map(|record| record.cost.pico()).sum::<i64>(), (77 + 20) * 42_000, "its bound, shared");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn disconnected_call_cannot_be_joined() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -153,7 +154,7 @@ async fn disconnected_call_cannot_be_joined() {
     assert_eq!(decision.cost.pico(), 210_000, "all of its own call and nothing of the other's");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failure_of_shared_call_is_recorded_for_each_request() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -172,7 +173,7 @@ async fn failure_of_shared_call_is_recorded_for_each_request() {
     assert_eq!(records.iter().map(|record| record.cost.pico()).sum::<i64>(), 21 * 42_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_after_end_makes_new_call() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -184,7 +185,7 @@ async fn request_after_end_makes_new_call() {
     assert_eq!(second.end().await.unwrap().cost.pico(), 210_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn call_is_dropped_with_its_last_request() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -201,7 +202,7 @@ async fn call_is_dropped_with_its_last_request() {
     assert_eq!(third.end().await.unwrap().cost.pico(), 210_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn dropped_request_bears_no_share() {
     let gateway = sharing(SingleFlightMode::SplitCost).build();
     let first = gateway.send(nouls(1)).await;
@@ -227,13 +228,14 @@ async fn dropped_request_bears_no_share() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_request_ends_when_many_join_and_leave_concurrently() {
     let gateway = Arc::new(sharing(SingleFlightMode::SplitCost).build());
-    let mut tasks = TaskSet::new();
+    let (mut tasks, started) = (TaskSet::new(), EventCount::default());
     for round in 0..40_u64 {
-        for one in 0..8_u64 {
-            let gateway = Arc::clone(&gateway);
+        for number in 0..8_u64 {
+            let (gateway, started) = (Arc::clone(&gateway), started.clone());
             tasks.spawn(async move {
-                let pending = gateway.send(nouls(1)).await;
-                match (round + one) % 5 {
+                let pending = gateway.start(key_of(FIRST_WORKSPACE), nouls(1));
+                started.add();
+                match (round + number) % 5 {
                     0 => pending.disconnect(),
                     1 => return None,
                     _ => {}
@@ -241,9 +243,8 @@ async fn every_request_ends_when_many_join_and_leave_concurrently() {
                 Some(pending.wait().await)
             });
         }
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
+        // Some of the requests have reached the provider by now, some join a call that is ending.
+        started.reached(usize::try_from(8 * (round + 1)).unwrap()).await;
         gateway.answer_all(100);
     }
     let ended = tokio::time::timeout(Duration::from_secs(20), async {

@@ -27,7 +27,7 @@ fn unlimited(number: u64) -> InferenceKey {
     InferenceKey::for_tests(key(number).id(), key(number).workspace_id())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn participant_holds_the_ceiling_and_pays_its_share() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(ceiling()), Some(ceiling()), Some(most - 1)]).await;
@@ -45,7 +45,7 @@ async fn participant_holds_the_ceiling_and_pays_its_share() {
     assert_eq!((one.0 + two.0, one.1 + two.1, ledger.spent_and_held(3).await), (31, 0, (0, 0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_makes_its_own_call_when_it_cannot_hold_the_ceiling() {
     let most = bound(&nouls(1));
     for mode in [SingleFlightMode::SplitCost, SingleFlightMode::ChargeEach] {
@@ -65,7 +65,7 @@ async fn request_makes_its_own_call_when_it_cannot_hold_the_ceiling() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fallback_of_a_shared_call_asks_the_ledger_for_nothing() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(ceiling()), Some(ceiling())]).await;
@@ -84,7 +84,7 @@ async fn fallback_of_a_shared_call_asks_the_ledger_for_nothing() {
     assert!(!increased, "{:?}", ledger.calls());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn late_participant_holds_the_ceiling_and_pays_for_attempts_before_it() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(ceiling()), Some(ceiling()), Some(ceiling() - 1)]).await;
@@ -104,7 +104,7 @@ async fn late_participant_holds_the_ceiling_and_pays_for_attempts_before_it() {
     assert_eq!((ledger.spent_and_held(1).await, ledger.spent_and_held(2).await), ((most + 1, 0), (most + 1, 0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unlimited_request_shares_a_call_with_a_limited_one() {
     let most = bound(&nouls(1));
     let ledger = RecordingLedger::new(None, &[Some(ceiling()), None]).await;
@@ -119,7 +119,7 @@ async fn unlimited_request_shares_a_call_with_a_limited_one() {
     assert_eq!(ledger.spent_and_held(1).await.1, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ceiling_contains_the_smaller_sub_requests_of_a_split() {
     let ledger = RecordingLedger::new(None, &[Some(100_000)]).await;
     let mut setup = sharing(&ledger, SingleFlightMode::SplitCost);
@@ -135,7 +135,7 @@ async fn ceiling_contains_the_smaller_sub_requests_of_a_split() {
     assert_eq!(ledger.calls().len(), 2, "{:?}", ledger.calls());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn request_is_not_sent_when_the_hold_of_its_ceiling_fails() {
     let ledger = RecordingLedger::new(None, &[Some(ceiling())]).await;
     ledger.is_unavailable.store(true, std::sync::atomic::Ordering::SeqCst);

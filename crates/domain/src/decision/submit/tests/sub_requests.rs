@@ -13,7 +13,7 @@ fn limited_to(questions: usize, provider: &str) -> Endpoint {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sub_requests_run_concurrently_up_to_maximum() {
     let mut setup = GatewaySetup::new(vec![limited_to(1, "one")]);
     setup.settings.max_concurrent_subrequests = 2;
@@ -33,7 +33,7 @@ async fn sub_requests_run_concurrently_up_to_maximum() {
     assert_eq!(parts, [0, 1, 2, 3, 4]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cost_of_sub_requests_is_rounded_once() {
     // A tenth of a picodollar a token: five parts of one token are half a picodollar.
     let gateway = GatewaySetup::new(vec![at_price(limited_to(1, "one"), "0.0000000000001")]).build();
@@ -46,7 +46,7 @@ async fn cost_of_sub_requests_is_rounded_once() {
     assert_eq!(gateway.record().cost, Usd::from_pico(1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_type_is_sent_to_endpoint_that_supports_it() {
     use crate::question::QuestionType::{Choice, Noul, Score};
     let of_types = |types: &[_], provider| {
@@ -74,7 +74,7 @@ async fn each_type_is_sent_to_endpoint_that_supports_it() {
     assert_eq!(outcomes(&record.attempts), ["completed", "invalid_response", "completed", "completed"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failed_sub_request_cancels_others_and_fails_request() {
     let gateway = GatewaySetup::new(vec![limited_to(1, "one")]).build();
     let pending = gateway.send(nouls(3)).await;
@@ -92,7 +92,7 @@ async fn failed_sub_request_cancels_others_and_fails_request() {
     assert!(gateway.has_no_backoff(0), "a cancelled attempt does not count for the endpoint");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn partial_answer_contains_failure_of_each_unanswered_question() {
     let gateway = GatewaySetup::new(vec![limited_to(1, "one")]).build();
     let pending = gateway.send(DecisionRequest { partial: true, ..nouls(4) }).await;
@@ -109,7 +109,7 @@ async fn partial_answer_contains_failure_of_each_unanswered_question() {
     assert_eq!((record.outcome, record.input_tokens), (UsageOutcome::Completed, 3));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn partial_request_fails_without_any_answer() {
     let gateway = GatewaySetup::new(vec![limited_to(1, "one")]).build();
     let pending = gateway.send(DecisionRequest { partial: true, ..nouls(2) }).await;
@@ -119,7 +119,7 @@ async fn partial_request_fails_without_any_answer() {
     assert_eq!(gateway.record().outcome, UsageOutcome::Failed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn disconnected_client_gets_no_partial_answer() {
     let gateway = GatewaySetup::new(vec![limited_to(1, "one")]).build();
     let pending = gateway.send(DecisionRequest { partial: true, ..nouls(3) }).await;
@@ -132,7 +132,7 @@ async fn disconnected_client_gets_no_partial_answer() {
     assert_eq!(outcomes(&record.attempts), ["invalid_response", "completed", "client_disconnected"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sub_requests_share_one_deadline() {
     let mut setup = GatewaySetup::new(vec![limited_to(1, "one")]);
     setup.settings.max_concurrent_subrequests = 1;
@@ -149,7 +149,7 @@ async fn sub_requests_share_one_deadline() {
     assert!(text.ends_with(r#""q2":{"type":"error","error":"timed_out"}}"#), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sub_request_reports_wait_when_its_endpoints_are_throttled() {
     let mut setup = GatewaySetup::new(vec![limited_to(1, "one")]);
     setup.settings.max_concurrent_subrequests = 1;
@@ -164,7 +164,7 @@ async fn sub_request_reports_wait_when_its_endpoints_are_throttled() {
     assert_eq!((failed.kind, failed.retry_after), (ErrorKind::Unavailable, Some(Duration::from_secs(8))));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn answer_of_single_sub_request_is_returned_byte_for_byte() {
     let gateway = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]).build();
     let pending = gateway.send(nouls(1)).await;
@@ -173,7 +173,7 @@ async fn answer_of_single_sub_request_is_returned_byte_for_byte() {
     assert_eq!(pending.end().await.unwrap().answers.json(), &odd);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn endpoint_with_lower_limit_is_fallback_in_smaller_sub_requests() {
     for failure in [InvalidResponse, Overloaded, RejectedByProvider, TimedOut] {
         let gateway = GatewaySetup::new(vec![limited_to(3, "one"), limited_to(2, "two")]).build();
@@ -190,7 +190,7 @@ async fn endpoint_with_lower_limit_is_fallback_in_smaller_sub_requests() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failures_before_smaller_sub_requests_count_in_verdict() {
     let gateway = GatewaySetup::new(vec![limited_to(3, "one"), limited_to(2, "two")]).build();
     let pending = gateway.send(nouls(3)).await;
@@ -199,7 +199,7 @@ async fn failures_before_smaller_sub_requests_count_in_verdict() {
     assert_eq!(pending.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_smaller_sub_requests_after_client_disconnected() {
     let gateway = GatewaySetup::new(vec![limited_to(3, "one"), limited_to(2, "two")]).build();
     let pending = gateway.send(nouls(3)).await;
@@ -208,7 +208,7 @@ async fn no_smaller_sub_requests_after_client_disconnected() {
     assert_eq!(gateway.upstreams(), ["one"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn number_of_smaller_sub_requests_is_bounded() {
     // Two sub-requests of 64 questions each: only one of them may be replaced by 64 smaller ones.
     let mut setup = GatewaySetup::new(vec![limited_to(64, "one"), limited_to(1, "two")]);

@@ -16,7 +16,7 @@ fn unpriced(ledger: &Arc<RecordingLedger>, rule: UnpricedModels) -> GatewaySetup
     setup
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unpriced_model_is_rejected_for_limited_key() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let gateway = unpriced(&ledger, UnpricedModels::Reject).build();
@@ -26,7 +26,7 @@ async fn unpriced_model_is_rejected_for_limited_key() {
     assert!(message.contains("acme/judge") && message.contains("input_usd_per_million_tokens"), "{message}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unpriced_model_is_free_when_configured() {
     let ledger = RecordingLedger::new(None, &[Some(1)]).await;
     let gateway = unpriced(&ledger, UnpricedModels::Free).build();
@@ -35,7 +35,7 @@ async fn unpriced_model_is_free_when_configured() {
     assert_eq!(pending.end().await.unwrap().cost, Usd::ZERO);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unpriced_model_is_charged_default_price_for_input_and_output() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let gateway = unpriced(&ledger, UnpricedModels::DefaultPrice(price("0.000000000002"))).build();
@@ -48,7 +48,7 @@ async fn unpriced_model_is_charged_default_price_for_input_and_output() {
     assert_eq!(ledger.records().await[0].prices.completion, price("0.000000000002"), "the record says by which price");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unpriced_model_is_free_for_unlimited_key() {
     for rule in [UnpricedModels::Reject, UnpricedModels::Free, UnpricedModels::DefaultPrice(price("1"))] {
         let ledger = RecordingLedger::new(None, &[None]).await;
@@ -60,7 +60,7 @@ async fn unpriced_model_is_free_for_unlimited_key() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn model_with_zero_price_is_not_unpriced() {
     let ledger = RecordingLedger::new(None, &[Some(1)]).await;
     let mut setup = unpriced(&ledger, UnpricedModels::Reject);
@@ -72,7 +72,7 @@ async fn model_with_zero_price_is_not_unpriced() {
     assert_eq!(ledger.calls(), [LedgerCall::Held(Usd::ZERO), LedgerCall::Charged(Usd::ZERO)]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn priced_fallback_model_is_used_instead_of_unpriced_one() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let mut setup = unpriced(&ledger, UnpricedModels::Reject);
@@ -87,7 +87,7 @@ async fn priced_fallback_model_is_used_instead_of_unpriced_one() {
     assert!(decision.funnel.contains(&("unpriced", 1)), "{:?}", decision.funnel);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn limited_request_does_not_join_free_call_of_unpriced_model() {
     let ledger = RecordingLedger::new(None, &[Some(1_000)]).await;
     let mut setup = unpriced(&ledger, UnpricedModels::Reject);

@@ -31,12 +31,12 @@ impl Fixture {
     }
 
     async fn import(&self, rows: Vec<Model>, mode: ImportMode) {
-        let import = ImportCatalogue::new(Arc::new(self.store.clone()));
+        let import = ImportCatalogue::new(self.store.models());
         import.serving(self.served.clone()).execute(&actor(), rows, mode).await.unwrap();
     }
 
     async fn rows(&self) -> Vec<Model> {
-        ModelRepository::list(&self.store).await.unwrap()
+        self.store.models().list().await.unwrap()
     }
 
     async fn ports(&self) -> GuardrailPorts {
@@ -56,7 +56,7 @@ impl Fixture {
     }
 
     async fn stored(&self, id: GuardrailId) -> Guardrail {
-        GuardrailRepository::find(&self.store, id).await.unwrap().unwrap()
+        self.store.guardrails().find(id).await.unwrap().unwrap()
     }
 
     /// Returns the rule by which the guardrail forbids a model.

@@ -16,7 +16,7 @@ async fn made(fixture: &Fixture) -> Destination {
 async fn update_requires_secrets_when_origin_changes() {
     let fixture = Fixture::new().await;
     let made = made(&fixture).await;
-    let entries = fixture.store.newest(100).await.unwrap().len();
+    let entries = fixture.store.audit_log().newest(100).await.unwrap().len();
     let all = "config.headers.authorization, config.headers.x-key, config.secret";
     let elsewhere = "https://attacker.example/in";
     let replacement = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
@@ -53,8 +53,8 @@ async fn update_requires_secrets_when_origin_changes() {
         assert_eq!(sentence, format!("{expected}{named}"));
     }
     assert_eq!(fixture.calls(), 1, "only the test delivery of its creation");
-    assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "nothing is noted as done");
-    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.store.audit_log().newest(100).await.unwrap().len(), entries, "nothing is noted as done");
+    assert_eq!(fixture.store.destinations().find(made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn masked_query_is_replaced_by_stored_query() {
         assert!(sentence.starts_with(expected), "{sentence}");
     }
     assert_eq!(fixture.calls(), 1);
-    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.store.destinations().find(made.id).await.unwrap(), Some(made));
 }
 
 #[test]

@@ -291,6 +291,7 @@ pub fn hold_request(number: u128, pico: i64) -> HoldRequest {
         is_limited: true,
         request_id: RequestId::from_uuid(Uuid::from_u128(number)),
         requested_model: "acme/judge".to_owned(),
+        client_address: None,
         attempts: Arc::new([attempt(pico)]),
     }
 }
@@ -323,6 +324,7 @@ pub fn usage_record(number: u128, pico: i64) -> UsageRecord {
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         created_at: at,
         latency: Duration::from_millis(4),
     }

@@ -8,7 +8,7 @@ use futures_util::future::{Either, poll_immediate, select};
 use super::fixture::{LedgerFixture, LedgerMachine, hold_request, id, key_counter, payer, process_id, usd};
 use crate::budget::Ledger;
 use crate::error::StoreError;
-use crate::testing::{JournalBounds, StoreFault, yield_now};
+use crate::testing::{JournalBounds, StoreFault};
 use crate::usage::PendingRecords;
 
 pub(super) async fn request_waits_for_the_store_only_while_its_counter_is_cold(machine: &LedgerMachine) {
@@ -257,19 +257,9 @@ pub(super) async fn folding_of_a_long_journal_leaves_turns_to_requests(machine: 
         process.charge(number, 1).await.unwrap();
     }
     // Each call to the store takes longer than a round of folding.
-    process.store.set(StoreFault::Slow);
-    let clock = async {
-        loop {
-            fixture.advance(Duration::from_millis(60));
-            yield_now().await;
-        }
-    };
-    match select(pin!(process.ledger.tick()), pin!(clock)).await {
-        Either::Left((ticked, _)) => ticked.unwrap(),
-        Either::Right(((), _)) => {}
-    }
+    process.store.slow_down(machine.stores.clock.clone(), Duration::from_millis(120));
+    process.ledger.tick().await.unwrap();
     assert!(process.ledger.has_unfolded(), "the rest waits for the next turn");
-    process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
     assert!(!process.ledger.has_unfolded());
     fixture.audit().await;

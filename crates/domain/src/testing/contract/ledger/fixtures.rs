@@ -74,6 +74,7 @@ pub(in super::super) fn hold_request(number: u64, payer: Payer, pico: i64) -> Ho
         is_limited: true,
         request_id: RequestId::from_uuid(SequentialIds::uuid(number)),
         requested_model: "~Acme/Judge 'quoted'".to_owned(),
+        client_address: None,
         attempts: Arc::new([attempt(pico)]),
     }
 }
@@ -101,6 +102,7 @@ pub(in super::super) fn record(number: u64, payer: Payer, pico: i64, charged_at:
         session_id: None,
         trace: None,
         user: None,
+        client_address: None,
         created_at: charged_at,
         latency: Duration::from_millis(4),
     }

@@ -8,7 +8,7 @@ use super::fixtures::{
     used, utc,
 };
 use crate::budget::WorkspaceBudgets;
-use crate::testing::{join_all, yield_now};
+use crate::testing::{EventCount, join_all, yield_now};
 
 pub(super) async fn concurrent_reserves_are_admitted_up_to_the_limit(stores: &Stores) {
     insert_fixtures(stores).await;
@@ -26,33 +26,29 @@ pub(super) async fn concurrent_reads_never_exceed_the_limit(stores: &Stores) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(95)), ..WorkspaceBudgets::default() }).await;
-    let (payer, done) = (payer(1), std::cell::Cell::new(0));
-    let callers = join_all((1..=64).map(async |number| {
-        // Upper bounds of 10 that cost 4 or nothing.
-        if let Ok(reservation) = reserve(stores, number, &payer, 10).await {
-            yield_now().await;
-            if number % 3 == 0 {
-                stores.ledger.release(&id(number)).await.unwrap();
-            } else {
-                settle(stores, record(number, payer.clone(), 4, reservation.at)).await;
-            }
+    let payer = payer(1);
+    let check = async || {
+        for limit in limit_statuses(stores, &payer).await {
+            let used = limit.spent.pico() + limit.reserved.pico();
+            assert!(used <= limit.limit.pico(), "{limit:?}");
         }
-        done.set(done.get() + 1);
-    }));
-    let observer = async {
-        let mut seen = 0;
-        while done.get() < 64 {
-            for limit in limit_statuses(stores, &payer).await {
-                let used = limit.spent.pico() + limit.reserved.pico();
-                assert!(used <= limit.limit.pico(), "{limit:?}");
-                seen += 1;
-            }
-            yield_now().await;
-        }
-        seen
     };
-    let (_, seen) = join(callers, observer).await;
-    assert!(seen > 1, "no read happened");
+    let read = join_all((1..=64).map(async |number| {
+        // Upper bounds of 10 that cost 4 or nothing.
+        let Ok(reservation) = reserve(stores, number, &payer, 10).await else { return 0 };
+        // The holds of others are in force at this point.
+        yield_now().await;
+        check().await;
+        if number % 3 == 0 {
+            stores.ledger.release(&id(number)).await.unwrap();
+        } else {
+            settle(stores, record(number, payer.clone(), 4, reservation.at)).await;
+        }
+        check().await;
+        2
+    }))
+    .await;
+    assert!(read.iter().sum::<i32>() > 2, "several holds were read");
     assert!(limit_statuses(stores, &payer).await.iter().all(|limit| limit.reserved == usd(0)), "no hold is left");
 }
 
@@ -60,15 +56,17 @@ pub(super) async fn concurrent_reads_never_exceed_the_limit(stores: &Stores) {
 pub(super) async fn concurrent_charges_make_room(stores: &Stores) {
     insert_fixtures(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
-    let payer = payer(1);
+    let (payer, charges) = (payer(1), EventCount::default());
     let spent = join_all((1..=64).map(async |number| {
         loop {
+            let before = charges.get();
             match reserve(stores, number, &payer, 10).await {
                 Ok(reservation) => {
                     settle(stores, record(number, payer.clone(), 5, reservation.at)).await;
+                    charges.add();
                     return 5;
                 }
-                Err(refused) if refused.waits_for_others() => yield_now().await,
+                Err(refused) if refused.waits_for_others() => charges.reached(before + 1).await,
                 Err(_) => return 0,
             }
         }

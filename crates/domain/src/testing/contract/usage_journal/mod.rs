@@ -24,7 +24,8 @@ use self::{
         damaged_entry_is_a_named_gap, folded_entries_are_read_back_while_they_are_kept,
         journal_is_found_after_its_process, journal_is_recovered_by_one_finder_at_a_time,
         journals_of_several_processes_are_kept_apart, orphan_holds_every_appended_entry,
-        power_loss_takes_unsynced_entries_alone, recovered_journal_is_removed_once_it_is_old,
+        orphan_keeps_zeros_at_the_end_of_its_last_entry, power_loss_takes_unsynced_entries_alone,
+        recovered_journal_is_removed_once_it_is_old,
     },
 };
 
@@ -48,6 +49,7 @@ suite! {
         segments_with_open_or_unfolded_entries_stay,
         // orphans
         orphan_holds_every_appended_entry,
+        orphan_keeps_zeros_at_the_end_of_its_last_entry,
         journal_is_found_after_its_process,
         journal_is_recovered_by_one_finder_at_a_time,
         journals_of_several_processes_are_kept_apart,

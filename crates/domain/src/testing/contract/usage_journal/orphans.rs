@@ -28,6 +28,23 @@ pub(super) async fn orphan_holds_every_appended_entry(journals: &Journals) {
     assert_eq!(read(&*orphan), found);
 }
 
+pub(super) async fn orphan_keeps_zeros_at_the_end_of_its_last_entry(journals: &Journals) {
+    // More zeros than a block of a file system has, and a few that follow other bytes at the end of a block.
+    let lengths = [(1, 5000)].into_iter().chain((3990..4010).map(|length| (length, 10)));
+    for (number, (length, zeros)) in (1..).zip(lengths) {
+        let journal = journals.machine.start(process(number), JournalBounds::default());
+        let payload = [vec![7; length], vec![0; zeros]].concat();
+        journal.append_end(EntryKind::Charged, &payload, 0).unwrap();
+        drop(journal);
+        let found = find(journals);
+        let orphan = found.iter().find(|orphan| orphan.process() == process(number)).unwrap();
+        let written = [(1, EntryKind::Charged as u8, payload)];
+        assert_eq!(plain(&read(&**orphan).entries), written, "{length} bytes before the zeros");
+        orphan.finish().unwrap();
+        assert_eq!(plain(&read(&**orphan).entries), written, "{length} bytes, after its space was given back");
+    }
+}
+
 pub(super) async fn journal_is_found_after_its_process(journals: &Journals) {
     assert!(find(journals).is_empty());
     let contains = |number| journals.machine.orphans(Duration::from_hours(1)).contains(process(number)).unwrap();

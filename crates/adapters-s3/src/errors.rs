@@ -1,0 +1,33 @@
+//! Errors in the settings.
+
+use std::path::PathBuf;
+
+/// A store that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum S3Error {
+    /// The certificate authorities cannot be read.
+    #[error("the certificate authorities in {path} cannot be read")]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file of certificate authorities has none.
+    #[error("{0} contains no certificate authority")]
+    EmptyCaFile(PathBuf),
+    /// No certificate authority is known.
+    #[error(
+        "no certificate authority is known on this machine; set blobs.ca_file, or install the system's authorities"
+    )]
+    NoAuthorities,
+    /// TLS cannot be configured.
+    #[error("TLS cannot be configured")]
+    Tls(#[from] rustls::Error),
+    /// The prefix is not a valid beginning of names.
+    #[error("the prefix of the bucket is invalid: it must have no empty, . or .. segment and no control character")]
+    Prefix,
+    /// The client rejects the settings.
+    #[error("the settings of the object store are invalid: {0}")]
+    Settings(String),
+}

@@ -1,0 +1,19 @@
+//! The blob store on an S3-compatible object store, over this project's own HTTP client.
+
+mod build;
+mod copy;
+mod errors;
+mod failure;
+mod list;
+mod names;
+mod reader;
+mod settings;
+mod store;
+mod tls;
+mod transport;
+mod upload;
+
+pub use errors::S3Error;
+pub use failure::BucketCheck;
+pub use settings::{S3Credentials, S3Settings, Secret};
+pub use store::S3BlobStore;

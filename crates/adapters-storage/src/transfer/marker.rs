@@ -1,0 +1,115 @@
+//! The row that marks a store as an unfinished copy.
+
+use chrono::{DateTime, Utc};
+use domain::error::StoreError;
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::error::CopyError;
+use crate::convert::{millis, moment};
+use crate::database::Database;
+use crate::entities::store_copies::{Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+use crate::schema;
+
+/// The id of the only row.
+const ROW_ID: i32 = 1;
+
+/// A copy of another store that was not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedCopy {
+    /// The identity of the source.
+    pub source: Uuid,
+    /// The start of the copy.
+    pub started_at: DateTime<Utc>,
+}
+
+/// The position of a copy: all rows of earlier tables are copied, and those of this one up to a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
+    /// The current table; `None` if all are copied.
+    pub(super) table: Option<String>,
+    /// The number of its copied rows.
+    pub(super) rows: u64,
+    /// The key of the last one.
+    pub(super) after: Option<Vec<String>>,
+}
+
+/// The marker of an unfinished copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Marker {
+    pub(super) copy: UnfinishedCopy,
+    pub(super) fingerprint: String,
+    pub(super) position: Position,
+}
+
+impl Database {
+    /// Returns the unfinished copy that this database is, if it is one. Such a database must not be used.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn unfinished_copy(&self) -> Result<Option<UnfinishedCopy>, StoreError> {
+        let readers = self.readers()?;
+        if !schema::has_table(readers, "store_copies").await? {
+            return Ok(None);
+        }
+        Ok(load(readers).await?.map(|marker| marker.copy))
+    }
+}
+
+/// Loads the marker.
+pub(super) async fn load(connection: &impl ConnectionTrait) -> Result<Option<Marker>, StoreError> {
+    let row = Entity::find_by_id(ROW_ID).one(connection).await.map_err(store_error)?;
+    row.map(to_marker).transpose()
+}
+
+fn to_marker(row: Model) -> Result<Marker, StoreError> {
+    let source = Uuid::parse_str(&row.source_id).map_err(|_| corrupt("store_copies.source_id", ROW_ID))?;
+    let position = serde_json::from_str(&row.position).map_err(|_| corrupt("store_copies.position", ROW_ID))?;
+    let copy = UnfinishedCopy { source, started_at: moment(row.started_at, "store_copies.started_at", ROW_ID)? };
+    Ok(Marker { copy, fingerprint: row.fingerprint, position })
+}
+
+/// Inserts the marker.
+pub(super) async fn insert(connection: &impl ConnectionTrait, marker: &Marker) -> Result<(), StoreError> {
+    let row = Model {
+        id: ROW_ID,
+        source_id: marker.copy.source.to_string(),
+        fingerprint: marker.fingerprint.clone(),
+        position: encode(&marker.position)?,
+        started_at: millis(marker.copy.started_at),
+    };
+    Entity::insert(row.into_active_model()).exec_without_returning(connection).await.map(drop).map_err(store_error)
+}
+
+/// Moves the position of the copy.
+///
+/// # Errors
+/// [`CopyError::Concurrent`] if the position is another one.
+pub(super) async fn advance(
+    connection: &impl ConnectionTrait,
+    from: &Position,
+    to: &Position,
+) -> Result<(), CopyError> {
+    let update = Entity::update_many()
+        .col_expr(Column::Position, Expr::value(encode(to)?))
+        .filter(Column::Id.eq(ROW_ID))
+        .filter(Column::Position.eq(encode(from)?));
+    let moved = update.exec(connection).await.map_err(store_error)?;
+    if moved.rows_affected == 1 { Ok(()) } else { Err(CopyError::Concurrent) }
+}
+
+/// Removes the marker.
+///
+/// # Errors
+/// [`CopyError::Concurrent`] if it does not exist.
+pub(super) async fn remove(connection: &impl ConnectionTrait) -> Result<(), CopyError> {
+    let removed = Entity::delete_by_id(ROW_ID).exec(connection).await.map_err(store_error)?;
+    if removed.rows_affected == 1 { Ok(()) } else { Err(CopyError::Concurrent) }
+}
+
+fn encode(position: &Position) -> Result<String, StoreError> {
+    serde_json::to_string(position).map_err(StoreError::unavailable)
+}

@@ -1,0 +1,67 @@
+//! The contract of every port on PostgreSQL through PgBouncer in transaction mode, with two replicas.
+//!
+//! Run by `cargo xtask pooler`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use adapters_storage::{Database, StorageSettings};
+use common::{at, open_by, replicas};
+use domain::testing::FixedClock;
+use domain::testing::contract::Stores;
+use test_servers::{PgBouncer, Postgres};
+use tokio::sync::OnceCell;
+
+/// The servers of this test program.
+static SERVERS: OnceCell<Servers> = OnceCell::const_new();
+
+struct Servers {
+    pooler: PgBouncer,
+    postgres: Postgres,
+    /// A database with the schema, which tests copy.
+    template: String,
+}
+
+async fn servers() -> &'static Servers {
+    SERVERS
+        .get_or_init(|| async {
+            let postgres = Postgres::start().unwrap();
+            let pooler = PgBouncer::start(&postgres).unwrap();
+            let template = postgres.create_database().unwrap();
+            open_by(&settings(&template), Arc::new(FixedClock::at(at(0)))).await.close().await;
+            Servers { pooler, postgres, template }
+        })
+        .await
+}
+
+fn settings(url: &str) -> StorageSettings {
+    StorageSettings { use_server_clock: false, ..StorageSettings::new(url) }
+}
+
+async fn two_replicas() -> Stores {
+    let servers = servers().await;
+    let url = servers.pooler.url(&servers.postgres.copy_database(&servers.template).unwrap());
+    let clock = FixedClock::at(at(0));
+    let mut databases = Vec::new();
+    for _ in 0..2 {
+        databases.push(Database::open(&settings(&url), Arc::new(clock.clone())).await.unwrap());
+    }
+    replicas(&databases, clock)
+}
+
+#[tokio::test]
+#[ignore = "needs PgBouncer 1.21: `cargo xtask pooler`"]
+async fn migrations_apply_through_pooler() {
+    let servers = servers().await;
+    let url = servers.pooler.url(&servers.postgres.create_database().unwrap());
+    let database = open_by(&settings(&url), Arc::new(FixedClock::at(at(0)))).await;
+    assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
+}
+
+domain::store_contracts!(
+    #[tokio::test]
+    #[ignore = "needs PgBouncer 1.21: `cargo xtask pooler`"]
+    crate::two_replicas
+);

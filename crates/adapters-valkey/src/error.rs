@@ -1,0 +1,84 @@
+//! Errors of the server, without credentials.
+
+use std::path::PathBuf;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use thiserror::Error;
+
+/// The longest text of a server in a message, in characters.
+const MAX_TEXT: usize = 200;
+
+/// A server that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ValkeyError {
+    /// The file of certificate authorities cannot be read.
+    #[error("the file {} of rate_limits.ca_file cannot be read: {reason}", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The TLS client cannot be built.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+    /// The server rejects the credentials.
+    #[error(
+        "{server} rejects the user or the password ({reason}): check rate_limits.username and the password that \
+         rate_limits.password_env or rate_limits.password_file names"
+    )]
+    Credentials {
+        /// The server.
+        server: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The user may not run the commands.
+    #[error(
+        "{server} does not permit a command ({reason}): the user needs the commands EVALSHA, EVAL, GET, SET and TIME \
+         on keys that begin with rate_limits.key_prefix"
+    )]
+    Permission {
+        /// The server.
+        server: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The server does not answer as it must.
+    #[error("{server} cannot be used: {reason}")]
+    Unusable {
+        /// The server.
+        server: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl ValkeyError {
+    pub(crate) fn new(server: &str, error: &RedisError) -> Self {
+        let (server, reason) = (server.to_owned(), bounded(&error.to_string()));
+        match (error.kind(), error.code()) {
+            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS")) => {
+                Self::Credentials { server, reason }
+            }
+            (ErrorKind::Server(ServerErrorKind::NoPerm), _) => Self::Permission { server, reason },
+            // A command within a script has the general error code.
+            _ if reason.contains("The user executing the script") => Self::Permission { server, reason },
+            _ => Self::Unusable { server, reason },
+        }
+    }
+
+    pub(crate) fn unusable(server: &str, reason: impl Into<String>) -> Self {
+        Self::Unusable { server: server.to_owned(), reason: reason.into() }
+    }
+
+    /// Returns true if a server that is starting may answer better soon.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Unusable { .. })
+    }
+}
+
+/// Returns a text of the server on one line, cut to a bounded length.
+fn bounded(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).take(MAX_TEXT).collect()
+}

@@ -1,0 +1,71 @@
+//! Every acknowledged answer has its record, and the ledger adds up.
+
+use std::collections::BTreeMap;
+
+use crate::history::{Call, History, Millis, Outcome, Record, Snapshot, Violation};
+
+/// The age from which on an answer must be in the database although its process died with its journal: usually it is
+/// there within 100 ms. Until then the journal is the only copy, as docs/operations.md says.
+pub const UNFOLDED: Millis = 2_000;
+
+/// Checks that every acknowledged answer has one record with its cost and the outcome `completed`.
+pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
+    const CHECK: &str = "set";
+    let mut records: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    for record in &snapshot.records {
+        records.entry(&record.id).or_default().push(record);
+    }
+    let repeated = records.iter().filter(|(_, found)| found.len() > 1).map(|(id, found)| {
+        let text = format!("{id} has {} records", found.len());
+        Violation { check: CHECK, text, evidence: found.iter().map(|record| format!("{record:?}")).collect() }
+    });
+    let mut found: Vec<Violation> = repeated.collect();
+    let mut answered: BTreeMap<&str, &Call> = BTreeMap::new();
+    for (call, id, cost_pico) in history.answers() {
+        if let Some(first) = answered.insert(id, call) {
+            found.push(Violation::of_calls(CHECK, format!("{id} was answered twice"), history, [first, call]));
+        }
+        let text = match records.get(id).and_then(|records| records.first()) {
+            None if may_be_lost(history, call) => continue,
+            None => format!("the answer {id} has no record"),
+            Some(record) if record.outcome != "completed" => {
+                format!("the record of the answer {id} has the outcome {}", record.outcome)
+            }
+            Some(record) if record.cost_pico != cost_pico => {
+                format!("the answer {id} cost {cost_pico} picodollars, its record says {}", record.cost_pico)
+            }
+            Some(_) => continue,
+        };
+        found.push(Violation::of_calls(CHECK, text, history, [call]));
+    }
+    found
+}
+
+/// Returns true if the process of an answer died with its journal shortly after it.
+fn may_be_lost(history: &History, call: &Call) -> bool {
+    history.restarts.iter().any(|restart| {
+        restart.lost_journal
+            && (restart.replica, restart.incarnation) == (call.replica, call.incarnation)
+            && call.completed.saturating_add(UNFOLDED) >= restart.stopped
+    })
+}
+
+/// Checks that the audit of the ledger passes, and that no allowance is left of ended processes.
+pub fn check_ledger(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
+    const CHECK: &str = "counter";
+    let mut found = Vec::new();
+    let none = || std::iter::empty::<&Call>();
+    if let Some(error) = &snapshot.audit_error {
+        let text = format!("`doctor --audit` failed: {error}");
+        found.push(Violation::of_calls(CHECK, text, history, none()));
+    }
+    if snapshot.allotted_pico != 0 {
+        let text = format!("{} picodollars are allotted although no process is left", snapshot.allotted_pico);
+        found.push(Violation::of_calls(CHECK, text, history, none()));
+    }
+    let answers = history.calls.iter().filter(|call| matches!(call.outcome, Outcome::Ok { .. })).count();
+    if answers == 0 {
+        found.push(Violation::of_calls(CHECK, "no call was answered: nothing is proved".to_owned(), history, none()));
+    }
+    found
+}

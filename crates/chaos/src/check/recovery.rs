@@ -1,0 +1,54 @@
+//! Replicas recover by themselves, and stay within their resources.
+
+use crate::history::{Call, FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Snapshot, Violation};
+
+/// The most resident memory of a replica.
+pub const MEMORY_KIB: u64 = 512 * 1_024;
+/// The most processor time of a replica, in thousandths of the duration of a fault.
+pub const PROCESSOR_PERMILLE: u64 = 1_500;
+/// The longest 99th percentile of the time of answers.
+pub const P99: Millis = 3_000;
+
+/// Checks that every replica answered again after each fault, that keys without a limit were then always answered, and
+/// that no replica exceeded the ceilings.
+pub fn check(history: &History, _: &Snapshot) -> Vec<Violation> {
+    history.windows.iter().flat_map(|window| check_window(window, history)).collect()
+}
+
+fn check_window(window: &FaultWindow, history: &History) -> Vec<Violation> {
+    let mut found = excesses(window, history);
+    let Some(recovered) = window.recovered else {
+        let text = format!("not every replica answered again after {}", window.fault);
+        let last = history.calls.iter().rev().filter(|call| call.completed <= window.quiet_until);
+        found.push(Violation::of_calls("recovery", text, history, last.take(5)));
+        return found;
+    };
+    let is_quiet = |call: &&Call| call.invoked >= recovered && call.completed < window.quiet_until;
+    let is_unlimited =
+        |call: &&Call| history.keys.get(call.key).is_some_and(|key| !key.is_limited && key.revocation.is_none());
+    let quiet = history.calls.iter().filter(is_quiet).filter(is_unlimited);
+    let rejected: Vec<&Call> = quiet
+        .filter(|call| call.operation == Operation::Decide && !matches!(call.outcome, Outcome::Ok { .. }))
+        .collect();
+    if !rejected.is_empty() {
+        let text = format!("{} calls were rejected in the quiet phase after {}", rejected.len(), window.fault);
+        found.push(Violation::of_calls("recovery", text, history, rejected));
+    }
+    found
+}
+
+fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {
+    let ResourceUsage { memory_kib, processor_permille, p99_ms } = window.usage;
+    let ceilings = [
+        ("KiB of memory", memory_kib, MEMORY_KIB),
+        ("thousandths of processor time", processor_permille, PROCESSOR_PERMILLE),
+        ("ms at the 99th percentile", p99_ms, P99),
+    ];
+    let above = ceilings.into_iter().filter(|(_, used, ceiling)| used > ceiling);
+    above
+        .map(|(unit, used, ceiling)| {
+            let text = format!("{used} {unit} during {}, the ceiling is {ceiling}", window.fault);
+            Violation::of_calls("resources", text, history, std::iter::empty::<&Call>())
+        })
+        .collect()
+}

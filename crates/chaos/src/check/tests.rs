@@ -1,0 +1,337 @@
+//! Every check finds a planted violation of its kind, and only its own check does.
+
+use std::collections::BTreeMap;
+
+use super::check;
+use crate::history::{
+    Account, Call, Content, Counter, Excess, FaultWindow, History, Key, Operation, Outcome, Record, ResourceUsage,
+    Restart, Revocation, Settings, Snapshot,
+};
+
+const COST: i64 = 4_200_000;
+const BOUND: i64 = 20_000_000;
+const LIMIT: i64 = 100_000_000;
+/// The keys of [`sound`].
+const UNLIMITED: usize = 0;
+const LIMITED: usize = 1;
+const REVOKED: usize = 2;
+
+fn decide(replica: usize, key: usize, invoked: u64, outcome: Outcome) -> Call {
+    let operation = Operation::Decide;
+    Call { operation, replica, incarnation: 0, key, invoked, completed: invoked + 10, outcome }
+}
+
+fn answer(id: &str) -> Outcome {
+    Outcome::Ok { id: id.to_owned(), cost_pico: COST }
+}
+
+fn rejection(status: u16) -> Outcome {
+    Outcome::Rejected { status, has_retry_after: true, message: "no".to_owned(), remaining_pico: None }
+}
+
+fn record(id: &str) -> Record {
+    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST }
+}
+
+fn key(name: &str, is_limited: bool) -> Key {
+    Key { name: name.to_owned(), is_limited, created: 0, revocation: None }
+}
+
+fn window(fault: &str, blocks_database: bool) -> FaultWindow {
+    FaultWindow {
+        fault: fault.to_owned(),
+        replica: Some(1),
+        blocks_database,
+        began: 10_000,
+        ended: 20_000,
+        recovered: Some(21_000),
+        quiet_until: 30_000,
+        usage: ResourceUsage { memory_kib: 50_000, processor_permille: 400, p99_ms: 80 },
+    }
+}
+
+fn account() -> (String, String) {
+    ("key".to_owned(), "limited".to_owned())
+}
+
+/// Returns a history and a snapshot without a violation.
+fn sound() -> (History, Snapshot) {
+    let mut keys = vec![key("unlimited", false), key("limited", true), key("revoked", false)];
+    keys[REVOKED].revocation = Some(Revocation { invoked: 4_000, acknowledged: Some(4_100) });
+    let promoted = Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0 };
+    let promotion = Call { operation: Operation::Promote { file: 2 }, ..decide(0, UNLIMITED, 300, promoted) };
+    let calls = vec![
+        decide(0, UNLIMITED, 100, answer("a")),
+        decide(1, LIMITED, 200, answer("b")),
+        promotion,
+        decide(2, REVOKED, 4_500, answer("c")),
+        decide(2, REVOKED, 5_500, rejection(401)),
+        decide(1, UNLIMITED, 15_000, rejection(503)),
+        decide(0, UNLIMITED, 22_000, answer("d")),
+    ];
+    let (scope, subject) = account();
+    let history = History {
+        settings: Settings { max_stale: 8_000, request_timeout: 5_000, bound_pico: BOUND, call_cost_pico: COST },
+        replicas: 3,
+        keys,
+        accounts: vec![Account { scope, subject, limit_pico: LIMIT, keys: vec![LIMITED] }],
+        windows: vec![window("cut-network of replica 1", true)],
+        restarts: Vec::new(),
+        calls,
+    };
+    let snapshot = Snapshot {
+        records: ["a", "b", "c", "d"].map(record).to_vec(),
+        counters: BTreeMap::from([(account(), Counter { spent_pico: COST, allotted_pico: 0 })]),
+        provider_calls: BTreeMap::from([(LIMITED, 1)]),
+        documents: BTreeMap::from([("tgfile_a".to_owned(), "ready".to_owned())]),
+        blobs: BTreeMap::from([("tgfile_a".to_owned(), Content::File(2))]),
+        ..Snapshot::default()
+    };
+    (history, snapshot)
+}
+
+/// Checks a history and a snapshot with a planted violation; returns the checks and the texts of the found ones.
+fn found(plant: impl FnOnce(&mut History, &mut Snapshot)) -> Vec<(&'static str, String)> {
+    let (mut history, mut snapshot) = sound();
+    plant(&mut history, &mut snapshot);
+    check(&history, &snapshot).into_iter().map(|violation| (violation.check, violation.to_string())).collect()
+}
+
+/// Fails unless exactly one violation was found, by this check and with this text.
+fn assert_found(found: &[(&str, String)], check: &str, text: &str) {
+    let [(name, message)] = found else { panic!("not one violation with {text:?}: {found:?}") };
+    assert_eq!(*name, check, "{message}");
+    assert!(message.contains(text), "{message}");
+}
+
+#[test]
+fn sound_history_has_no_violation() {
+    assert_eq!(found(|_, _| ()), []);
+}
+
+#[test]
+fn bank_finds_counter_above_limit() {
+    let above = Counter { spent_pico: COST, allotted_pico: LIMIT };
+    let planted = found(|_, snapshot| {
+        snapshot.counters.insert(account(), above);
+    });
+    assert_found(&planted, "bank", "are spent and held of a limit of 100000000");
+    let planted = found(|_, snapshot| {
+        let (scope, subject) = account();
+        snapshot.excesses.push(Excess { scope, subject, counter: above, at: "12:00".to_owned() });
+    });
+    assert_found(&planted, "bank", "was above its limit at 12:00");
+}
+
+#[test]
+fn bank_finds_uncounted_answer_and_uncounted_call() {
+    let planted = found(|_, snapshot| {
+        snapshot.provider_calls.insert(LIMITED, 2);
+    });
+    assert_found(&planted, "bank", "the provider billed 2 calls, 8400000 picodollars, 4200000 are counted");
+    let planted = found(|history, snapshot| {
+        history.calls.push(decide(0, LIMITED, 400, answer("e")));
+        snapshot.records.push(record("e"));
+    });
+    assert_found(&planted, "bank", "answers cost 8400000 picodollars, 4200000 are counted");
+    assert!(planted[0].1.contains("400..410 ms replica 0.0 key limited Decide"), "no evidence: {planted:?}");
+}
+
+#[test]
+fn bank_finds_answers_and_calls_above_limit() {
+    let planted = found(|history, snapshot| {
+        for number in 0..24 {
+            let id = format!("more-{number}");
+            history.calls.push(decide(0, LIMITED, 400, answer(&id)));
+            snapshot.records.push(record(&id));
+        }
+        snapshot.counters.insert(account(), Counter { spent_pico: LIMIT, allotted_pico: 0 });
+    });
+    let texts: String = planted.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(planted.iter().all(|(check, _)| *check == "bank"), "{planted:?}");
+    assert!(texts.contains("answers cost 105000000 picodollars of a limit of 100000000"), "{texts}");
+    let planted = found(|_, snapshot| {
+        snapshot.provider_calls.insert(LIMITED, 24);
+        snapshot.counters.insert(account(), Counter { spent_pico: LIMIT, allotted_pico: 0 });
+    });
+    let texts: String = planted.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(planted.iter().all(|(check, _)| *check == "bank"), "{planted:?}");
+    assert!(texts.contains("the provider billed 24 calls, 100800000 picodollars of a limit of 100000000"), "{texts}");
+}
+
+#[test]
+fn set_finds_missing_repeated_and_wrong_records() {
+    let planted = found(|_, snapshot| snapshot.records.retain(|record| record.id != "a"));
+    assert_found(&planted, "set", "the answer a has no record");
+    let planted = found(|_, snapshot| snapshot.records.push(record("a")));
+    assert_found(&planted, "set", "a has 2 records");
+    let planted = found(|_, snapshot| snapshot.records[0].outcome = "abandoned".to_owned());
+    assert_found(&planted, "set", "has the outcome abandoned");
+    let planted = found(|_, snapshot| snapshot.records[0].cost_pico = 1);
+    assert_found(&planted, "set", "cost 4200000 picodollars, its record says 1");
+    let planted = found(|history, _| history.calls.push(decide(0, UNLIMITED, 400, answer("a"))));
+    assert_found(&planted, "set", "a was answered twice");
+}
+
+#[test]
+fn set_permits_loss_with_the_journal_only() {
+    let restart =
+        |stopped, lost_journal| Restart { replica: 0, incarnation: 0, stopped, ready: stopped + 9, lost_journal };
+    let lose = |restart: Restart| {
+        found(|history, snapshot| {
+            snapshot.records.retain(|record| record.id != "a");
+            history.restarts.push(restart);
+        })
+    };
+    assert_eq!(lose(restart(1_000, true)), []);
+    assert_found(&lose(restart(1_000, false)), "set", "the answer a has no record");
+    assert_found(&lose(restart(4_000, true)), "set", "the answer a has no record");
+    let other = Restart { incarnation: 1, ..restart(1_000, true) };
+    assert_found(&lose(other), "set", "the answer a has no record");
+}
+
+#[test]
+fn counter_finds_failed_audit_and_remaining_allowance() {
+    let planted = found(|_, snapshot| snapshot.audit_error = Some("spent differs".to_owned()));
+    assert_found(&planted, "counter", "spent differs");
+    let planted = found(|_, snapshot| snapshot.allotted_pico = 7);
+    assert_found(&planted, "counter", "7 picodollars are allotted");
+    let planted = found(|history, snapshot| {
+        history.calls.clear();
+        snapshot.records.clear();
+    });
+    assert_found(&planted, "counter", "no call was answered");
+}
+
+#[test]
+fn documents_finds_lost_changed_and_orphaned_blobs() {
+    let planted = found(|_, snapshot| {
+        snapshot.blobs.clear();
+    });
+    assert_found(&planted, "documents", "the document tgfile_a has no blob");
+    let planted = found(|_, snapshot| {
+        snapshot.blobs.insert("tgfile_a".to_owned(), Content::File(1));
+    });
+    assert_found(&planted, "documents", "has other bytes than its file");
+    let planted = found(|_, snapshot| {
+        snapshot.blobs.insert("tgfile_a".to_owned(), Content::Other);
+    });
+    assert_found(&planted, "documents", "has other bytes than its file");
+    let planted = found(|_, snapshot| {
+        snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(0));
+    });
+    assert_found(&planted, "documents", "the blob tgfile_b has no document");
+    let planted = found(|_, snapshot| {
+        snapshot.documents.clear();
+        snapshot.blobs.clear();
+    });
+    assert_found(&planted, "documents", "the document tgfile_a does not exist");
+    let planted = found(|_, snapshot| {
+        snapshot.documents.insert("tgfile_b".to_owned(), "pending".to_owned());
+    });
+    assert_found(&planted, "documents", "the document tgfile_b is pending");
+}
+
+/// Plants an answer of the revoked key.
+fn answer_revoked(replica: usize, at: u64, acknowledged: Option<u64>) -> Vec<(&'static str, String)> {
+    found(|history, snapshot| {
+        history.calls.retain(|call| call.key != REVOKED);
+        history.calls.push(decide(replica, REVOKED, at, answer("late")));
+        history.keys[REVOKED].revocation = Some(Revocation { invoked: 4_000, acknowledged });
+        snapshot.records.push(record("late"));
+    })
+}
+
+#[test]
+fn revocation_finds_answer_after_one_second() {
+    assert_eq!(answer_revoked(0, 5_050, Some(4_100)), []);
+    assert_found(&answer_revoked(0, 5_200, Some(4_100)), "revocation", "answered by replica 0 at 5200 ms");
+    assert_eq!(answer_revoked(0, 9_000, None), [], "the revocation is not acknowledged");
+}
+
+#[test]
+fn revocation_permits_stale_replica_until_its_bound() {
+    // Replica 1 cannot reach the database from 10,000 to 20,000 ms; keys.max_stale_ms is 8,000.
+    assert_eq!(answer_revoked(1, 17_900, Some(10_000)), []);
+    assert_found(&answer_revoked(1, 18_100, Some(10_000)), "revocation", "allowed until 18000 ms");
+    assert_found(&answer_revoked(0, 17_900, Some(10_000)), "revocation", "allowed until 11000 ms");
+    // The replica has reached the database again.
+    assert_found(&answer_revoked(1, 24_000, Some(18_000)), "revocation", "allowed until 23000 ms");
+}
+
+#[test]
+fn status_finds_client_errors_for_valid_keys() {
+    let reject = |key, status| found(|history, _| history.calls.push(decide(0, key, 400, rejection(status))));
+    assert_found(&reject(UNLIMITED, 401), "status", "401 for a valid key");
+    assert_found(&reject(REVOKED, 401), "status", "401 for a valid key");
+    assert_found(&reject(UNLIMITED, 402), "status", "402 for a key without a limit");
+    assert_found(&reject(LIMITED, 402), "status", "402 without the figures of its limit");
+    for status in [403, 404, 429, 500, 502, 504, 524, 529] {
+        assert_found(&reject(UNLIMITED, status), "status", &format!("{status} is not the status"));
+    }
+}
+
+#[test]
+fn status_finds_limit_error_with_room_and_missing_retry_after() {
+    let reject = |status, has_retry_after, remaining_pico| {
+        let outcome = Outcome::Rejected { status, has_retry_after, message: String::new(), remaining_pico };
+        found(|history, _| history.calls.push(decide(0, LIMITED, 400, outcome)))
+    };
+    assert_eq!(reject(402, true, Some(BOUND - 1)), []);
+    assert_found(&reject(402, true, Some(BOUND)), "status", "402 although 20000000 picodollars remain");
+    assert_eq!(reject(503, true, None), []);
+    assert_found(&reject(503, false, None), "status", "503 without Retry-After");
+}
+
+#[test]
+fn status_finds_missing_and_undocumented_responses() {
+    let lost = |outcome: &Outcome, stopped| {
+        found(|history, _| {
+            let ready = stopped + 50;
+            history.restarts.push(Restart { replica: 0, incarnation: 0, stopped, ready, lost_journal: false });
+            history.calls.push(decide(0, UNLIMITED, 400, outcome.clone()));
+        })
+    };
+    for (outcome, text) in
+        [(Outcome::Failed, "accepted no connection"), (Outcome::Unknown("reset".to_owned()), "did not respond: reset")]
+    {
+        assert_eq!(lost(&outcome, 405), [], "the process ended");
+        assert_found(&lost(&outcome, 3_000), "status", text);
+    }
+    assert_found(&lost(&Outcome::Invalid("no id".to_owned()), 405), "status", "no id");
+    let planted = found(|_, snapshot| snapshot.panics.push("thread panicked".to_owned()));
+    assert_found(&planted, "status", "a replica panicked");
+}
+
+#[test]
+fn deadline_finds_late_response() {
+    for outcome in [answer("e"), rejection(503)] {
+        let planted = found(|history, snapshot| {
+            history.calls.push(Call { completed: 7_500, ..decide(0, UNLIMITED, 400, outcome.clone()) });
+            snapshot.records.push(record("e"));
+        });
+        assert_found(&planted, "deadline", "a response took 7100 ms");
+    }
+}
+
+#[test]
+fn recovery_finds_unanswered_replica_and_rejections_in_quiet_phase() {
+    let planted = found(|history, _| history.windows[0].recovered = None);
+    assert_found(&planted, "recovery", "not every replica answered again after cut-network");
+    let planted = found(|history, _| history.calls.push(decide(1, UNLIMITED, 25_000, rejection(503))));
+    assert_found(&planted, "recovery", "1 calls were rejected in the quiet phase");
+    let limited = found(|history, _| history.calls.push(decide(1, LIMITED, 25_000, rejection(503))));
+    assert_eq!(limited, [], "an allowance of a lost process is not yet accounted for");
+}
+
+#[test]
+fn resources_finds_each_ceiling() {
+    let usages = [
+        (ResourceUsage { memory_kib: 600_000, ..ResourceUsage::default() }, "KiB of memory"),
+        (ResourceUsage { processor_permille: 1_600, ..ResourceUsage::default() }, "processor time"),
+        (ResourceUsage { p99_ms: 3_100, ..ResourceUsage::default() }, "99th percentile"),
+    ];
+    for (usage, text) in usages {
+        assert_found(&found(|history, _| history.windows[0].usage = usage), "resources", text);
+    }
+}

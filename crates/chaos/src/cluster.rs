@@ -1,0 +1,225 @@
+//! Three replicas, each with its own folder, journal and network, over one database and one folder of blobs.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+use test_servers::FaultyPostgres;
+use tokio::time::timeout;
+use tollgate_tests::{Behaviour, Instance, Relay, Server, Upstream};
+
+use crate::disk::SmallDisk;
+use crate::history::{Millis, Settings};
+use crate::skew;
+
+/// The number of replicas.
+pub const REPLICAS: usize = 3;
+/// The price of the provider: 0.042 USD per million tokens.
+const TOKEN_PICO: i64 = 42_000;
+/// The input tokens of each answer, all that is billed.
+const ANSWER_TOKENS: i64 = 100;
+const ANSWER: &str =
+    r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
+/// The latency of the provider.
+const LATENCY: Duration = Duration::from_millis(5);
+/// The disk of a journal: its least `max_bytes` and a reserve.
+const DISK_MEBIBYTES: u32 = 96;
+/// The longest run of a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A replica: a machine of its own, as far as Tollgate can see.
+pub struct Replica {
+    /// Its folder and environment.
+    pub instance: Instance,
+    /// Its network to the database.
+    pub relay: Relay,
+    /// Its process, while it runs.
+    pub server: Option<Server>,
+    /// The disk of its journal, if this user may mount one.
+    pub disk: Option<SmallDisk>,
+    /// Its address.
+    pub address: SocketAddr,
+    journal: PathBuf,
+}
+
+/// The system under test with its surroundings.
+pub struct Cluster {
+    /// The replicas.
+    pub replicas: Vec<Replica>,
+    /// Runs commands, over an undisturbed connection to the database.
+    pub admin: Instance,
+    /// The database.
+    pub database: FaultyPostgres,
+    /// The provider.
+    pub upstream: Upstream,
+    shared: TempDir,
+}
+
+/// Returns the settings of a run with faults of this length: they outlast `keys.max_stale_ms`.
+pub fn settings(fault: Duration) -> Settings {
+    let fault = Millis::try_from(fault.as_millis()).unwrap_or(Millis::MAX);
+    Settings {
+        max_stale: (fault * 4 / 5).max(2_000),
+        request_timeout: 5_000,
+        // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
+        bound_pico: TOKEN_PICO * (512 + 128),
+        call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,
+    }
+}
+
+impl Cluster {
+    /// Starts everything.
+    pub async fn start(settings: &Settings, fault: Duration) -> Result<Self> {
+        let database = tokio::task::block_in_place(FaultyPostgres::start)?;
+        let upstream = Upstream::start(Behaviour::Late(LATENCY, ANSWER.to_owned())).await?;
+        let shared = TempDir::with_prefix("tollgate-chaos-")?;
+        let blobs = shared.path().join("blobs");
+        std::fs::create_dir(&blobs)?;
+        let toml = configuration(settings, fault, &upstream.base_url());
+        let admin = install(&toml, &database.url_at(&database.address()), &blobs)?;
+        let mut cluster = Self { replicas: Vec::new(), admin, database, upstream, shared };
+        cluster.command(&["migrate", "up"]).await?;
+        for _ in 0..REPLICAS {
+            let replica = cluster.add_replica(&toml, &blobs).await?;
+            cluster.replicas.push(replica);
+        }
+        Ok(cluster)
+    }
+
+    async fn add_replica(&self, toml: &str, blobs: &Path) -> Result<Replica> {
+        let relay = Relay::start(self.database.address().parse()?).await?;
+        let url = self.database.url_at(&relay.address().to_string());
+        let instance = install(toml, &url, blobs)?;
+        let journal = instance.path().join("journal");
+        let disk = SmallDisk::mount(&journal, DISK_MEBIBYTES)?;
+        let server = instance.serve().await?;
+        let address = server.address();
+        Ok(Replica { instance, relay, server: Some(server), disk, address, journal })
+    }
+
+    /// Returns the folder of the blobs.
+    pub fn blobs(&self) -> PathBuf {
+        self.shared.path().join("blobs")
+    }
+
+    /// Creates another folder for commands, for a task that runs beside the faults. Its blobs are its own: a command
+    /// creates a missing folder, also one that a fault has moved away.
+    pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
+        let toml = configuration(settings, fault, &self.upstream.base_url());
+        let blobs = self.shared.path().join("unused-blobs");
+        install(&toml, &self.database.url_at(&self.database.address()), &blobs)
+    }
+
+    /// Runs a command that must succeed; returns its standard output.
+    pub async fn command(&self, arguments: &[&str]) -> Result<String> {
+        run(&self.admin, arguments).await
+    }
+
+    /// Runs a command with `--json`.
+    pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
+        json(&self.admin, arguments).await
+    }
+}
+
+impl Replica {
+    /// Removes the journal of the ended process.
+    pub fn remove_journal(&self) -> Result<()> {
+        for entry in std::fs::read_dir(&self.journal)? {
+            let path = entry?.path();
+            if path.is_dir() { std::fs::remove_dir_all(&path)? } else { std::fs::remove_file(&path)? }
+        }
+        Ok(())
+    }
+
+    /// Starts the process.
+    pub async fn start(&mut self) -> Result<()> {
+        ensure!(self.server.is_none(), "the replica runs");
+        self.server = Some(self.instance.serve().await?);
+        Ok(())
+    }
+
+    /// Returns the lines of all its processes.
+    pub fn output(&self) -> String {
+        let log = self.instance.path().join(format!("output-{}.log", self.address.port()));
+        std::fs::read_to_string(log).unwrap_or_default()
+    }
+
+    /// Shifts the clock of the next process.
+    pub fn skew(&mut self, seconds: i64) -> Result<()> {
+        let library = skew::compile(self.instance.path())?;
+        self.instance.set_env("LD_PRELOAD", library.display().to_string());
+        self.instance.set_env(skew::OFFSET, seconds.to_string());
+        Ok(())
+    }
+
+    /// Gives the next process the clock of the machine.
+    pub fn unskew(&mut self) {
+        self.instance.set_env("LD_PRELOAD", "");
+    }
+}
+
+/// Runs a command of an instance that must succeed; returns its standard output.
+pub async fn run(instance: &Instance, arguments: &[&str]) -> Result<String> {
+    let output = timeout(COMMAND_TIMEOUT, instance.run(arguments)).await.context("the command hangs")??;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{arguments:?} failed: {stderr}{stdout}");
+    Ok(stdout)
+}
+
+/// Runs a command of an instance with `--json`.
+pub async fn json(instance: &Instance, arguments: &[&str]) -> Result<Value> {
+    let text = run(instance, &[arguments, &["--json"]].concat()).await?;
+    serde_json::from_str(&text).with_context(|| format!("{arguments:?} printed {text:?}"))
+}
+
+fn install(toml: &str, database: &str, blobs: &Path) -> Result<Instance> {
+    let mut instance = Instance::new(toml)?;
+    let journal = instance.path().join("journal");
+    let variables: BTreeMap<&str, String> = BTreeMap::from([
+        ("ALPHA_API_KEY", "alpha-secret-0001".to_owned()),
+        ("TOLLGATE__STORAGE__URL", database.to_owned()),
+        ("TOLLGATE__BLOBS__URL", format!("file:{}", blobs.display())),
+        ("TOLLGATE__JOURNAL__PATH", journal.display().to_string()),
+    ]);
+    for (name, value) in variables {
+        instance.set_env(name, value);
+    }
+    Ok(instance)
+}
+
+fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String {
+    let Settings { max_stale, request_timeout, .. } = settings;
+    // A replica that is cut off for the length of a fault must not count as lost.
+    let lost_after = u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000;
+    format!(
+        r#"
+[keys]
+max_stale_ms = {max_stale}
+[limits]
+request_timeout_ms = {request_timeout}
+[journal]
+max_bytes = 67108864
+retention_ms = 5000
+process_lost_after_ms = {lost_after}
+[[providers]]
+slug = "alpha"
+name = "Alpha AI"
+wire = "system-one"
+base_url = "{provider}"
+api_key_env = "ALPHA_API_KEY"
+connect_timeout_ms = 2000
+attempt_timeout_ms = 4500
+[[endpoints]]
+model = "acme/alone"
+provider = "alpha"
+upstream_model = "judge-1"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
+"#
+    )
+}

@@ -1,0 +1,61 @@
+//! Replicas over PostgreSQL under load and faults, and a checker of the recorded history.
+//!
+//! `cargo xtask chaos` builds and runs it; docs/reliability.md says how to read it.
+
+mod check;
+mod cluster;
+mod disk;
+mod driver;
+mod faults;
+mod history;
+mod money;
+mod probe;
+mod random;
+mod recorder;
+mod report;
+mod revoker;
+mod run;
+mod schedule;
+mod skew;
+mod snapshot;
+mod subjects;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::run::Plan;
+use crate::schedule::Fault;
+
+#[derive(Parser)]
+#[command(name = "chaos")]
+struct Arguments {
+    /// The seed of the schedule and of the load.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Duration of each fault, and of the quiet phase after it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds_per_fault: u64,
+    /// Run only these faults.
+    #[arg(long, value_name = "FAULT", value_delimiter = ',')]
+    only: Vec<Fault>,
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode> {
+    let Arguments { seed, seconds_per_fault, only } = Arguments::parse();
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
+    let plan = Plan { seed, fault: Duration::from_secs(seconds_per_fault), only };
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // A dropped run ends its servers, which also wakes a frozen database.
+    let holds = tokio::select! {
+        holds = run::run(&plan) => holds?,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("terminated"),
+    };
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,194 @@
+//! A run: load, faults in turn, and the checks at the end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::time::{Instant, sleep};
+use tollgate_tests::Server;
+
+use crate::check::check;
+use crate::cluster::{Cluster, REPLICAS, settings};
+use crate::driver::{CONTAINER, Files, Load};
+use crate::faults::FaultInjector;
+use crate::history::{FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Settings, Snapshot};
+use crate::probe::{Probe, count_provider_calls, p99};
+use crate::random::Random;
+use crate::recorder::Recorder;
+use crate::revoker::Revoker;
+use crate::schedule::{Fault, Phase, plan};
+use crate::subjects::{LastingKeys, create_lasting_keys, create_phase_keys, text};
+use crate::{report, snapshot};
+
+/// The longest recovery from a fault.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(100);
+/// The container files, and their size.
+const FILES: usize = 4;
+const FILE_BYTES: usize = 20_000;
+/// Answers per second of a fault after which a limit of a phase is used up.
+const ANSWERS_PER_SECOND: i64 = 15;
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// The duration of each fault, and of the quiet phase after it.
+    pub fault: Duration,
+    /// The faults; all if empty.
+    pub only: Vec<Fault>,
+}
+
+/// The parts of a run that its phases use.
+struct Stand<'a> {
+    recorder: &'a Recorder,
+    probe: &'a Probe,
+    keys: LastingKeys,
+    settings: Settings,
+    fault: Duration,
+}
+
+/// Runs the plan; returns true if every property holds.
+pub async fn run(plan_of_run: &Plan) -> Result<bool> {
+    let Plan { seed, fault, only } = plan_of_run;
+    let phases = plan(*seed, only, REPLICAS);
+    report::schedule(*seed, fault.as_secs(), &phases);
+    let settings = settings(*fault);
+    let mut cluster = Cluster::start(&settings, *fault).await?;
+    snapshot::install_trigger(&cluster)?;
+    let recorder = Arc::new(Recorder::new(REPLICAS));
+    let keys = create_lasting_keys(&cluster, &recorder).await?;
+    let contents = contents(*seed);
+    let files = put_files(&cluster, &contents).await?;
+    let probe = Probe::start(REPLICAS);
+    for (number, replica) in cluster.replicas.iter().enumerate() {
+        probe.watch(number, replica.server.as_ref().and_then(Server::id));
+    }
+    let addresses: Vec<SocketAddr> = cluster.replicas.iter().map(|replica| replica.address).collect();
+    let load = Load::start(&recorder, &addresses, &files, *seed);
+    let revoker = Revoker::start(&recorder, cluster.second_admin(&settings, *fault)?, &addresses, settings.max_stale);
+    let stand = Stand { recorder: &recorder, probe: &probe, keys, settings, fault: *fault };
+    let mut injector = FaultInjector::new(&recorder, &probe);
+    let mut windows = Vec::new();
+    for (number, phase) in phases.iter().enumerate() {
+        windows.extend(stand.run_phase(&mut cluster, &mut injector, number, *phase).await?);
+    }
+    load.stop().await;
+    revoker.stop().await;
+    let restarts = injector.restarts();
+    let (keys, accounts) = recorder.subjects();
+    let calls = recorder.with_calls(<[_]>::to_vec);
+    let history = History { settings, replicas: REPLICAS, keys, accounts, windows, restarts, calls };
+    let stores = end(&mut cluster, &recorder, &contents, *fault).await?;
+    let violations = check(&history, &stores);
+    report::result(*seed, &history.calls, &violations);
+    Ok(violations.is_empty())
+}
+
+impl Stand<'_> {
+    /// Runs a fault under load, waits for the recovery, and lets a quiet phase follow.
+    async fn run_phase(
+        &self,
+        cluster: &mut Cluster,
+        injector: &mut FaultInjector<'_>,
+        number: usize,
+        phase: Phase,
+    ) -> Result<Option<FaultWindow>> {
+        let seconds = i64::try_from(self.fault.as_secs()).unwrap_or(i64::MAX);
+        let limit = (20 + ANSWERS_PER_SECOND.saturating_mul(seconds)).saturating_mul(self.settings.call_cost_pico);
+        create_phase_keys(cluster, self.recorder, self.keys, number, limit).await?;
+        sleep(self.fault / 5).await;
+        self.probe.take();
+        let began = self.recorder.now();
+        if !injector.begin(cluster, phase).await.with_context(|| format!("{phase} did not begin"))? {
+            report::line(&format!("{}. {phase}: skipped, this user may not mount a disk", number + 1));
+            return Ok(None);
+        }
+        sleep(self.fault).await;
+        injector.end(cluster, phase).await.with_context(|| format!("{phase} did not end"))?;
+        let ended = self.recorder.now();
+        let usage = self.usage(began, ended);
+        let recovered = self.wait_for_recovery(ended).await;
+        sleep(self.fault).await;
+        count_provider_calls(&cluster.upstream, self.recorder);
+        let window = FaultWindow {
+            fault: phase.to_string(),
+            replica: phase.fault.has_one_target().then_some(phase.replica),
+            blocks_database: phase.fault.blocks_database(),
+            began,
+            ended,
+            recovered,
+            quiet_until: self.recorder.now(),
+            usage,
+        };
+        self.recorder.with_calls(|calls| report::phase(number, phase, &window, calls));
+        Ok(Some(window))
+    }
+
+    fn usage(&self, began: Millis, ended: Millis) -> ResourceUsage {
+        let (memory_kib, processor_permille) = self.probe.take();
+        let times = self.recorder.with_calls(|calls| {
+            let during = calls.iter().filter(|call| call.invoked >= began && call.completed <= ended);
+            let answered =
+                during.filter(|call| call.operation == Operation::Decide && matches!(call.outcome, Outcome::Ok { .. }));
+            answered.map(|call| call.completed - call.invoked).collect()
+        });
+        ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times) }
+    }
+
+    /// Waits until every replica has answered the key without a limit.
+    async fn wait_for_recovery(&self, ended: Millis) -> Option<Millis> {
+        let unlimited = self.recorder.active().unlimited;
+        let end = Instant::now() + RECOVERY_TIMEOUT;
+        while Instant::now() < end {
+            let has_answered = |replica: usize| {
+                self.recorder.with_calls(|calls| {
+                    let later = calls.iter().rev().take_while(|call| call.completed >= ended);
+                    let own = later.filter(|call| call.replica == replica && call.key == unlimited);
+                    let mut begun = own.filter(|call| call.invoked >= ended && call.operation == Operation::Decide);
+                    begun.any(|call| matches!(call.outcome, Outcome::Ok { .. }))
+                })
+            };
+            if (0..REPLICAS).all(has_answered) {
+                return Some(self.recorder.now());
+            }
+            sleep(POLL).await;
+        }
+        None
+    }
+}
+
+/// Ends the replicas and reads the stores.
+async fn end(cluster: &mut Cluster, recorder: &Recorder, contents: &[Vec<u8>], fault: Duration) -> Result<Snapshot> {
+    let lost_within = 4 * fault + Duration::from_mins(2);
+    snapshot::wait_for_lost_processes(cluster, REPLICAS, lost_within).await?;
+    for replica in &mut cluster.replicas {
+        if let Some(server) = replica.server.take() {
+            server.stop().await?;
+        }
+    }
+    count_provider_calls(&cluster.upstream, recorder);
+    snapshot::sweep(cluster).await?;
+    snapshot::read(cluster, contents, recorder.provider_calls()).await
+}
+
+/// Returns the contents of the container files.
+fn contents(seed: u64) -> Vec<Vec<u8>> {
+    let file = |number: usize| {
+        let mut random = Random::new(seed, 1_000 + number as u64);
+        (0..FILE_BYTES / 8).flat_map(|_| random.number().to_le_bytes()).collect()
+    };
+    (0..FILES).map(file).collect()
+}
+
+async fn put_files(cluster: &Cluster, contents: &[Vec<u8>]) -> Result<Files> {
+    let mut ids = Vec::new();
+    for (number, content) in contents.iter().enumerate() {
+        std::fs::write(cluster.admin.path().join("upload"), content)?;
+        let path = format!("files/{number}");
+        ids.push(text(&cluster.json(&["container", "put", CONTAINER, &path, "upload"]).await?, "file_id")?);
+    }
+    Ok(ids.into())
+}

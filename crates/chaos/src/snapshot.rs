@@ -1,0 +1,180 @@
+//! The state of the stores at the end of a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::task::block_in_place;
+use tokio::time::{Instant, sleep};
+use tollgate_tests::files_below;
+
+use crate::cluster::Cluster;
+use crate::history::{Content, Counter, Excess, Record, Snapshot};
+use crate::money::parse_usd;
+
+/// The age with which leftovers are due for the sweeper.
+const SWEPT_AGE: Duration = Duration::from_hours(2);
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(200);
+
+/// Compares each committed state of a counter with its limit. A deferred trigger runs at the commit, so it does not see
+/// the states within a transaction.
+const TRIGGER: &str = r#"
+CREATE SCHEMA chaos;
+CREATE TABLE chaos.limits (scope text, subject text, limit_pico bigint, PRIMARY KEY (scope, subject));
+CREATE TABLE chaos.excesses (scope text, subject text, spent_pico bigint, allotted_pico bigint, at timestamptz);
+CREATE FUNCTION chaos.compare() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO chaos.excesses
+  SELECT c.scope, c.subject, c.spent_pico, c.allotted_pico, clock_timestamp()
+  FROM public.spend_counters AS c JOIN chaos.limits AS l ON l.scope = c.scope AND l.subject = c.subject
+  WHERE c.scope = NEW.scope AND c.subject = NEW.subject AND c."interval" = 'total'
+    AND c.spent_pico + c.allotted_pico > l.limit_pico;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER chaos_limits AFTER INSERT OR UPDATE ON public.spend_counters
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW."interval" = 'total') EXECUTE FUNCTION chaos.compare();
+"#;
+
+/// Installs the trigger.
+pub fn install_trigger(cluster: &Cluster) -> Result<()> {
+    query(cluster, TRIGGER).map(drop)
+}
+
+/// Waits until every process that died with its journal counts as lost, so that its allowances are accounted for.
+pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest: Duration) -> Result<()> {
+    let end = Instant::now() + longest;
+    loop {
+        let rows = query(cluster, "SELECT COUNT(*) FROM budget_processes WHERE state = 'live'")?;
+        let live: usize = cell(&rows, 0, 0)?.parse()?;
+        if live <= running {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "{live} processes are live, {running} run, after {} s", longest.as_secs());
+        sleep(POLL).await;
+    }
+}
+
+/// Runs the sweeper until no orphan is left or its time is over. All rows and files are aged before: the sweeper's clock is
+/// that of the database, which a run does not shift.
+pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
+    let aged_ms = SWEPT_AGE.as_millis();
+    query(cluster, &format!("UPDATE documents SET created_at = created_at - {aged_ms}"))?;
+    for path in files_below(&cluster.blobs().join("documents"))? {
+        let file = std::fs::File::options().write(true).open(&path)?;
+        file.set_modified(file.metadata()?.modified()? - SWEPT_AGE)?;
+    }
+    cluster.replicas[0].start().await?;
+    let end = Instant::now() + SWEEP_TIMEOUT;
+    while Instant::now() < end {
+        let documents = documents(cluster)?;
+        let is_known = |path: &std::path::PathBuf| documents.contains_key(&name(path));
+        let has_orphans = !files_below(&cluster.blobs().join("documents"))?.iter().all(is_known);
+        if !has_orphans && documents.values().all(|state| state == "ready") {
+            break;
+        }
+        sleep(POLL).await;
+    }
+    if let Some(server) = cluster.replicas[0].server.take() {
+        server.stop().await?;
+    }
+    Ok(())
+}
+
+/// Reads the stores. No replica runs.
+pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap<usize, i64>) -> Result<Snapshot> {
+    let audit_error = cluster.command(&["doctor", "--audit"]).await.err().map(|error| format!("{error:#}"));
+    let counters = "SELECT scope, subject, spent_pico, allotted_pico FROM spend_counters WHERE \"interval\" = 'total'";
+    let mut snapshot = Snapshot {
+        records: records(cluster).await?,
+        allotted_pico: cell(&query(cluster, "SELECT COALESCE(SUM(amount_pico), 0) FROM allowances")?, 0, 0)?.parse()?,
+        provider_calls,
+        documents: documents(cluster)?,
+        audit_error,
+        ..Snapshot::default()
+    };
+    for row in query(cluster, counters)? {
+        let [scope, subject, spent, allotted] = &row[..] else { continue };
+        let counter = Counter { spent_pico: spent.parse()?, allotted_pico: allotted.parse()? };
+        snapshot.counters.insert((scope.clone(), subject.clone()), counter);
+    }
+    let excesses = "SELECT scope, subject, spent_pico, allotted_pico, at FROM chaos.excesses ORDER BY at";
+    for row in query(cluster, excesses)? {
+        let [scope, subject, spent, allotted, at] = &row[..] else { continue };
+        let counter = Counter { spent_pico: spent.parse()?, allotted_pico: allotted.parse()? };
+        let (scope, subject, at) = (scope.clone(), subject.clone(), at.clone());
+        snapshot.excesses.push(Excess { scope, subject, counter, at });
+    }
+    for path in files_below(&cluster.blobs().join("documents"))? {
+        let bytes = std::fs::read(&path)?;
+        let content = files.iter().position(|file| *file == bytes).map_or(Content::Other, Content::File);
+        snapshot.blobs.insert(name(&path), content);
+    }
+    for replica in &cluster.replicas {
+        let output = replica.output();
+        snapshot.panics.extend(output.lines().filter(|line| line.contains("panicked")).map(str::to_owned));
+    }
+    Ok(snapshot)
+}
+
+async fn records(cluster: &Cluster) -> Result<Vec<Record>> {
+    let table = cluster.command(&["usage", "list", "--csv"]).await?;
+    let mut lines = table.lines();
+    let columns: Vec<&str> = lines.next().context("a table without a head")?.split(',').collect();
+    let column =
+        |name| columns.iter().position(|column| *column == name).with_context(|| format!("no {name}: {columns:?}"));
+    let (id, outcome, cost) = (column("id")?, column("outcome")?, column("cost_usd")?);
+    let record = |line: &str| {
+        // These columns come before every column that may contain a comma.
+        let cells: Vec<&str> = line.split(',').collect();
+        let cell = |index: usize| cells.get(index).copied().context("a line without all columns");
+        let cost_pico = parse_usd(cell(cost)?).with_context(|| format!("no cost in {line}"))?;
+        Ok(Record { id: cell(id)?.to_owned(), outcome: cell(outcome)?.to_owned(), cost_pico })
+    };
+    lines.map(record).collect()
+}
+
+fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
+    let rows = query(cluster, "SELECT id, state FROM documents")?;
+    rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?))).collect()
+}
+
+fn query(cluster: &Cluster, sql: &str) -> Result<Vec<Vec<String>>> {
+    block_in_place(|| cluster.database.query(sql))
+}
+
+fn cell(rows: &[Vec<String>], row: usize, column: usize) -> Result<String> {
+    rows.get(row).and_then(|row| row.get(column)).cloned().context("the query returned too little")
+}
+
+fn name(path: &std::path::Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_servers::FaultyPostgres;
+
+    #[test]
+    fn trigger_records_committed_states_above_limits_only() {
+        let database = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
+        let run = |sql: &str| database.query(sql).unwrap_or_else(|error| panic!("{error:#}"));
+        run("CREATE TABLE spend_counters (scope text, subject text, \"interval\" text, period_start bigint, \
+             spent_pico bigint, allotted_pico bigint)");
+        run(TRIGGER);
+        run("INSERT INTO chaos.limits VALUES ('key', 'k', 100)");
+        run(
+            "INSERT INTO spend_counters VALUES ('key', 'k', 'total', 0, 60, 40), ('key', 'other', 'total', 0, 900, 0), \
+             ('key', 'k', 'daily', 7, 900, 0)",
+        );
+        // A fold adds to the spent amount before it takes from the allotted one.
+        run("BEGIN; UPDATE spend_counters SET spent_pico = 70 WHERE subject = 'k' AND \"interval\" = 'total'; \
+             UPDATE spend_counters SET allotted_pico = 30 WHERE subject = 'k' AND \"interval\" = 'total'; COMMIT");
+        let excesses = "SELECT subject, spent_pico, allotted_pico FROM chaos.excesses";
+        assert_eq!(run(excesses), Vec::<Vec<String>>::new());
+        run("UPDATE spend_counters SET allotted_pico = 31 WHERE subject = 'k' AND \"interval\" = 'total'");
+        run("UPDATE spend_counters SET allotted_pico = 30 WHERE subject = 'k' AND \"interval\" = 'total'");
+        assert_eq!(run(excesses), [["k", "70", "31"]]);
+    }
+}

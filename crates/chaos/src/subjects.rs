@@ -1,0 +1,114 @@
+//! The keys of a phase, and their accounts with limits.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::history::Account;
+use crate::money::format_usd;
+use crate::recorder::{KeySet, Recorder};
+
+/// A limit that no run reaches.
+const ROOMY_PICO: i64 = 1_000 * 1_000_000_000_000;
+
+/// The keys that exist in all phases.
+#[derive(Debug, Clone, Copy)]
+pub struct LastingKeys {
+    unlimited: usize,
+    roomy: usize,
+}
+
+/// A key as the command line prints it.
+struct CreatedKey {
+    index: usize,
+    id: String,
+    workspace: String,
+    hash: String,
+}
+
+/// Creates the keys of all phases: one without a limit, and one whose limit has room for all of them.
+pub async fn create_lasting_keys(cluster: &Cluster, recorder: &Recorder) -> Result<LastingKeys> {
+    let unlimited = create_key(cluster, recorder, "unlimited", &[], false).await?;
+    let limit = format_usd(ROOMY_PICO);
+    let roomy = create_key(cluster, recorder, "roomy", &["--limit-usd", &limit], true).await?;
+    let keys = LastingKeys { unlimited: unlimited.index, roomy: roomy.index };
+    add_account(cluster, recorder, "key", roomy.id, ROOMY_PICO, roomy.index)?;
+    recorder.activate(KeySet { unlimited: keys.unlimited, all: vec![keys.unlimited, keys.roomy] });
+    Ok(keys)
+}
+
+/// Creates keys whose limits are used up within a phase: of the key, of a guardrail, and the credit of a workspace.
+pub async fn create_phase_keys(
+    cluster: &Cluster,
+    recorder: &Recorder,
+    lasting: LastingKeys,
+    phase: usize,
+    limit_pico: i64,
+) -> Result<()> {
+    let limit = format_usd(limit_pico);
+    let own = create_key(cluster, recorder, &format!("limited-{phase}"), &["--limit-usd", &limit], true).await?;
+    add_account(cluster, recorder, "key", own.id, limit_pico, own.index)?;
+
+    let guarded = create_key(cluster, recorder, &format!("guarded-{phase}"), &[], true).await?;
+    let guardrail = create_guardrail(cluster, phase, &limit).await?;
+    cluster.json(&["guardrail", "assign", &guardrail, &guarded.hash]).await?;
+    let subject = format!("{guardrail}:{}", guarded.id);
+    add_account(cluster, recorder, "guardrail", subject, limit_pico, guarded.index)?;
+
+    let made = cluster.json(&["workspace", "create", "--name", &format!("credited-{phase}")]).await?;
+    let workspace = text(&made, "id")?;
+    cluster.json(&["workspace", "credit", &workspace, "--add-usd", &limit]).await?;
+    let options = ["--workspace", &workspace];
+    let credited = create_key(cluster, recorder, &format!("credited-{phase}"), &options, true).await?;
+    add_account(cluster, recorder, "workspace", credited.workspace, limit_pico, credited.index)?;
+
+    let all = vec![lasting.unlimited, lasting.unlimited, lasting.roomy, own.index, guarded.index, credited.index];
+    recorder.activate(KeySet { unlimited: lasting.unlimited, all });
+    Ok(())
+}
+
+async fn create_guardrail(cluster: &Cluster, phase: usize, limit: &str) -> Result<String> {
+    let file = format!("guardrail-{phase}.json");
+    let content = format!(r#"{{"name":"budget-{phase}","limit_usd":{limit},"reset_interval":null}}"#);
+    std::fs::write(cluster.admin.path().join(&file), content)?;
+    text(&cluster.json(&["guardrail", "create", "--from", &file]).await?, "id")
+}
+
+async fn create_key(
+    cluster: &Cluster,
+    recorder: &Recorder,
+    name: &str,
+    options: &[&str],
+    is_limited: bool,
+) -> Result<CreatedKey> {
+    let made = cluster.json(&[&["key", "create", "--name", name], options].concat()).await?;
+    let index = recorder.add_key(name.to_owned(), text(&made, "key")?, is_limited);
+    Ok(CreatedKey {
+        index,
+        id: text(&made, "id")?,
+        workspace: text(&made, "workspace_id")?,
+        hash: text(&made, "hash")?,
+    })
+}
+
+/// Adds an account to the history and to the trigger that compares its counter with the limit.
+fn add_account(
+    cluster: &Cluster,
+    recorder: &Recorder,
+    scope: &str,
+    subject: String,
+    limit_pico: i64,
+    key: usize,
+) -> Result<()> {
+    let sql = format!("INSERT INTO chaos.limits VALUES ('{scope}', '{subject}', {limit_pico})");
+    tokio::task::block_in_place(|| cluster.database.query(&sql))?;
+    recorder.add_account(Account { scope: scope.to_owned(), subject, limit_pico, keys: vec![key] });
+    Ok(())
+}
+
+/// Returns a member of a JSON document that is a string.
+pub fn text(document: &Value, member: &str) -> Result<String> {
+    let found = document[member].as_str().map(str::to_owned);
+    // The document may hold a secret.
+    found.with_context(|| format!("no {member} in the output of a command"))
+}

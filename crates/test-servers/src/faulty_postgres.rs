@@ -1,0 +1,275 @@
+//! A PostgreSQL server that a test restarts, crashes and freezes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tempfile::TempDir;
+
+use crate::ports;
+use crate::postgres::{programs, run};
+use crate::user::User;
+
+const SUPERUSER: &str = "tollgate";
+/// The only database.
+const DATABASE: &str = "chaos";
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Waits for a line or the end of its input. A line stops the server in the named mode; the end of the input, which
+/// comes however the test process ends, also wakes a frozen server and removes the folder.
+const GUARD: &str = r#"folder=$1; shift
+"$@" & server=$!
+echo $server > "$folder/pid"
+how=
+read -r how
+kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null) 2>/dev/null
+if [ "$how" = immediate ]; then kill -QUIT "$server"; else kill -INT "$server"; fi
+wait "$server"
+[ -n "$how" ] || rm -rf "$folder""#;
+
+/// The way in which the server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// Connections end, open transactions are rolled back.
+    Fast,
+    /// A crash: the next start recovers from the write-ahead log.
+    Immediate,
+}
+
+/// A server with one database in a temporary folder, which it removes at the end.
+pub struct FaultyPostgres {
+    programs: PathBuf,
+    folder: PathBuf,
+    user: User,
+    port: u16,
+    guard: Option<Guard>,
+}
+
+struct Guard {
+    shell: Child,
+    input: Option<ChildStdin>,
+}
+
+impl FaultyPostgres {
+    /// Starts a server and creates its database.
+    ///
+    /// # Errors
+    /// PostgreSQL is not installed, or the server does not start.
+    pub fn start() -> anyhow::Result<Self> {
+        let programs = programs()?;
+        let user = User::unprivileged()?;
+        let folder = TempDir::with_prefix("postgres-").context("no temporary folder")?.keep();
+        user.own(&folder)?;
+        let mut initdb = Command::new(programs.join("initdb"));
+        initdb.current_dir(&folder).arg("-D").arg(folder.join("data"));
+        initdb.args(["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        run(user.run(&mut initdb))?;
+        let mut server = Self { programs, folder, user, port: ports::free()?, guard: None };
+        server.launch()?;
+        run(server.client("createdb").arg(DATABASE))?;
+        Ok(server)
+    }
+
+    /// Returns the address of the server.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the URL of the database at an address, such as that of a relay.
+    pub fn url_at(&self, address: &str) -> String {
+        format!("postgres://{SUPERUSER}@{address}/{DATABASE}")
+    }
+
+    /// Stops the server.
+    ///
+    /// # Errors
+    /// The server is stopped, or its guard has ended.
+    pub fn stop(&mut self, mode: StopMode) -> anyhow::Result<()> {
+        let mut guard = self.guard.take().context("the server is stopped")?;
+        let mut input = guard.input.take().context("the guard has no input")?;
+        writeln!(input, "{}", if mode == StopMode::Fast { "fast" } else { "immediate" })?;
+        drop(input);
+        guard.shell.wait()?;
+        Ok(())
+    }
+
+    /// Starts a stopped server, on the same port and data.
+    ///
+    /// # Errors
+    /// The server does not start.
+    pub fn launch(&mut self) -> anyhow::Result<()> {
+        ensure!(self.guard.is_none(), "the server runs");
+        self.guard = Some(self.start_guard()?);
+        let attempts = START_TIMEOUT.as_millis() / POLL.as_millis();
+        for _ in 0..attempts {
+            if self.client("pg_isready").arg("-q").status()?.success() {
+                return Ok(());
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("PostgreSQL did not start within {} s: {}", START_TIMEOUT.as_secs(), self.log())
+    }
+
+    /// Suspends every process of the server. The server continues at [`FaultyPostgres::resume`], and when this process
+    /// ends.
+    ///
+    /// # Errors
+    /// The server does not run.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        let server = self.pid()?;
+        // The first process creates the others: once it is suspended, their number does not grow.
+        signal("STOP", &[server])?;
+        signal("STOP", &children(server)?)
+    }
+
+    /// Continues a frozen server.
+    ///
+    /// # Errors
+    /// The server does not run.
+    pub fn resume(&self) -> anyhow::Result<()> {
+        let server = self.pid()?;
+        signal("CONT", &children(server)?)?;
+        signal("CONT", &[server])
+    }
+
+    /// Runs statements and returns the rows of their results, split into columns.
+    ///
+    /// # Errors
+    /// The server rejects a statement, or cannot be reached.
+    pub fn query(&self, sql: &str) -> anyhow::Result<Vec<Vec<String>>> {
+        let mut psql = self.client("psql");
+        psql.env("PGCONNECT_TIMEOUT", "5").args(["-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1"]);
+        let output = psql.args(["-d", DATABASE, "-c", sql]).output().context("psql did not start")?;
+        ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout)?;
+        Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+    }
+
+    fn start_guard(&self) -> anyhow::Result<Guard> {
+        let _ = std::fs::remove_file(self.folder.join("pid"));
+        let log = std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?;
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARD, "sh"]).arg(&self.folder).arg(self.programs.join("postgres"));
+        command.arg("-D").arg(self.folder.join("data"));
+        for setting in self.settings() {
+            command.args(["-c", &setting]);
+        }
+        // A group of its own: an interrupt from the terminal ends the test process first, which then stops the server.
+        command.process_group(0).current_dir(&self.folder);
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+        let mut shell = self.user.run(&mut command).spawn().context("PostgreSQL did not start")?;
+        let input = shell.stdin.take();
+        Ok(Guard { shell, input })
+    }
+
+    fn settings(&self) -> Vec<String> {
+        vec![
+            format!("port={}", self.port),
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("unix_socket_directories={}", self.folder.display()),
+            "max_connections=200".to_owned(),
+            // The machine keeps running: writes survive every end of the server.
+            "fsync=off".to_owned(),
+            "full_page_writes=off".to_owned(),
+            "shared_buffers=64MB".to_owned(),
+        ]
+    }
+
+    fn client(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.args(["-h", "127.0.0.1", "-U", SUPERUSER, "-p", &self.port.to_string()]);
+        command
+    }
+
+    fn pid(&self) -> anyhow::Result<u32> {
+        ensure!(self.guard.is_some(), "the server is stopped");
+        let text = std::fs::read_to_string(self.folder.join("pid")).context("no process id of the server")?;
+        Ok(text.trim().parse()?)
+    }
+
+    fn log(&self) -> String {
+        let text = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+}
+
+impl Drop for FaultyPostgres {
+    fn drop(&mut self) {
+        if let Some(mut guard) = self.guard.take() {
+            // The end of the input wakes and stops the server and removes its folder.
+            drop(guard.input.take());
+            drop(guard.shell.wait());
+        } else {
+            drop(std::fs::remove_dir_all(&self.folder));
+        }
+    }
+}
+
+/// Returns the ids of the processes that a process has started.
+fn children(process: u32) -> anyhow::Result<Vec<u32>> {
+    let list = Path::new("/proc").join(process.to_string()).join("task").join(process.to_string()).join("children");
+    let text = std::fs::read_to_string(&list).with_context(|| format!("{} is not readable", list.display()))?;
+    text.split_whitespace().map(|id| Ok(id.parse()?)).collect()
+}
+
+/// Sends a signal. A process that has ended since it was listed is no error.
+fn signal(name: &str, processes: &[u32]) -> anyhow::Result<()> {
+    let mut script = String::new();
+    for process in processes {
+        writeln!(script, "kill -{name} {process} 2>/dev/null")?;
+    }
+    Command::new("sh").args(["-c", &script]).status().context("no signal was sent")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(process: u32) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").map(|(_, rest)| rest[..1].to_owned()).unwrap_or_default()
+    }
+
+    fn wait_for_state(process: u32, expected: &[&str]) {
+        for _ in 0..200 {
+            if expected.contains(&state(process).as_str()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("process {process} is {:?}, not {expected:?}", state(process));
+    }
+
+    #[test]
+    fn server_keeps_rows_across_stops_and_freezes() {
+        let mut server = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
+        server.query("CREATE TABLE t (n bigint); INSERT INTO t VALUES (7)").unwrap();
+        for mode in [StopMode::Fast, StopMode::Immediate] {
+            server.stop(mode).unwrap();
+            assert!(server.query("SELECT n FROM t").is_err(), "the server is stopped");
+            server.launch().unwrap_or_else(|error| panic!("{error:#}"));
+            assert_eq!(server.query("SELECT n, n + 1 FROM t").unwrap(), [["7", "8"]]);
+        }
+        server.freeze().unwrap();
+        let process = server.pid().unwrap();
+        wait_for_state(process, &["T"]);
+        for child in children(process).unwrap() {
+            // The child of a closed connection may have ended, and waits for its parent.
+            wait_for_state(child, &["T", "Z"]);
+        }
+        server.resume().unwrap();
+        assert_eq!(server.query("SELECT n FROM t").unwrap(), [["7"]]);
+        server.freeze().unwrap();
+        let (folder, port) = (server.folder.clone(), server.port);
+        drop(server);
+        assert!(!folder.exists(), "the folder of a frozen server is removed");
+        assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(), "the server is gone");
+    }
+}

@@ -1,0 +1,106 @@
+//! `[limits]`
+
+use std::time::Duration;
+
+use api_actix::AdmissionSettings;
+use domain::decision::DraftBounds;
+use domain::rate::RateLimits;
+use serde::Deserialize;
+
+use super::section::Section;
+use super::values::{Millis, Positive, PositiveMillis, Within};
+use super::{ConfigError, LimitsConfig};
+
+const MIB: u64 = 1024 * 1024;
+/// The default memory for bodies, unless this many of the largest bodies need more.
+const DEFAULT_BODY_MEMORY: usize = 256 << 20;
+const DEFAULT_LARGEST_BODIES: usize = 8;
+/// Copies of a body during decompression: compressed, decompressed, and the window of zstd.
+const COPIES: usize = 3;
+
+type PerMinute = Within<u32, 1, 4_294_967_295>;
+
+/// The keys of `[limits]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawLimits {
+    max_json_bytes: Option<Positive<usize>>,
+    max_trace_bytes: Option<Within<usize, 2, MIB>>,
+    max_file_bytes: Option<Positive<u64>>,
+    workspace_quota_bytes: Option<u64>,
+    workspace_max_documents: Option<Positive<u64>>,
+    min_charged_file_bytes: Option<Within<u64, 0, { 1024 * MIB }>>,
+    workspace_record_bytes_per_day: Option<u64>,
+    requests_per_minute: Option<PerMinute>,
+    tokens_per_minute: Option<PerMinute>,
+    workspace_requests_per_minute: Option<PerMinute>,
+    workspace_tokens_per_minute: Option<PerMinute>,
+    max_in_flight: Option<Positive<usize>>,
+    max_in_flight_per_key: Option<Positive<usize>>,
+    max_in_flight_per_workspace: Option<Positive<usize>>,
+    body_memory_bytes: Option<Positive<usize>>,
+    body_memory_bytes_per_workspace: Option<Positive<usize>>,
+    scan_threads: Option<Within<usize, 1, 1_024>>,
+    scan_queue_per_workspace: Option<Within<usize, 1, 1_000_000>>,
+    budget_wait_ms: Option<Millis<0, 60_000>>,
+    body_timeout_ms: Option<PositiveMillis>,
+    request_timeout_ms: Option<PositiveMillis>,
+}
+
+/// Checks `[limits]`.
+pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError> {
+    // Sizes are stored in signed 64-bit columns.
+    let stored = |size: u64| size.min(i64::MAX.unsigned_abs());
+    let max_json_bytes = section.max_json_bytes.map_or(8 << 20, Positive::get);
+    let record_bytes = section.workspace_record_bytes_per_day.unwrap_or(1_024 * MIB);
+    let rates = |requests: Option<PerMinute>, tokens: Option<PerMinute>| RateLimits {
+        requests_per_minute: requests.map(Within::get),
+        tokens_per_minute: tokens.map(Within::get),
+    };
+    let default_bounds = DraftBounds::default();
+    Ok(LimitsConfig {
+        max_json_bytes,
+        draft_bounds: DraftBounds {
+            max_trace_bytes: section.max_trace_bytes.map_or(default_bounds.max_trace_bytes, Within::get),
+        },
+        max_file_bytes: stored(section.max_file_bytes.map_or(100 * MIB, Positive::get)),
+        workspace_quota_bytes: stored(section.workspace_quota_bytes.unwrap_or(10_240 * MIB)),
+        workspace_max_documents: stored(section.workspace_max_documents.map_or(1_000_000, Positive::get)),
+        min_charged_file_bytes: section.min_charged_file_bytes.map_or(1024, Within::get),
+        workspace_record_bytes_per_day: Some(record_bytes).filter(|bytes| *bytes > 0),
+        key_rates: rates(section.requests_per_minute, section.tokens_per_minute),
+        workspace_rates: rates(section.workspace_requests_per_minute, section.workspace_tokens_per_minute),
+        budget_wait: section.budget_wait_ms.map_or(Duration::from_millis(250), Millis::get),
+        scan_threads: section.scan_threads.map(Within::get),
+        scan_queue_per_workspace: section.scan_queue_per_workspace.map_or(256, Within::get),
+        admission: admission(section, max_json_bytes)?,
+        body_timeout: section.body_timeout_ms.map_or(Duration::from_mins(1), Millis::get),
+        request_timeout: section.request_timeout_ms.map_or(Duration::from_mins(1), Millis::get),
+    })
+}
+
+/// Checks the limits on concurrent operations and on their bodies; the default of a share is half of the whole.
+fn admission(section: &Section<RawLimits>, max_json_bytes: usize) -> Result<AdmissionSettings, ConfigError> {
+    let max_in_flight = section.max_in_flight.map_or(4_096, Positive::get);
+    let half = (max_in_flight / 2).max(1);
+    let default_memory = DEFAULT_BODY_MEMORY.max(max_json_bytes.saturating_mul(DEFAULT_LARGEST_BODIES));
+    let body_memory = section.body_memory_bytes.map_or(default_memory, Positive::get);
+    let body_share = section.body_memory_bytes_per_workspace.map_or(body_memory / 2, Positive::get);
+    let least = max_json_bytes.saturating_mul(COPIES);
+    for (key, bytes) in [("body_memory_bytes_per_workspace", body_share), ("body_memory_bytes", body_memory)] {
+        if bytes < least {
+            let fault = format!(
+                "gives {bytes} bytes and must give at least {least}: {COPIES} times limits.max_json_bytes, so that the \
+                 largest body can be read"
+            );
+            return Err(section.fault(key, fault));
+        }
+    }
+    Ok(AdmissionSettings {
+        max_in_flight,
+        max_in_flight_per_key: section.max_in_flight_per_key.map_or(half, Positive::get),
+        max_in_flight_per_workspace: section.max_in_flight_per_workspace.map_or(half, Positive::get),
+        body_memory_bytes: body_memory,
+        body_memory_bytes_per_workspace: body_share,
+    })
+}

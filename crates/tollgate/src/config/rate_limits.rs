@@ -1,0 +1,225 @@
+//! `[rate_limits]`
+
+use std::path::Path;
+use std::time::Duration;
+
+use adapters_valkey::{Credentials, ValkeySettings};
+use serde::Deserialize;
+
+use super::secret::{SecretSource, variable_name};
+use super::section::Section;
+use super::values::Millis;
+use super::{ConfigError, Environment, OnRateStoreFailure, RateLimitsConfig};
+
+const DEFAULT_PORT: u16 = 6379;
+const DEFAULT_TIMEOUT: Duration = Duration::from_millis(50);
+/// The longest prefix of keys, in bytes.
+const LONGEST_PREFIX: usize = 64;
+/// The largest number of a database.
+const LAST_DATABASE: i64 = 65_535;
+
+/// The keys of `[rate_limits]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawRateLimits {
+    url: Option<String>,
+    username: Option<String>,
+    password_env: Option<String>,
+    password_file: Option<String>,
+    ca_file: Option<String>,
+    key_prefix: Option<String>,
+    timeout_ms: Option<Millis<1, 1_000>>,
+    on_failure: Option<OnRateStoreFailure>,
+}
+
+/// The other keys, which require `url`.
+const DEPENDENT: [&str; 7] =
+    ["username", "password_env", "password_file", "ca_file", "key_prefix", "timeout_ms", "on_failure"];
+
+/// Checks `[rate_limits]`. Returns `None` if no server is configured.
+pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimitsConfig>, ConfigError> {
+    let Some(url) = &section.url else {
+        return match DEPENDENT.into_iter().find(|key| section.has(key)) {
+            Some(key) => Err(section.fault(key, "requires url")),
+            None => Ok(None),
+        };
+    };
+    let address = address(url).map_err(|fault| section.fault("url", fault))?;
+    if section.ca_file.is_some() && !address.is_tls {
+        return Err(section.fault("ca_file", "requires a rediss:// URL"));
+    }
+    let password = password(section)?;
+    if section.username.is_some() && password.is_none() {
+        return Err(section.fault("username", "requires password_env or password_file"));
+    }
+    let store = ValkeySettings {
+        host: address.host,
+        port: address.port,
+        database: address.database,
+        is_tls: address.is_tls,
+        ca_file: section.ca_file.as_deref().map(|path| section.resolve("ca_file", Path::new(path))),
+        credentials: Credentials { username: username(section)?, password: None },
+        key_prefix: key_prefix(section)?,
+        timeout: section.timeout_ms.map_or(DEFAULT_TIMEOUT, Millis::get),
+    };
+    let on_failure = section.on_failure.unwrap_or(OnRateStoreFailure::Local);
+    Ok(Some(RateLimitsConfig { store, password, on_failure }))
+}
+
+struct Address {
+    host: String,
+    port: u16,
+    database: i64,
+    is_tls: bool,
+}
+
+/// Parses `redis[s]://host[:port][/database]`, and the same with `valkey[s]`.
+fn address(url: &str) -> Result<Address, String> {
+    let form = || "must have the form redis://host:port/database, or rediss:// for TLS".to_owned();
+    let (scheme, rest) = url.split_once("://").ok_or_else(form)?;
+    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+        "redis" | "valkey" => false,
+        "rediss" | "valkeys" => true,
+        _ => return Err(form()),
+    };
+    if rest.contains('@') {
+        return Err("must not contain a user or a password: set username, and password_env or password_file".to_owned());
+    }
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let authority: http::uri::Authority = authority.parse().map_err(|_| form())?;
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    // A port above 65535 would count as none.
+    let has_valid_port = authority.as_str() == authority.host() || authority.port_u16().is_some_and(|port| port > 0);
+    let database = if path.is_empty() { Some(0) } else { path.parse().ok() };
+    match database.filter(|number| (0..=LAST_DATABASE).contains(number) && !path.starts_with('+')) {
+        Some(database) if !host.is_empty() && has_valid_port => {
+            Ok(Address { host: host.to_owned(), port: authority.port_u16().unwrap_or(DEFAULT_PORT), database, is_tls })
+        }
+        _ => Err(form()),
+    }
+}
+
+fn password(section: &Section<RawRateLimits>) -> Result<Option<SecretSource>, ConfigError> {
+    match (section.password_env.as_deref(), section.password_file.as_deref()) {
+        (Some(_), Some(_)) => Err(section.fault("password_env", "cannot be set together with password_file")),
+        (Some(name), None) => {
+            let name = variable_name(name).map_err(|fault| section.fault("password_env", fault))?;
+            Ok(Some(SecretSource::Variable(name.to_owned())))
+        }
+        (None, file) => Ok(file.map(|path| SecretSource::File(section.resolve("password_file", Path::new(path))))),
+    }
+}
+
+fn username(section: &Section<RawRateLimits>) -> Result<Option<String>, ConfigError> {
+    match section.username.as_deref() {
+        Some(name) if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err(section.fault("username", "must be visible ASCII characters"))
+        }
+        name => Ok(name.map(str::to_owned)),
+    }
+}
+
+fn key_prefix(section: &Section<RawRateLimits>) -> Result<String, ConfigError> {
+    let prefix = section.key_prefix.as_deref().unwrap_or("tollgate:rates:");
+    // A brace would move the part of a key that selects the node of a cluster.
+    let is_plain = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}*?[]\\".contains(&byte));
+    if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !is_plain {
+        let fault = format!("must be 1 to {LONGEST_PREFIX} visible ASCII characters without {{}}[]*? and backslashes");
+        return Err(section.fault("key_prefix", fault));
+    }
+    Ok(prefix.to_owned())
+}
+
+impl RateLimitsConfig {
+    /// Returns the settings of the server with the password.
+    ///
+    /// # Errors
+    /// The password cannot be read. The message does not contain it.
+    pub fn settings(&self, environment: &Environment) -> Result<ValkeySettings, ConfigError> {
+        let read = |source: &SecretSource| source.read_named("rate_limits.password", "password", environment);
+        let password = self.password.as_ref().map(read).transpose()?;
+        let username = self.store.credentials.username.clone();
+        Ok(ValkeySettings { credentials: Credentials { username, password }, ..self.store.clone() })
+    }
+
+    /// Returns the name of the environment variable with the password, if it is in one.
+    pub fn secret_variable(&self) -> Option<&str> {
+        match &self.password {
+            Some(SecretSource::Variable(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, load_text};
+
+    fn read(lines: &str) -> Result<Config, String> {
+        load_text(None, &format!("[rate_limits]\n{lines}\n"), &Environment::default())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn address_has_defaults() {
+        assert_eq!(read("").unwrap().rate_limits, None);
+        let found = |url: &str| {
+            let store = read(&format!("url = \"{url}\"")).unwrap().rate_limits.unwrap().store;
+            (store.host, store.port, store.database, store.is_tls)
+        };
+        assert_eq!(found("redis://h"), ("h".to_owned(), 6379, 0, false));
+        assert_eq!(found("rediss://h:1/"), ("h".to_owned(), 1, 0, true));
+        assert_eq!(found("valkeys://10.0.0.1:6380/3"), ("10.0.0.1".to_owned(), 6380, 3, true));
+        assert_eq!(found("Valkey://[::1]:7/15"), ("::1".to_owned(), 7, 15, false));
+        let config = read("url = \"redis://h\"").unwrap().rate_limits.unwrap();
+        assert_eq!((config.store.timeout, config.on_failure), (DEFAULT_TIMEOUT, OnRateStoreFailure::Local));
+        assert_eq!(config.store.key_prefix, "tollgate:rates:");
+    }
+
+    #[test]
+    fn wrong_values_are_rejected_without_their_secrets() {
+        let url = "url = \"redis://h\"\n";
+        for (lines, expected) in [
+            ("url = \"h:6379\"".to_owned(), "must have the form redis://host:port/database"),
+            ("url = \"http://h\"".to_owned(), "must have the form"),
+            ("url = \"redis://\"".to_owned(), "must have the form"),
+            ("url = \"redis://h:0\"".to_owned(), "must have the form"),
+            ("url = \"redis://h:\"".to_owned(), "must have the form"),
+            ("url = \"redis://h:99999\"".to_owned(), "must have the form"),
+            ("url = \"redis://h/-1\"".to_owned(), "must have the form"),
+            ("url = \"redis://h/1?a=very-secret\"".to_owned(), "must have the form"),
+            ("url = \"redis://:very-secret@h\"".to_owned(), "must not contain a user or a password"),
+            ("timeout_ms = 5".to_owned(), "rate_limits.timeout_ms requires url"),
+            (format!("{url}ca_file = \"c.pem\""), "requires a rediss:// URL"),
+            (format!("{url}username = \"u\""), "requires password_env or password_file"),
+            (format!("{url}password_env = \"very-secret\""), "must be the name of an environment variable"),
+            (format!("{url}password_env = \"A\"\npassword_file = \"b\""), "cannot be set together"),
+            (format!("{url}key_prefix = \"a{{b\""), "must be 1 to 64 visible ASCII characters"),
+            (format!("{url}key_prefix = \"\""), "must be 1 to 64"),
+            (format!("{url}timeout_ms = 0"), "must be 1 to 1000"),
+            (format!("{url}on_failure = \"open\""), "on_failure"),
+        ] {
+            let message = read(&lines).unwrap_err();
+            assert!(message.contains(expected), "{lines}: {message}");
+            assert!(!message.contains("very-secret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn password_is_read_from_variable_or_file() {
+        let environment = Environment::from_iter([("RATES", "s3cret")]);
+        let settings = |lines: &str, environment: &Environment| {
+            let config = read(&format!("url = \"redis://h\"\n{lines}")).unwrap();
+            config.rate_limits.unwrap().settings(environment).map_err(|error| error.to_string())
+        };
+        let found = settings("username = \"u\"\npassword_env = \"RATES\"", &environment).unwrap();
+        let expected = Credentials { username: Some("u".to_owned()), password: Some("s3cret".to_owned()) };
+        assert_eq!(found.credentials, expected);
+        assert!(!format!("{found:?}").contains("s3cret"));
+        let missing = settings("password_env = \"RATES\"", &Environment::default()).unwrap_err();
+        assert_eq!(missing, "the environment variable that rate_limits.password_env names is not set, or empty");
+        let missing = settings("password_file = \"/no/such/file\"", &environment).unwrap_err();
+        assert!(missing.starts_with("the file that rate_limits.password_file names cannot be read"), "{missing}");
+    }
+}

@@ -1,0 +1,271 @@
+CREATE TABLE "adjustments" (
+  "process_id" text NOT NULL,
+  "scope" text NOT NULL,
+  "subject" text NOT NULL,
+  "interval" text NOT NULL,
+  "period_start" integer NOT NULL,
+  "amount_pico" integer NOT NULL,
+  PRIMARY KEY ("process_id", "scope", "subject", "interval", "period_start") );
+CREATE INDEX "adjustments_counter" ON "adjustments" ("scope", "subject", "interval", "period_start");
+CREATE TABLE "allowances" (
+  "process_id" text NOT NULL,
+  "scope" text NOT NULL,
+  "subject" text NOT NULL,
+  "interval" text NOT NULL,
+  "period_start" integer NOT NULL,
+  "amount_pico" integer NOT NULL,
+  PRIMARY KEY ("process_id", "scope", "subject", "interval", "period_start") );
+CREATE INDEX "allowances_counter" ON "allowances" ("scope", "subject", "interval", "period_start");
+CREATE TABLE "api_keys" (
+  "id" blob NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+  "hash" blob NOT NULL UNIQUE,
+  "label" text NOT NULL,
+  "name" text NOT NULL,
+  "scope" text NOT NULL,
+  "workspace_id" text,
+  "disabled" boolean NOT NULL,
+  "deleted" boolean NOT NULL,
+  "expires_at" integer,
+  "limit_pico" integer,
+  "limit_reset" text,
+  "guardrail_id" text,
+  "created_at" integer NOT NULL,
+  "requests_per_minute" integer,
+  "tokens_per_minute" integer,
+  "guardrail_assigned_at" integer,
+  "guardrail_assigned_by" text,
+  "audit_hash" blob,
+  FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
+  FOREIGN KEY ("guardrail_id") REFERENCES "guardrails" ("id"),
+  CHECK (("scope" = 'management' AND "workspace_id" IS NULL) OR ("scope" = 'inference' AND "workspace_id" IS NOT NULL)) );
+CREATE INDEX "api_keys_guardrail_id" ON "api_keys" ("guardrail_id");
+CREATE INDEX "api_keys_workspace_id" ON "api_keys" ("workspace_id", "created_at");
+CREATE TABLE "audit_log" (
+  "seq" integer NOT NULL PRIMARY KEY,
+  "at" integer NOT NULL,
+  "actor" text NOT NULL,
+  "source" text,
+  "action" text NOT NULL,
+  "subject" text NOT NULL,
+  "outcome" text NOT NULL,
+  "details" text NOT NULL,
+  "previous_hash" blob NOT NULL,
+  "hash" blob NOT NULL ,
+  "version" integer NOT NULL DEFAULT 1,
+  "state" blob);
+CREATE INDEX "audit_log_at" ON "audit_log" ("at");
+CREATE TABLE "audit_state" (
+  "id" integer NOT NULL PRIMARY KEY,
+  "newest_seq" integer NOT NULL,
+  "removed_seq" integer NOT NULL,
+  "removed_count" integer NOT NULL,
+  "newest_hash" blob NOT NULL,
+  "removed_hash" blob NOT NULL,
+  "keys_sum" blob NOT NULL,
+  "assignments_sum" blob NOT NULL,
+  "guardrails_sum" blob NOT NULL,
+  "workspaces_sum" blob NOT NULL );
+CREATE TABLE "budget_alerts" (
+  "scope" text NOT NULL,
+  "subject" text NOT NULL,
+  "interval" text NOT NULL,
+  "period_start" integer NOT NULL,
+  "is_credit" integer NOT NULL,
+  "base_pico" integer NOT NULL,
+  "limit_pico" integer NOT NULL,
+  "threshold" integer NOT NULL,
+  "workspace_id" text NOT NULL,
+  "spent_pico" integer NOT NULL,
+  "created_at" integer NOT NULL,
+  "published_at" integer,
+  PRIMARY KEY ("scope", "subject", "interval", "period_start", "is_credit", "base_pico", "limit_pico", "threshold") );
+CREATE INDEX "budget_alerts_by_publication" ON "budget_alerts" ("published_at", "created_at");
+CREATE TABLE "budget_processes" (
+  "id" text NOT NULL PRIMARY KEY,
+  "number" integer NOT NULL,
+  "folded_sequence" integer NOT NULL,
+  "state" text NOT NULL,
+  "last_reply" text,
+  "registered_at" integer NOT NULL ,
+  "seen_at" integer NOT NULL DEFAULT 0);
+CREATE INDEX "budget_processes_live" ON "budget_processes" ("state") WHERE "state" = 'live';
+CREATE TABLE "change_feed" (
+  "id" integer NOT NULL PRIMARY KEY,
+  "catalogue" integer NOT NULL ,
+  "number" integer NOT NULL DEFAULT 0,
+  "limits" integer NOT NULL DEFAULT 0);
+CREATE TABLE "changes" (
+  "number" integer NOT NULL PRIMARY KEY,
+  "mark" integer NOT NULL DEFAULT ((random())),
+  "area" text NOT NULL,
+  "subject" text,
+  "created_at" integer NOT NULL );
+CREATE TABLE "destinations" (
+  "id" text NOT NULL PRIMARY KEY,
+  "workspace_id" text NOT NULL,
+  "kind" text NOT NULL,
+  "name" text NOT NULL,
+  "config" text NOT NULL,
+  "enabled" boolean NOT NULL,
+  "created_at" integer NOT NULL,
+  "updated_at" integer );
+CREATE INDEX "destinations_workspace_id" ON "destinations" ("workspace_id", "created_at");
+CREATE TABLE "documents" (
+  "id" text NOT NULL PRIMARY KEY,
+  "workspace_id" text NOT NULL,
+  "state" text NOT NULL,
+  "filename" text NOT NULL,
+  "size_bytes" integer NOT NULL CHECK ("size_bytes" >= 0),
+  "sha256" text,
+  "media_type" text,
+  "created_at" integer NOT NULL,
+  "charged_bytes" integer NOT NULL DEFAULT 0 CHECK ("charged_bytes" >= 0),
+  FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
+  CHECK ("state" = 'pending' OR ("state" = 'ready' AND "sha256" IS NOT NULL AND "media_type" IS NOT NULL)) );
+CREATE INDEX "documents_state" ON "documents" ("state", "created_at");
+CREATE INDEX "documents_workspace_id" ON "documents" ("workspace_id", "state");
+CREATE TABLE "guardrail_versions" (
+  "guardrail_id" text NOT NULL,
+  "version" integer NOT NULL,
+  "name" text NOT NULL,
+  "rules" text NOT NULL,
+  "limit_pico" integer,
+  "limit_reset" text,
+  "changed_at" integer NOT NULL,
+  "changed_by" text NOT NULL,
+  PRIMARY KEY ("guardrail_id", "version") );
+CREATE TABLE "guardrails" (
+  "id" text NOT NULL PRIMARY KEY,
+  "workspace_id" text NOT NULL,
+  "name" text NOT NULL,
+  "created_at" integer NOT NULL,
+  "updated_at" integer,
+  "limit_pico" integer,
+  "limit_reset" text,
+  "version" integer NOT NULL DEFAULT 1,
+  "rules" text NOT NULL DEFAULT '{}',
+  "audit_hash" blob,
+  FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id") );
+CREATE INDEX "guardrails_workspace_id" ON "guardrails" ("workspace_id", "created_at");
+CREATE TABLE "idempotency_claims" (
+  "api_key" blob NOT NULL,
+  "operation" text NOT NULL,
+  "idempotency_key" text NOT NULL,
+  "subject" text NOT NULL,
+  "document_id" text NOT NULL,
+  "created_at" integer NOT NULL,
+  PRIMARY KEY ("api_key", "operation", "idempotency_key"),
+  FOREIGN KEY ("document_id") REFERENCES "documents" ("id") ON DELETE CASCADE );
+CREATE INDEX "idempotency_claims_created_at" ON "idempotency_claims" ("created_at");
+CREATE INDEX "idempotency_claims_document_id" ON "idempotency_claims" ("document_id");
+CREATE TABLE "incompatible_migrations" (
+  "name" text NOT NULL PRIMARY KEY,
+  "reason" text NOT NULL );
+CREATE TABLE "models" (
+  "id" text NOT NULL PRIMARY KEY,
+  "position" integer NOT NULL,
+  "content" text NOT NULL );
+CREATE INDEX "models_position" ON "models" ("position");
+CREATE TABLE "outbox" (
+  "id" text NOT NULL PRIMARY KEY,
+  "destination_id" text NOT NULL,
+  "payload" text NOT NULL,
+  "state" text NOT NULL,
+  "attempts" integer NOT NULL,
+  "next_at" integer NOT NULL,
+  "last_error" text,
+  "created_at" integer NOT NULL );
+CREATE INDEX "outbox_destination_id" ON "outbox" ("destination_id", "state", "next_at");
+CREATE INDEX "outbox_due" ON "outbox" ("state", "next_at");
+CREATE TABLE "record_bytes" (
+  "workspace_id" text NOT NULL PRIMARY KEY,
+  "day" integer NOT NULL,
+  "bytes" integer NOT NULL );
+CREATE TABLE "rejections" (
+  "api_key" blob(1) NOT NULL,
+  "hour" integer NOT NULL,
+  "status" integer NOT NULL,
+  "reason" text NOT NULL,
+  "workspace_id" blob(1),
+  "requests" integer NOT NULL,
+  PRIMARY KEY ("api_key", "hour", "status", "reason") );
+CREATE INDEX "rejections_by_hour" ON "rejections" ("hour");
+CREATE TABLE "seaql_migrations" (
+  "version" varchar NOT NULL PRIMARY KEY,
+  "applied_at" integer NOT NULL );
+CREATE TABLE "spend_counters" (
+  "scope" text NOT NULL,
+  "subject" text NOT NULL,
+  "interval" text NOT NULL,
+  "period_start" integer NOT NULL,
+  "spent_pico" integer NOT NULL,
+  "allotted_pico" integer NOT NULL DEFAULT 0,
+  "recalled_at" integer,
+  "recall_began_at" integer,
+  PRIMARY KEY ("scope", "subject", "interval", "period_start") );
+CREATE INDEX "spend_counters_period" ON "spend_counters" ("period_start");
+CREATE INDEX "spend_counters_recalled_at" ON "spend_counters" ("recalled_at") WHERE "recalled_at" IS NOT NULL;
+CREATE TABLE "store_copies" (
+  "id" integer NOT NULL PRIMARY KEY,
+  "source_id" text NOT NULL,
+  "fingerprint" text NOT NULL,
+  "position" text NOT NULL,
+  "started_at" integer NOT NULL );
+CREATE TABLE "store_identity" (
+  "id" integer NOT NULL PRIMARY KEY,
+  "store_id" text NOT NULL );
+CREATE TABLE "usage_records" (
+  "id" blob NOT NULL,
+  "workspace_id" blob NOT NULL,
+  "api_key" blob NOT NULL,
+  "request_id" blob NOT NULL,
+  "requested_model" text,
+  "model" text NOT NULL,
+  "provider" text NOT NULL,
+  "outcome" text NOT NULL,
+  "input_tokens" integer NOT NULL,
+  "output_tokens" integer NOT NULL,
+  "usage_source" text,
+  "cost_pico" integer NOT NULL,
+  "prompt_price" text NOT NULL,
+  "completion_price" text NOT NULL,
+  "attempts" text NOT NULL,
+  "session_id" text,
+  "trace" text,
+  "user" text,
+  "created_at" integer NOT NULL,
+  "latency_us" integer NOT NULL,
+  "share_index" integer,
+  "share_of" integer,
+  "guardrails" blob,
+  "charged_at" integer NOT NULL,
+  "findings" text,
+  "client_address" blob NULL,
+  PRIMARY KEY ("id") );
+CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
+CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "created_at");
+CREATE INDEX "usage_records_workspace_id" ON "usage_records" ("workspace_id", "created_at");
+CREATE TABLE "workspaces" (
+  "id" text NOT NULL PRIMARY KEY,
+  "name" text NOT NULL,
+  "owner_id" text,
+  "is_default" boolean NOT NULL,
+  "suspended" boolean NOT NULL,
+  "credit_pico" integer,
+  "storage_used_bytes" integer NOT NULL CHECK ("storage_used_bytes" >= 0),
+  "created_at" integer NOT NULL ,
+  "credit_base_pico" integer,
+  "budget_daily_pico" integer,
+  "budget_weekly_pico" integer,
+  "budget_monthly_pico" integer,
+  "budget_lifetime_pico" integer,
+  "requests_per_minute" integer,
+  "tokens_per_minute" integer,
+  "default_guardrail_id" text,
+  "document_count" integer NOT NULL DEFAULT 0 CHECK ("document_count" >= 0),
+  "audit_hash" blob,
+  "credit_began_at" integer,
+  "credit_late_pico" integer NOT NULL DEFAULT 0,
+  "deleted_at" integer NULL);
+CREATE INDEX "workspaces_created_at" ON "workspaces" ("created_at");
+CREATE UNIQUE INDEX "workspaces_default" ON "workspaces" ("is_default") WHERE "is_default";

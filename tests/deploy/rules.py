@@ -1,0 +1,157 @@
+"""Rules for the rendered chart and for the Compose file. Each returns the violations as text."""
+
+PATHS = {"startupProbe": "/health/live", "livenessProbe": "/health/live", "readinessProbe": "/health/ready"}
+# Background work of a stop, in seconds: docs/operations.md, "Stopping".
+BACKGROUND_SECONDS = 30
+
+
+def pods(documents):
+    """Yields the name and the pod specification of each workload."""
+    for document in documents:
+        if document["kind"] in ("StatefulSet", "Deployment", "Job"):
+            yield f"{document['kind']} {document['metadata']['name']}", document["spec"]["template"]["spec"]
+
+
+def of_kind(documents, kind):
+    return [document for document in documents if document["kind"] == kind]
+
+
+def security(documents):
+    """No pod runs as root, writes outside its volumes, or has a privilege or a token."""
+    for name, pod in pods(documents):
+        context = pod.get("securityContext", {})
+        if context.get("runAsNonRoot") is not True or not context.get("runAsUser"):
+            yield f"{name}: may run as root"
+        if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+            yield f"{name}: no seccomp profile"
+        if pod.get("automountServiceAccountToken") is not False:
+            yield f"{name}: mounts a token"
+        for container in pod["containers"]:
+            own = container.get("securityContext", {})
+            if own.get("readOnlyRootFilesystem") is not True:
+                yield f"{name}: the root file system is writable"
+            if own.get("allowPrivilegeEscalation") is not False or own.get("capabilities", {}).get("drop") != ["ALL"]:
+                yield f"{name}: has privileges"
+            if not container.get("resources", {}).get("limits", {}).get("memory"):
+                yield f"{name}: no memory limit"
+
+
+def secrets(documents):
+    """Secrets are referenced, never rendered."""
+    if of_kind(documents, "Secret"):
+        yield "the chart renders a secret"
+    for name, pod in pods(documents):
+        for variable in pod["containers"][0].get("env", []):
+            if variable["name"] == "TOLLGATE__STORAGE__URL" and "secretKeyRef" not in variable.get("valueFrom", {}):
+                yield f"{name}: the database URL is not from a secret"
+
+
+def probes(documents):
+    """Probes use the real paths of a named port."""
+    for document in of_kind(documents, "StatefulSet"):
+        container = document["spec"]["template"]["spec"]["containers"][0]
+        ports = {port["name"] for port in container["ports"]}
+        for probe, path in PATHS.items():
+            request = container.get(probe, {}).get("httpGet", {})
+            if request.get("path") != path or request.get("port") not in ports:
+                yield f"{probe}: not {path} of a port"
+
+
+def stop(documents):
+    """The grace period is longer than a stop."""
+    for document in of_kind(documents, "StatefulSet"):
+        pod = document["spec"]["template"]["spec"]
+        variables = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
+        milliseconds = sum(int(variables[f"TOLLGATE__SERVER__{key}"]) for key in ("DRAIN_MS", "SHUTDOWN_TIMEOUT_MS"))
+        if pod.get("terminationGracePeriodSeconds", 0) <= milliseconds / 1000 + BACKGROUND_SECONDS:
+            yield "terminationGracePeriodSeconds is not longer than a stop"
+
+
+def journal(documents):
+    """Each replica has a volume of its own for the journal, which outlives it."""
+    for document in of_kind(documents, "StatefulSet"):
+        spec = document["spec"]
+        claims = [claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates", [])]
+        container = spec["template"]["spec"]["containers"][0]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        variables = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        own = [mounts[claim] for claim in claims if claim in mounts]
+        if not any(variables.get("TOLLGATE__JOURNAL__PATH", "").startswith(path + "/") for path in own):
+            yield "the journal is not on a volume of the replica"
+        if set(spec.get("persistentVolumeClaimRetentionPolicy", {}).values()) != {"Retain"}:
+            yield "the volume of the journal does not outlive its replica"
+
+
+def migration(documents):
+    """The migration is a hook before installation and upgrade, which needs no other object of the chart."""
+    jobs = of_kind(documents, "Job")
+    if len(jobs) != 1:
+        yield f"{len(jobs)} jobs"
+    for job in jobs:
+        if job["metadata"].get("annotations", {}).get("helm.sh/hook") != "pre-install,pre-upgrade":
+            yield "the job is no hook"
+        pod = job["spec"]["template"]["spec"]
+        if pod["containers"][0]["args"] != ["migrate", "up"] or pod["restartPolicy"] != "Never":
+            yield "the job does not migrate, or hides its failure"
+        if "serviceAccountName" in pod or any("configMap" in volume for volume in pod.get("volumes", [])):
+            yield "the job uses an object that does not exist yet"
+        servers = of_kind(documents, "StatefulSet")
+        if not all("--no-migrate" in server["spec"]["template"]["spec"]["containers"][0]["args"] for server in servers):
+            yield "servers migrate, too"
+
+
+def selectors(documents):
+    """Services, the budget and the network policy select the pods of the server, and not those of the job."""
+    servers = of_kind(documents, "StatefulSet")
+    labels = servers[0]["spec"]["template"]["metadata"]["labels"]
+    job = of_kind(documents, "Job")[0]["spec"]["template"]["metadata"]["labels"]
+    for kind, member in (("Service", None), ("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector")):
+        for document in of_kind(documents, kind):
+            selected = document["spec"]["selector"] if member is None else document["spec"][member]["matchLabels"]
+            if not selected.items() <= labels.items() or selected.items() <= job.items():
+                yield f"{kind} {document['metadata']['name']}: selects other pods"
+    if not of_kind(documents, "NetworkPolicy"):
+        yield "no network policy"
+    if servers[0]["spec"]["replicas"] > 1 and not of_kind(documents, "PodDisruptionBudget"):
+        yield "no disruption budget"
+
+
+CHART = [security, secrets, probes, stop, journal, migration, selectors]
+
+
+def chart(documents):
+    """Returns all violations of a rendered chart."""
+    return [violation for rule in CHART for violation in rule(documents)]
+
+
+def seconds(text):
+    """Parses a duration such as 90s or 2m."""
+    return int(text[:-1]) * {"s": 1, "m": 60}[text[-1]]
+
+
+def compose(file, stop_seconds):
+    """Returns all violations of the Compose file."""
+    found = []
+    for name, service in file["services"].items():
+        if service.get("read_only") is not True:
+            found.append(f"{name}: the root file system is writable")
+        if service.get("cap_drop") != ["ALL"] or "no-new-privileges:true" not in service.get("security_opt", []):
+            found.append(f"{name}: has privileges")
+        if "healthcheck" not in service:
+            found.append(f"{name}: no health check")
+        image = service["image"]
+        if ":" not in image or image.endswith(":latest"):
+            found.append(f"{name}: the image has no version")
+        for port in service.get("ports", []):
+            if not port.startswith("127.0.0.1:"):
+                found.append(f"{name}: a port is open to the network")
+        for key, value in service.get("environment", {}).items():
+            # `${NAME:?message}` has no default.
+            if "PASSWORD" in f"{key}{value}" and ":?" not in value:
+                found.append(f"{name}: {key} has a default")
+    server = file["services"]["tollgate"]
+    if seconds(server.get("stop_grace_period", "10s")) <= stop_seconds:
+        found.append("tollgate: stop_grace_period is not longer than a stop")
+    if server["depends_on"]["migrate"]["condition"] != "service_completed_successfully":
+        found.append("tollgate: starts without the schema")
+    return found
