@@ -87,13 +87,15 @@ CREATE TABLE "budget_processes" (
   "state" text NOT NULL,
   "last_reply" text,
   "registered_at" integer NOT NULL ,
-  "seen_at" integer NOT NULL DEFAULT 0);
+  "seen_at" integer NOT NULL DEFAULT 0,
+  "has_store_journal" boolean NOT NULL DEFAULT FALSE);
 CREATE INDEX "budget_processes_live" ON "budget_processes" ("state") WHERE "state" = 'live';
 CREATE TABLE "change_feed" (
   "id" integer NOT NULL PRIMARY KEY,
   "catalogue" integer NOT NULL ,
   "number" integer NOT NULL DEFAULT 0,
-  "limits" integer NOT NULL DEFAULT 0);
+  "limits" integer NOT NULL DEFAULT 0,
+  "declared_older_at" integer NULL);
 CREATE TABLE "changes" (
   "number" integer NOT NULL PRIMARY KEY,
   "mark" integer NOT NULL DEFAULT ((random())),
@@ -161,6 +163,12 @@ CREATE INDEX "idempotency_claims_document_id" ON "idempotency_claims" ("document
 CREATE TABLE "incompatible_migrations" (
   "name" text NOT NULL PRIMARY KEY,
   "reason" text NOT NULL );
+CREATE TABLE "journal_entries" (
+  "process_id" text NOT NULL,
+  "sequence" integer NOT NULL,
+  "kind" integer NOT NULL,
+  "payload" blob NOT NULL,
+  PRIMARY KEY ("process_id", "sequence") );
 CREATE TABLE "models" (
   "id" text NOT NULL PRIMARY KEY,
   "position" integer NOT NULL,

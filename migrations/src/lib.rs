@@ -18,6 +18,7 @@ mod m20261123_000015_budget_alerts;
 mod m20261123_000020_deleted_workspaces;
 mod m20261123_000021_client_addresses;
 mod m20261123_000024_store_copies;
+mod m20261125_000025_store_journals;
 
 mod migrator;
 mod older_data;

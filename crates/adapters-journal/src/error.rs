@@ -35,6 +35,9 @@ pub enum JournalError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The journal was sealed; the entry was rejected, or returned by the seal.
+    #[error("the journal was sealed")]
+    Sealed,
     /// The entry was written but may not be on the disk.
     #[error("the journal cannot be synced to the disk")]
     NotSynced,

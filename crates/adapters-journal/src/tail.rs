@@ -75,6 +75,20 @@ impl Tail {
         self.entries.back().is_some_and(|entry| entry.place.is_none())
     }
 
+    /// Removes and returns the unwritten entries.
+    pub(crate) fn take_unwritten(&mut self) -> Vec<StoredEntry> {
+        let first = self.entries.partition_point(|entry| entry.place.is_some());
+        let taken: Vec<TailEntry> = self.entries.drain(first..).collect();
+        for entry in &taken {
+            self.bytes -= entry.length as u64;
+            self.memory_bytes -= entry.length;
+        }
+        let stored = |TailEntry { sequence, kind, payload, .. }: TailEntry| {
+            payload.map(|payload| StoredEntry { sequence, kind, payload })
+        };
+        taken.into_iter().filter_map(stored).collect()
+    }
+
     /// Marks the entries above a number as unwritten.
     pub(crate) fn forget_places_after(&mut self, sequence: u64) {
         let first = self.entries.partition_point(|entry| entry.sequence <= sequence);

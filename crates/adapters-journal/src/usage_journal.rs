@@ -20,6 +20,7 @@ use crate::format::Origin;
 use crate::quarantine::quarantine_gaps;
 use crate::reader::{Gap, GapReason, ReadReport, last_sequence, read_folder, trim_folder};
 use crate::settings::JournalSettings;
+use crate::tail::StoredEntry;
 use crate::writer::{Journal, JournalPorts};
 
 /// The folder for unreadable parts of journals, beside the folders of processes.
@@ -103,6 +104,10 @@ impl UsageJournal for LocalJournal {
         self.journal.append_reserved(kind as u8, payload, reserved).map_err(port_error)
     }
 
+    async fn wait_sendable(&self, _: u64) -> Result<(), UsageJournalError> {
+        Ok(())
+    }
+
     async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
         match self.durability {
             Durability::Written => Ok(()),
@@ -116,12 +121,7 @@ impl UsageJournal for LocalJournal {
 
     fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, UsageJournalError> {
         let stored = self.journal.unfolded(max_entries, max_bytes).map_err(port_error)?;
-        let entry = |entry: crate::tail::StoredEntry| JournalEntry {
-            sequence: entry.sequence,
-            kind: entry.kind,
-            payload: entry.payload,
-        };
-        Ok(stored.into_iter().map(entry).collect())
+        Ok(stored.into_iter().map(port_entry).collect())
     }
 
     fn remove_folded(&self, up_to: u64) {
@@ -143,6 +143,14 @@ impl UsageJournal for LocalJournal {
             is_writable: status.is_writable,
         }
     }
+
+    async fn seal(&self) -> Vec<JournalEntry> {
+        self.journal.seal().into_iter().map(port_entry).collect()
+    }
+}
+
+fn port_entry(StoredEntry { sequence, kind, payload }: StoredEntry) -> JournalEntry {
+    JournalEntry { sequence, kind, payload }
 }
 
 /// The journals of ended processes below a folder.
@@ -173,13 +181,14 @@ impl LocalJournals {
     }
 }
 
+#[async_trait]
 impl OrphanedJournals for LocalJournals {
-    fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
+    async fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
         let folder = self.root.join(process.to_string());
         folder.try_exists().map_err(|error| port_error(JournalError::folder(folder)(error)))
     }
 
-    fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
+    async fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
         let found = find_orphans(&self.root).map_err(port_error)?;
         let orphan = |folder| Box::new(LocalOrphan { folder, journals: self.clone() }) as Box<dyn OrphanedJournal>;
         Ok(found.into_iter().map(orphan).collect())
@@ -216,12 +225,13 @@ impl LocalOrphan {
     }
 }
 
+#[async_trait]
 impl OrphanedJournal for LocalOrphan {
     fn process(&self) -> ProcessId {
         ProcessId::from_uuid(self.folder.process)
     }
 
-    fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
+    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
         let mut entries = Vec::new();
         let report = self.read_into(&mut entries).map_err(port_error)?;
         let boot = boot_id();
@@ -232,7 +242,7 @@ impl OrphanedJournal for LocalOrphan {
         })
     }
 
-    fn quarantine(&self) -> Result<(), UsageJournalError> {
+    async fn quarantine(&self) -> Result<(), UsageJournalError> {
         let report = self.read_into(&mut Vec::new()).map_err(port_error)?;
         let folder = self.journals.root.join(QUARANTINE);
         let files = quarantine_gaps(&report.gaps, self.folder.process, &folder).map_err(port_error)?;
@@ -242,11 +252,11 @@ impl OrphanedJournal for LocalOrphan {
         Ok(())
     }
 
-    fn finish(&self) -> Result<(), UsageJournalError> {
+    async fn finish(&self) -> Result<(), UsageJournalError> {
         trim_folder(self.path(), self.journals.store, self.folder.process).map_err(port_error)
     }
 
-    fn remove_if_old(&self) -> Result<bool, UsageJournalError> {
+    async fn remove_if_old(&self) -> Result<bool, UsageJournalError> {
         let age = self.last_write().map_err(port_error)?.elapsed().unwrap_or_default();
         if age < self.journals.keep {
             return Ok(false);
@@ -280,6 +290,7 @@ fn port_error(error: JournalError) -> UsageJournalError {
         JournalError::Retained { sequence, source } => {
             UsageJournalError::Retained { sequence, source: Box::new(source) as Box<dyn Error + Send + Sync> }
         }
+        JournalError::Sealed => UsageJournalError::Sealed,
         other => UsageJournalError::Unavailable(Box::new(other)),
     }
 }

@@ -23,12 +23,18 @@ use crate::format::{Origin, entry_bytes};
 use crate::settings::JournalSettings;
 use crate::tail::StoredEntry;
 
-/// The journal of the running process. Its folder stays locked until the journal is dropped.
+/// The journal of the running process. Its folder stays locked until the journal is sealed or dropped.
 pub struct Journal {
     shared: Arc<Shared>,
+    /// `None` once the journal is sealed.
+    open: Mutex<Option<OpenFolder>>,
+}
+
+/// The folder of a journal that takes entries.
+struct OpenFolder {
     // Dropped in this order: the threads end before the lock is released.
     threads: Threads,
-    lock: FolderLock,
+    _lock: FolderLock,
 }
 
 /// The ports of a journal.
@@ -101,12 +107,12 @@ impl Journal {
             lines: LineLimit::default(),
         });
         let threads = Threads::start(&shared).map_err(JournalError::folder(lock.path()))?;
-        Ok(Self { shared, threads, lock })
+        Ok(Self { shared, open: Mutex::new(Some(OpenFolder { threads, _lock: lock })) })
     }
 
     /// Returns the folder.
     pub fn folder(&self) -> &Path {
-        self.lock.path()
+        &self.shared.segments.folder
     }
 
     /// Appends an entry and reserves `reserve` bytes of payload for the entry that will end its call, so that a full
@@ -119,7 +125,7 @@ impl Journal {
     pub fn append_and_reserve(&self, kind: u8, payload: &[u8], reserve: usize) -> Result<u64, JournalError> {
         self.check_size(payload.len().max(reserve))?;
         let shared = &*self.shared;
-        let mut state = shared.lock();
+        let mut state = shared.lock_unsealed()?;
         state.write_pending(&shared.segments).map_err(JournalError::Write)?;
         let bytes = entry_bytes(payload.len()) as u64;
         state.reserve(bytes + reserved_bytes(reserve), &shared.settings, &shared.segments)?;
@@ -135,7 +141,7 @@ impl Journal {
     pub fn append_reserved(&self, kind: u8, payload: &[u8], reserved: usize) -> Result<u64, JournalError> {
         self.check_size(payload.len())?;
         let shared = &*self.shared;
-        let mut state = shared.lock();
+        let mut state = shared.lock_unsealed()?;
         state.release(reserved_bytes(reserved));
         shared.write(&mut state, kind, payload)
     }
@@ -143,13 +149,37 @@ impl Journal {
     /// Waits until everything up to an entry is synced.
     ///
     /// # Errors
-    /// [`JournalError::NotSynced`] if the journal ends before.
+    /// [`JournalError::Sealed`] if the journal is sealed before, [`JournalError::NotSynced`] if it ends.
     pub async fn wait_synced(&self, sequence: u64) -> Result<(), JournalError> {
         let mut synced = self.shared.synced.subscribe();
-        if *synced.borrow() < sequence {
-            self.threads.request_sync();
+        if *synced.borrow() < sequence
+            && let Some(open) = &*self.lock_open()
+        {
+            open.threads.request_sync();
         }
-        synced.wait_for(|synced| *synced >= sequence).await.map(drop).map_err(|_| JournalError::NotSynced)
+        let is_over = |synced: &u64| *synced >= sequence || self.lock_open().is_none();
+        let last = *synced.wait_for(is_over).await.map_err(|_| JournalError::NotSynced)?;
+        if last >= sequence { Ok(()) } else { Err(JournalError::Sealed) }
+    }
+
+    /// Ends the journal and releases its folder. Returns the entries that the disk refused; a second call returns none.
+    /// Blocks.
+    pub fn seal(&self) -> Vec<StoredEntry> {
+        let unwritten = {
+            let mut state = self.shared.lock();
+            state.is_sealed = true;
+            state.write_pending(&self.shared.segments).ok();
+            state.tail.take_unwritten()
+        };
+        let open = self.lock_open().take();
+        // The sync thread syncs once more before it ends.
+        drop(open);
+        self.shared.synced.send_modify(|_| {});
+        unwritten
+    }
+
+    fn lock_open(&self) -> MutexGuard<'_, Option<OpenFolder>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Syncs all written entries. Blocks.
@@ -168,7 +198,7 @@ impl Journal {
         let synced = *self.shared.synced.borrow();
         let batch = self.shared.lock().tail.batch(synced, max_entries, max_bytes);
         let loaded: io::Result<_> = batch.into_iter().map(crate::tail::EntryLocation::load).collect();
-        loaded.map_err(JournalError::folder(self.lock.path()))
+        loaded.map_err(JournalError::folder(self.folder()))
     }
 
     /// Removes the entries up to a number, which are in the store.
@@ -222,6 +252,11 @@ fn reserved_bytes(payload: usize) -> u64 {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_unsealed(&self) -> Result<MutexGuard<'_, State>, JournalError> {
+        let state = self.lock();
+        if state.is_sealed { Err(JournalError::Sealed) } else { Ok(state) }
     }
 
     /// Returns true if a line about this failure may be logged: one a minute.

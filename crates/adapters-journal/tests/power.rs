@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 const PROCESS: ProcessId = ProcessId::from_uuid(Uuid::from_u128(2));
-const BOUNDS: JournalBounds = JournalBounds { max_bytes: 1 << 20, max_payload_bytes: 300, is_synced_by_hand: true };
+const BOUNDS: JournalBounds =
+    JournalBounds { max_bytes: 1 << 20, max_payload_bytes: 300, is_synced_by_hand: true, keeps_folded: false };
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(48, ProptestConfig::default().cases)))]
@@ -37,7 +38,11 @@ proptest! {
         drop(journal);
         let mut survivors = survivors.into_iter();
         machine.disk().lose_power(Uuid::from_u128(9), || survivors.next().unwrap_or(false)).unwrap();
-        let found = machine.orphans(Duration::MAX).find().unwrap().remove(0).read().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let found = runtime.block_on(async {
+            let mut found = machine.orphans(Duration::MAX).find().await.unwrap();
+            found.remove(0).read().await.unwrap()
+        });
         prop_assert!(found.is_of_another_boot);
         // The journal does not know its first number: recovery compares it with the folded sequence.
         let mut next = found.entries.first().map_or(1, |first| first.sequence);

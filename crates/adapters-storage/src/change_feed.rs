@@ -12,7 +12,7 @@ use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::chunks::chunks_of;
-use crate::convert::{millis, signed, unsigned};
+use crate::convert::{millis, moment, signed, unsigned};
 use crate::data_version::DataVersion;
 use crate::database::Database;
 use crate::entities::change_feed::{self, Column as Counter};
@@ -96,6 +96,8 @@ pub(crate) struct Counters {
     pub(crate) limits: u64,
     /// The newest change of the catalogue.
     pub(crate) catalogue: u64,
+    /// The time of the last declaration of an older store.
+    pub(crate) declared_older_at: Option<DateTime<Utc>>,
 }
 
 pub(crate) async fn counters(connection: &impl ConnectionTrait) -> Result<Counters, StoreError> {
@@ -103,7 +105,22 @@ pub(crate) async fn counters(connection: &impl ConnectionTrait) -> Result<Counte
     Ok(Counters {
         limits: unsigned(row.limits, "change_feed.limits", ROW_ID)?,
         catalogue: unsigned(row.catalogue, "change_feed.catalogue", ROW_ID)?,
+        declared_older_at: row
+            .declared_older_at
+            .map(|at| moment(at, "change_feed.declared_older_at", ROW_ID))
+            .transpose()?,
     })
+}
+
+/// Records the time at which a process found that the store is older than itself.
+pub(crate) async fn set_declared_older_at(
+    transaction: &impl ConnectionTrait,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let update = change_feed::Entity::update_many()
+        .filter(Counter::Id.eq(ROW_ID))
+        .col_expr(Counter::DeclaredOlderAt, Expr::value(millis(at)));
+    update.exec(transaction).await.map(drop).map_err(store_error)
 }
 
 async fn counter_row(connection: &impl ConnectionTrait) -> Result<change_feed::Model, StoreError> {

@@ -73,7 +73,8 @@ impl JournalMachine for LocalMachine {
             max_memory_bytes: 2 * bounds.max_payload_bytes,
             max_unfolded_bytes: bounds.max_bytes,
         };
-        let local = LocalJournalSettings { store: self.store, durability: Durability::Written, keep: Duration::ZERO };
+        let keep = if bounds.keeps_folded { Duration::from_hours(1) } else { Duration::ZERO };
+        let local = LocalJournalSettings { store: self.store, durability: Durability::Written, keep };
         let ports = JournalPorts { disk: Arc::new(self.disk.clone()), clock: Arc::new(self.clock.clone()) };
         let journal = LocalJournal::create(&self.root(), process, local, settings, &ports);
         let journal = Arc::new(journal.unwrap_or_else(|error| panic!("the journal of {process}: {error}")));

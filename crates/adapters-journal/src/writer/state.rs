@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) next_sync: Option<Duration>,
     /// True after an entry was rejected because the disk has no room for a segment, until a segment is allocated.
     pub(super) lacks_segment: bool,
+    /// True once the journal takes no more entries.
+    pub(super) is_sealed: bool,
     next_sequence: u64,
     /// Bytes reserved for the ends of pending calls.
     reserved: u64,
@@ -32,6 +34,7 @@ impl State {
             tail: Tail::default(),
             next_sync: None,
             lacks_segment: false,
+            is_sealed: false,
             next_sequence: 1,
             reserved: 0,
             buffer: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use domain::budget::allowances::CounterId;
 use domain::budget::{
-    BudgetStoreError, CounterBalance, DrawDecision, DrawReply, DrawRequest, decide_draw, has_answered,
+    BudgetStoreError, CounterBalance, DrawDecision, DrawReply, DrawRequest, FOLD_AGAIN_FOR, decide_draw, has_answered,
 };
 use domain::error::StoreError;
 use domain::money::Usd;
@@ -31,6 +31,7 @@ const RENEWED_AFTER: i64 = RECALL / 2;
 /// The rows that decide a draw, read in one transaction.
 struct Balances {
     feed: u64,
+    declared_older_at: Option<DateTime<Utc>>,
     live_processes: u64,
     rows: BTreeMap<CounterId, CounterRow>,
     /// The time at which the most silent other holder was last seen, for counters that block a request.
@@ -48,6 +49,7 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
     }
     let now = database.now();
     let mut balances = Balances::read(&snapshot, request).await?;
+    balances.check_age(now)?;
     let decision = balances.decide(&snapshot, request, now).await?;
     if decision.grants.is_empty() && balances.marks(&decision, now).is_empty() {
         return Ok(balances.reply(decision));
@@ -60,6 +62,7 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
     }
     let now = database.now();
     let mut balances = Balances::read(&*transaction, request).await?;
+    balances.check_age(now)?;
     let decision = balances.decide(&*transaction, request, now).await?;
     mark(&*transaction, &balances.marks(&decision, now), now).await?;
     balances.grant(&*transaction, request, &decision).await?;
@@ -95,7 +98,16 @@ fn is_in_force(row: &CounterRow, now: DateTime<Utc>) -> bool {
     row.recalled_at.is_some_and(|at| at > millis(now).saturating_sub(RECALL))
 }
 
+/// Returns true while processes fold again what an older store lacks.
+pub(super) fn is_folding_again(declared_older_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    declared_older_at.is_some_and(|at| (now - at).to_std().unwrap_or_default() < FOLD_AGAIN_FOR)
+}
+
 impl Balances {
+    fn check_age(&self, now: DateTime<Utc>) -> Result<(), BudgetStoreError> {
+        if is_folding_again(self.declared_older_at, now) { Err(BudgetStoreError::FoldsAgain) } else { Ok(()) }
+    }
+
     async fn read(connection: &impl ConnectionTrait, request: &DrawRequest) -> Result<Self, StoreError> {
         let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
         let counters: Vec<CounterId> = asked.chain(request.ahead.iter().map(|ahead| ahead.counter)).collect();
@@ -106,9 +118,10 @@ impl Balances {
         }
         let rows = read_counters(connection, counters.iter().copied()).await?;
         let own = read_amounts(connection, Amounts::Allowances, request.process, counters).await?;
-        let feed = change_feed::counters(connection).await?.limits;
+        let change_feed::Counters { limits: feed, declared_older_at, .. } = change_feed::counters(connection).await?;
         Ok(Self {
             feed,
+            declared_older_at,
             live_processes: processes::count_live(connection).await?,
             rows,
             holders: BTreeMap::new(),

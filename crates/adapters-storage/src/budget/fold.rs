@@ -67,7 +67,7 @@ async fn take_amounts(
     changes: &mut BTreeMap<CounterId, Change>,
 ) -> Result<(), StoreError> {
     let (amounts, process) = match state {
-        ProcessState::Live => (Amounts::Allowances, request.process),
+        ProcessState::Live | ProcessState::Adopted => (Amounts::Allowances, request.process),
         ProcessState::Ended | ProcessState::Lost => (Amounts::Adjustments, request.process),
     };
     let borne = sum_borne(&request.entries)?;

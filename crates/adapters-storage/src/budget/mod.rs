@@ -7,7 +7,7 @@ mod counters;
 mod draw;
 mod fold;
 mod limits;
-mod processes;
+pub(crate) mod processes;
 mod pruning;
 mod records;
 mod reply;
@@ -18,7 +18,7 @@ mod store;
 mod unreadable;
 
 pub use alerts::SeaOrmBudgetAlerts;
-pub(crate) use processes::count_live;
+pub(crate) use processes::count_unended;
 pub use reports::SeaOrmLedgerReports;
 pub use store::SeaOrmBudgetStore;
 pub(crate) use unreadable::UnreadableRows;

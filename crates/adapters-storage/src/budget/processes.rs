@@ -24,12 +24,12 @@ pub(super) enum CallNumber {
 }
 
 /// Finds the row of a process.
-pub(super) async fn find(connection: &impl ConnectionTrait, process: ProcessId) -> Result<Option<Model>, StoreError> {
+pub(crate) async fn find(connection: &impl ConnectionTrait, process: ProcessId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(process.to_string()).one(connection).await.map_err(store_error)
 }
 
 /// Converts a row to a status.
-pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
+pub(crate) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
     Ok(ProcessStatus {
         state: ProcessState::from_name(&row.state).ok_or_else(|| corrupt("budget_processes.state", &row.id))?,
         number: unsigned(row.number, "budget_processes.number", &row.id)?,
@@ -38,8 +38,14 @@ pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
 }
 
 /// Counts the live processes.
-pub(crate) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
+pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
     Entity::find().filter(is_live()).count(connection).await.map_err(store_error)
+}
+
+/// Counts the processes whose journals may have charges that are not folded.
+pub(crate) async fn count_unended(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
+    let states = [ProcessState::Live.as_str(), ProcessState::Adopted.as_str()];
+    Entity::find().filter(Column::State.is_in(states)).count(connection).await.map_err(store_error)
 }
 
 /// Returns the condition of the index of live processes. The state is a literal: SQLite would prepare a statement with
@@ -49,9 +55,10 @@ fn is_live() -> SimpleExpr {
 }
 
 /// Adds an unknown process.
-pub(super) async fn register(
+pub(crate) async fn register(
     connection: &impl ConnectionTrait,
     process: ProcessId,
+    has_store_journal: bool,
     now: i64,
 ) -> Result<(), StoreError> {
     let row = Model {
@@ -62,6 +69,7 @@ pub(super) async fn register(
         last_reply: None,
         registered_at: now,
         seen_at: now,
+        has_store_journal,
     };
     let insert =
         Entity::insert(row.into_active_model()).on_conflict(OnConflict::column(Column::Id).do_nothing().to_owned());
@@ -142,13 +150,15 @@ pub(super) async fn end(
     state: ProcessState,
 ) -> Result<bool, StoreError> {
     let before = match state {
-        ProcessState::Ended => vec![ProcessState::Live.as_str(), ProcessState::Lost.as_str()],
-        ProcessState::Live | ProcessState::Lost => vec![ProcessState::Live.as_str()],
+        ProcessState::Ended => vec![ProcessState::Live, ProcessState::Adopted, ProcessState::Lost],
+        ProcessState::Live | ProcessState::Adopted | ProcessState::Lost => {
+            vec![ProcessState::Live, ProcessState::Adopted]
+        }
     };
     let ended = Entity::update_many()
         .col_expr(Column::State, Expr::value(state.as_str()))
         .filter(Column::Id.eq(process.to_string()))
-        .filter(Column::State.is_in(before))
+        .filter(Column::State.is_in(before.into_iter().map(ProcessState::as_str)))
         .exec(transaction)
         .await
         .map_err(store_error)?;

@@ -13,6 +13,7 @@ use super::counters::{
 use super::processes::{self, CallNumber};
 use crate::database::Database;
 use crate::errors::store_error;
+use crate::journal;
 
 /// Implements the port. Never returns more than the process has.
 pub(super) async fn return_allowances(database: &Database, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
@@ -84,5 +85,6 @@ pub(super) async fn end(
     let spent = add_to_counters(&transaction, changes).await?;
     alerts::add(database, &transaction, &spent, &BTreeMap::new()).await?;
     clear_amounts(&transaction, Amounts::Allowances, process).await?;
+    journal::remove_entries(&transaction, process).await?;
     transaction.commit().await.map_err(store_error)
 }

@@ -36,7 +36,7 @@ impl SeaOrmBudgetStore {
 impl BudgetStore for SeaOrmBudgetStore {
     async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
         let transaction = self.database.begin().await?;
-        processes::register(&transaction, process, millis(self.database.now())).await?;
+        processes::register(&transaction, process, false, millis(self.database.now())).await?;
         transaction.commit().await.map_err(store_error)
     }
 
@@ -55,6 +55,17 @@ impl BudgetStore for SeaOrmBudgetStore {
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
         fold::fold(&self.database, request).await
+    }
+
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        let transaction = self.database.begin().await?;
+        let now = self.database.now();
+        let counters = change_feed::counters(&transaction).await?;
+        if draw::is_folding_again(counters.declared_older_at, now) {
+            return Ok(());
+        }
+        change_feed::set_declared_older_at(&transaction, now).await?;
+        transaction.commit().await.map_err(store_error)
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
@@ -77,12 +88,17 @@ impl BudgetStore for SeaOrmBudgetStore {
         let readers = self.database.readers()?;
         // Taken before the reads: a later recall is not answered by this reply.
         let now = self.database.now();
-        let feed = change_feed::counters(readers).await?.limits;
+        let counters = change_feed::counters(readers).await?;
         let since = millis(now).saturating_sub(RECALL);
         let text = "SELECT scope, subject, \"interval\", period_start, recall_began_at FROM spend_counters \
                     WHERE recalled_at > ?";
         let rows = read(readers, text, vec![since.into()]).await?;
-        Ok(BudgetSignals { feed, at: now, recalled: rows.iter().map(recall_of).collect::<Result<_, _>>()? })
+        Ok(BudgetSignals {
+            feed: counters.limits,
+            at: now,
+            declared_older_at: counters.declared_older_at,
+            recalled: rows.iter().map(recall_of).collect::<Result<_, _>>()?,
+        })
     }
 }
 

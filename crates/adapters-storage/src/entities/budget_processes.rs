@@ -17,6 +17,8 @@ pub struct Model {
     pub registered_at: i64,
     /// The time of its last answer to recalls; initially `registered_at`.
     pub seen_at: i64,
+    /// True if its journal is in the store.
+    pub has_store_journal: bool,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

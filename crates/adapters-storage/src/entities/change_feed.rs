@@ -13,6 +13,8 @@ pub struct Model {
     pub catalogue: i64,
     /// The newest change of limits.
     pub limits: i64,
+    /// The time at which a process found that the store is older than itself.
+    pub declared_older_at: Option<i64>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

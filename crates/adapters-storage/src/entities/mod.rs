@@ -11,6 +11,7 @@ pub(crate) mod documents;
 pub(crate) mod guardrail_versions;
 pub(crate) mod guardrails;
 pub(crate) mod idempotency_claims;
+pub(crate) mod journal_entries;
 pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod record_bytes;

@@ -14,7 +14,7 @@ use super::table::{REPLACEABLE, Table, tables};
 use super::verification::{TableContent, compare};
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
-use crate::budget::count_live;
+use crate::budget::count_unended;
 use crate::database::Database;
 use crate::errors::store_error;
 use crate::schema;
@@ -138,7 +138,7 @@ impl StoreCopy {
         if marker::load(source).await?.is_some() {
             return Err(CopyError::UnfinishedSource);
         }
-        match count_live(source).await? {
+        match count_unended(source).await? {
             0 => Fingerprint::read(source).await,
             live => Err(CopyError::LiveProcesses(live)),
         }

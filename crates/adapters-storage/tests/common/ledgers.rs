@@ -51,6 +51,10 @@ impl BudgetStore for BudgetStores {
         self.next().fold(request).await
     }
 
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        self.next().declare_older().await
+    }
+
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         self.next().end(process, remaining).await
     }

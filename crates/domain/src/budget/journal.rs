@@ -89,6 +89,10 @@ pub enum UsageJournalError {
         /// The error of the system.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The journal was sealed: its process continues with another one. The entry was not appended, or is among those
+    /// that the seal returned.
+    #[error("the journal was sealed")]
+    Sealed,
 }
 
 /// Appends to the journal of the living process and reads unfolded entries.
@@ -105,6 +109,9 @@ pub enum UsageJournalError {
 /// - `remove_folded` with a number that was folded before changes nothing.
 /// - `remove_segments` keeps the newest entry, and every entry that is unfolded or not below `keep_from`, readable
 ///   after the end of the process.
+/// - `seal` ends the journal while its process lives: it becomes a journal of [`OrphanedJournals`]. Later appends and
+///   pending waits fail with [`UsageJournalError::Sealed`]. Every entry is readable by the recovery or returned by the
+///   seal, never both. A second seal returns no entries.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UsageJournal: Send + Sync {
@@ -116,6 +123,9 @@ pub trait UsageJournal: Send + Sync {
 
     /// Appends an entry and releases its `reserved` bytes of payload.
     fn append_end(&self, kind: EntryKind, payload: &[u8], reserved: usize) -> Result<u64, UsageJournalError>;
+
+    /// Resolves when the request with this first entry may be sent: at once if a written entry survives the process.
+    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError>;
 
     /// Resolves when an entry is durable enough for an answer: at once if entries are synced in the background.
     async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError>;
@@ -134,6 +144,17 @@ pub trait UsageJournal: Send + Sync {
 
     /// Returns the status of the journal.
     fn status(&self) -> UsageJournalStatus;
+
+    /// Ends the journal. Returns the entries that its recovery cannot read.
+    async fn seal(&self) -> Vec<JournalEntry>;
+}
+
+/// Creates journals of this process.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait JournalFactory: Send + Sync {
+    /// Creates an empty journal with a new process id.
+    async fn create(&self) -> Result<Arc<dyn UsageJournal>, UsageJournalError>;
 }
 
 /// An unreadable part of a journal.
@@ -160,34 +181,36 @@ pub struct OrphanedEntries {
 
 /// The journal of a dead process, owned exclusively while this value lives.
 #[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
 pub trait OrphanedJournal: Send + Sync {
     /// Returns the process.
     fn process(&self) -> ProcessId;
 
     /// Reads all kept entries.
-    fn read(&self) -> Result<OrphanedEntries, UsageJournalError>;
+    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError>;
 
     /// Copies unreadable parts to the quarantine folder.
-    fn quarantine(&self) -> Result<(), UsageJournalError>;
+    async fn quarantine(&self) -> Result<(), UsageJournalError>;
 
     /// Releases unused disk space of the recovered journal.
-    fn finish(&self) -> Result<(), UsageJournalError>;
+    async fn finish(&self) -> Result<(), UsageJournalError>;
 
     /// Removes the journal if its last write is older than its retention. Returns false if it stays.
-    fn remove_if_old(&self) -> Result<bool, UsageJournalError>;
+    async fn remove_if_old(&self) -> Result<bool, UsageJournalError>;
 }
 
 /// Finds journals of dead processes.
 ///
 /// # Contract
-/// - A journal is found once its process is dead, and by one caller at a time.
+/// - A journal is found once its process is dead or has sealed it, and by one caller at a time.
 /// - Its entries are all appended entries of remaining segments, in order; after a restart of the machine, unsynced
 ///   entries at the end may be missing. Missing entries between two others are a gap.
 #[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
 pub trait OrphanedJournals: Send + Sync {
-    /// Returns true if the journal of a live or dead process is on this machine. May read the disk.
-    fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError>;
+    /// Returns true if the journal of a live or dead process exists here. May read the disk.
+    async fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError>;
 
     /// Returns the journals of dead processes. May read the disk.
-    fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError>;
+    async fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError>;
 }

@@ -99,6 +99,8 @@ pub struct FoldRequest {
 pub enum ProcessState {
     /// The process may draw, return and fold.
     Live,
+    /// Another process recovers the journal of the process, which was silent for too long.
+    Adopted,
     /// The process has ended, or was recovered. Its journal may be folded again after a restore of the store.
     Ended,
     /// The process was lost with its disk.
@@ -110,6 +112,7 @@ impl ProcessState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
+            Self::Adopted => "adopted",
             Self::Ended => "ended",
             Self::Lost => "lost",
         }
@@ -117,7 +120,7 @@ impl ProcessState {
 
     /// Returns the state with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Live, Self::Ended, Self::Lost].into_iter().find(|state| state.as_str() == name)
+        [Self::Live, Self::Adopted, Self::Ended, Self::Lost].into_iter().find(|state| state.as_str() == name)
     }
 }
 
@@ -159,6 +162,8 @@ pub struct BudgetSignals {
     pub feed: u64,
     /// The time of these signals, by the clock of the store.
     pub at: DateTime<Utc>,
+    /// The time of the last [`BudgetStore::declare_older`].
+    pub declared_older_at: Option<DateTime<Utc>>,
     /// Counters that a process lacks allowance of.
     pub recalled: Vec<Recall>,
 }
@@ -172,12 +177,18 @@ pub struct Recall {
     pub began_at: DateTime<Utc>,
 }
 
+/// The time after [`BudgetStore::declare_older`] in which draws grant nothing: processes fold again what the store lacks.
+pub const FOLD_AGAIN_FOR: Duration = Duration::from_secs(5);
+
 /// An error of the store of allowances.
 #[derive(Debug, thiserror::Error)]
 pub enum BudgetStoreError {
     /// The store failed. The call may have taken effect; the caller repeats it with the same number.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Draws grant nothing until all processes have folded again what this older store lacks.
+    #[error("the store was replaced by an older one: limits are granted again within {} s", FOLD_AGAIN_FOR.as_secs())]
+    FoldsAgain,
     /// The process is not live in the store.
     #[error("the store lists the process as {}", .0.map_or("unknown", ProcessState::as_str))]
     NotLive(Option<ProcessState>),
@@ -208,8 +219,11 @@ pub enum BudgetStoreError {
 ///   total and in the day, week and month of `charged_at`, and its messages to the outbox; a record that replaces one
 ///   of the outcome `abandoned` replaces its cost as well; any other known id adds nothing. Then it takes the
 ///   allowances of every entry from the process and sets `folded_sequence`.
-/// - `fold` of a process that is not live is allowed. It takes no allowances but adjustments: where the allowances of
-///   the process became adjustments, the part that an entry bears is no longer counted twice.
+/// - `fold` of a process that is not live is allowed. One that is adopted still has its allowances. For the others it
+///   takes no allowances but adjustments: where the allowances of the process became adjustments, the part that an entry
+///   bears is no longer counted twice.
+/// - For [`FOLD_AGAIN_FOR`] after `declare_older` a draw fails with [`BudgetStoreError::FoldsAgain`], unless its number is
+///   that of the last call. A second declaration within this time changes nothing.
 /// - `end` leaves the process [`ProcessState::Ended`] with [`RemainingAllowances::Return`] and [`ProcessState::Lost`]
 ///   with [`RemainingAllowances::Adjust`]. A lost process that is ended with [`RemainingAllowances::Return`], because
 ///   its whole journal was folded after all, gives up its adjustments.
@@ -237,7 +251,11 @@ pub trait BudgetStore: Send + Sync {
     /// Folds charges of a journal.
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError>;
 
-    /// Ends a process and its allowances. Ending one that is neither live nor lost changes nothing.
+    /// Records that the store lacks calls of a process that took effect: it was restored from a backup, or is a standby
+    /// that had not received them.
+    async fn declare_older(&self) -> Result<(), StoreError>;
+
+    /// Ends a process and its allowances. Ending one that has ended changes nothing.
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError>;
 
     /// Returns the live processes, in the order of their ids.

@@ -146,6 +146,10 @@ impl BudgetStore for FaultyBudgetStore {
         self.call(self.store().fold(request)).await
     }
 
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        self.call(self.store().declare_older()).await
+    }
+
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         self.call(self.store().end(process, remaining)).await
     }

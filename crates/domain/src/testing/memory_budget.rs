@@ -10,8 +10,8 @@ use super::memory_store::{MemoryBudget, State};
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterBalance, CounterLimit, CounterLimits, DrawReply,
-    DrawRequest, FoldEntry, FoldRequest, LiveProcess, Payer, ProcessState, ProcessStatus, Recall, RemainingAllowances,
-    ReturnRequest, SpendLimit, decide_draw, has_answered,
+    DrawRequest, FOLD_AGAIN_FOR, FoldEntry, FoldRequest, LiveProcess, Payer, ProcessState, ProcessStatus, Recall,
+    RemainingAllowances, ReturnRequest, SpendLimit, decide_draw, has_answered,
 };
 use crate::error::StoreError;
 use crate::ids::ProcessId;
@@ -28,6 +28,7 @@ pub(super) struct Allotments {
     pub(super) allowances: Amounts,
     pub(super) adjustments: Amounts,
     recalled: BTreeMap<CounterId, Recalled>,
+    declared_older_at: Option<DateTime<Utc>>,
 }
 
 /// The first and the last recall of a counter.
@@ -88,6 +89,11 @@ impl Allotments {
         holders.any(|(holder, _)| {
             self.processes.get(holder).is_none_or(|process| !has_answered(recall, process.seen_at, now))
         })
+    }
+
+    /// Returns true while draws grant nothing after a declaration of an older store.
+    fn folds_again(&self, now: DateTime<Utc>) -> bool {
+        self.declared_older_at.is_some_and(|at| (now - at).to_std().unwrap_or_default() < FOLD_AGAIN_FOR)
     }
 
     fn live_processes(&self) -> u64 {
@@ -173,6 +179,9 @@ impl State {
         if process.is_repeated(request.number)? {
             return process.last_reply.clone().ok_or_else(|| used_by_another_call(request.number));
         }
+        if self.allotments.folds_again(now) {
+            return Err(BudgetStoreError::FoldsAgain);
+        }
         let mut balances = BTreeMap::new();
         for ask in &request.asks {
             self.check_payer(&ask.payer)?;
@@ -246,7 +255,7 @@ impl State {
         }
         ledger.post(&postings)?;
         ledger.raise_credit_bases(&postings)?;
-        let is_live = state == ProcessState::Live;
+        let is_live = matches!(state, ProcessState::Live | ProcessState::Adopted);
         for (counter, borne) in request.entries.iter().flat_map(|entry| &entry.allowances) {
             not_negative(*borne)?;
             let amounts = if is_live { &mut allotments.allowances } else { &mut allotments.adjustments };
@@ -293,7 +302,7 @@ impl State {
         let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         let Some(process) = allotments.processes.get_mut(&id) else { return Ok(()) };
         match (process.status.state, remaining) {
-            (ProcessState::Live, _) | (ProcessState::Lost, RemainingAllowances::Return) => {}
+            (ProcessState::Live | ProcessState::Adopted, _) | (ProcessState::Lost, RemainingAllowances::Return) => {}
             _ => return Ok(()),
         }
         process.status.state = match remaining {
@@ -359,6 +368,15 @@ impl BudgetStore for MemoryBudget {
         self.0.state().fold(request, self.0.now())
     }
 
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        let now = self.0.now();
+        let mut state = self.0.state();
+        if !state.allotments.folds_again(now) {
+            state.allotments.declared_older_at = Some(now);
+        }
+        Ok(())
+    }
+
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         self.0.state().end(process, remaining, self.0.now())
     }
@@ -376,6 +394,7 @@ impl BudgetStore for MemoryBudget {
             let began_at = state.allotments.recall(counter, now)?;
             Some(Recall { counter: *counter, began_at })
         });
-        Ok(BudgetSignals { feed: state.changes.limits, at: now, recalled: recalls.collect() })
+        let declared_older_at = state.allotments.declared_older_at;
+        Ok(BudgetSignals { feed: state.changes.limits, at: now, declared_older_at, recalled: recalls.collect() })
     }
 }

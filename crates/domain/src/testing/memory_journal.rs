@@ -21,12 +21,14 @@ pub struct JournalBounds {
     pub max_payload_bytes: usize,
     /// True if entries are synced on demand only.
     pub is_synced_by_hand: bool,
+    /// True if folded entries stay on the disk.
+    pub keeps_folded: bool,
 }
 
 impl Default for JournalBounds {
     /// 1 MiB of entries of 16 KiB, synced beside requests.
     fn default() -> Self {
-        Self { max_bytes: 1 << 20, max_payload_bytes: 16 << 10, is_synced_by_hand: false }
+        Self { max_bytes: 1 << 20, max_payload_bytes: 16 << 10, is_synced_by_hand: false, keeps_folded: false }
     }
 }
 
@@ -53,6 +55,7 @@ struct State {
     reserved: usize,
     damage: OrphanedEntries,
     is_alive: bool,
+    is_sealed: bool,
     /// True while a recovery owns the journal.
     is_taken: bool,
 }
@@ -63,6 +66,9 @@ struct Life(Arc<Mutex<State>>);
 impl Drop for Life {
     fn drop(&mut self) {
         let mut state = lock(&self.0);
+        if state.is_sealed {
+            return;
+        }
         // A failing disk loses the entries that wait for it.
         let synced = state.synced;
         if state.retains {
@@ -91,6 +97,9 @@ impl State {
     }
 
     fn check_size(&self, bytes: usize) -> Result<(), UsageJournalError> {
+        if self.is_sealed {
+            return Err(UsageJournalError::Sealed);
+        }
         let max_bytes = self.bounds.max_payload_bytes;
         if bytes > max_bytes { Err(UsageJournalError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
     }
@@ -147,6 +156,10 @@ impl UsageJournal for MemoryJournal {
         state.append(kind, payload)
     }
 
+    async fn wait_sendable(&self, _: u64) -> Result<(), UsageJournalError> {
+        Ok(())
+    }
+
     async fn wait_durable(&self, _: u64) -> Result<(), UsageJournalError> {
         Ok(())
     }
@@ -181,6 +194,9 @@ impl UsageJournal for MemoryJournal {
 
     fn remove_segments(&self, keep_from: u64) -> Result<usize, UsageJournalError> {
         let mut state = self.state();
+        if state.bounds.keeps_folded {
+            return Ok(0);
+        }
         // Each entry is a segment of the fake. The current one stays.
         let keep_from = keep_from.min(state.folded + 1).min(state.last);
         let kept = state.entries.split_off(&keep_from);
@@ -197,6 +213,16 @@ impl UsageJournal for MemoryJournal {
             synced_sequence: state.synced,
             is_writable: !state.retains,
         }
+    }
+
+    async fn seal(&self) -> Vec<JournalEntry> {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_sealed, true) {
+            return Vec::new();
+        }
+        state.is_alive = false;
+        let unsaved_after = if state.retains { state.synced } else { state.last };
+        state.entries.split_off(&(unsaved_after + 1)).into_values().collect()
     }
 }
 
@@ -294,12 +320,13 @@ impl MemoryJournals {
     }
 }
 
+#[async_trait]
 impl OrphanedJournals for MemoryJournals {
-    fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
+    async fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
         Ok(lock(&self.all).iter().any(|journal| journal.process == process))
     }
 
-    fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
+    async fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
         let mut found: Vec<Box<dyn OrphanedJournal>> = Vec::new();
         for journal in &*lock(&self.all) {
             let mut state = journal.state();
@@ -324,25 +351,26 @@ impl Drop for MemoryOrphan {
     }
 }
 
+#[async_trait]
 impl OrphanedJournal for MemoryOrphan {
     fn process(&self) -> ProcessId {
         self.journal.process
     }
 
-    fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
+    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
         let state = self.journal.state();
         Ok(OrphanedEntries { entries: state.entries.values().cloned().collect(), ..state.damage.clone() })
     }
 
-    fn quarantine(&self) -> Result<(), UsageJournalError> {
+    async fn quarantine(&self) -> Result<(), UsageJournalError> {
         Ok(())
     }
 
-    fn finish(&self) -> Result<(), UsageJournalError> {
+    async fn finish(&self) -> Result<(), UsageJournalError> {
         Ok(())
     }
 
-    fn remove_if_old(&self) -> Result<bool, UsageJournalError> {
+    async fn remove_if_old(&self) -> Result<bool, UsageJournalError> {
         if self.journals.keep > Duration::ZERO {
             return Ok(false);
         }

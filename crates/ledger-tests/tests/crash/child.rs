@@ -129,6 +129,10 @@ impl BudgetStore for MortalStore {
         mortal!("fold", self.0.fold(request).await)
     }
 
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        mortal!("declaration of an older store", self.0.declare_older().await)
+    }
+
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         mortal!("end", self.0.end(process, remaining).await)
     }
@@ -163,6 +167,10 @@ impl UsageJournal for MortalJournal {
         mortal!("append of an end", self.0.append_end(kind, payload, reserved))
     }
 
+    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        self.0.wait_sendable(sequence).await
+    }
+
     async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
         self.0.wait_durable(sequence).await
     }
@@ -186,5 +194,9 @@ impl UsageJournal for MortalJournal {
 
     fn status(&self) -> UsageJournalStatus {
         self.0.status()
+    }
+
+    async fn seal(&self) -> Vec<JournalEntry> {
+        self.0.seal().await
     }
 }

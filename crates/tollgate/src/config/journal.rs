@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::section::Section;
 use super::values::{Millis, Within};
-use super::{JournalConfig, StorageConfig};
+use super::{JournalConfig, JournalSync, StorageConfig};
 
 const MIB: u64 = 1 << 20;
 /// A few segments of the journal.
@@ -17,24 +17,19 @@ const LARGEST: u64 = 1024 * 1024 * MIB;
 const LONGEST_KEEP: u64 = 604_800_000;
 /// Thirty days.
 const LONGEST_SILENCE: u64 = 2_592_000_000;
+/// Ten minutes.
+const LONGEST_ADOPTION: u64 = 600_000;
 
 /// The keys of `[journal]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawJournal {
     path: Option<String>,
-    sync: Option<Sync>,
+    sync: Option<JournalSync>,
     max_bytes: Option<Within<u64, SMALLEST, LARGEST>>,
     retention_ms: Option<Millis<0, LONGEST_KEEP>>,
     process_lost_after_ms: Option<Millis<1_000, LONGEST_SILENCE>>,
-}
-
-/// The point at which a response may be sent: after the write of its charge, or after its sync.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Sync {
-    Interval,
-    Always,
+    adopt_after_ms: Option<Millis<1_000, LONGEST_ADOPTION>>,
 }
 
 /// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
@@ -43,10 +38,15 @@ pub fn journal(section: &Section<RawJournal>, storage: &StorageConfig) -> Journa
     let path = section.path.as_deref().map(|path| section.resolve("path", Path::new(path)));
     JournalConfig {
         path: path.unwrap_or_else(|| beside(&storage.file)),
-        is_synced: section.sync.map_or(storage.synchronous_full, |sync| sync == Sync::Always),
+        sync: section.sync.unwrap_or(if storage.synchronous_full {
+            JournalSync::Always
+        } else {
+            JournalSync::Interval
+        }),
         max_bytes: section.max_bytes.map_or(1024 * MIB, Within::get),
         keep: section.retention_ms.map_or(Duration::from_mins(10), Millis::get),
         lost_after: section.process_lost_after_ms.map_or(Duration::from_hours(1), Millis::get),
+        adopt_after: section.adopt_after_ms.map_or(Duration::from_secs(15), Millis::get),
     }
 }
 

@@ -190,14 +190,28 @@ impl fmt::Debug for DatabaseUrl {
 pub struct JournalConfig {
     /// The folder of the journals, with a subfolder for each start.
     pub path: PathBuf,
-    /// True if a response waits until its charge is synced to disk.
-    pub is_synced: bool,
+    /// Where charges are durable before a response is sent.
+    pub sync: JournalSync,
     /// The maximum size of unfolded charges, in bytes.
     pub max_bytes: u64,
     /// The retention time of folded segments.
     pub keep: Duration,
     /// The silence after which a process without a journal on this machine counts as lost.
     pub lost_after: Duration,
+    /// The silence after which another process recovers the journal of a process in the database.
+    pub adopt_after: Duration,
+}
+
+/// The point at which a response may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalSync {
+    /// After its charge is written to the journal's file, which is synced periodically.
+    Interval,
+    /// After its charge is synced to disk.
+    Always,
+    /// After its charge is committed to the database.
+    Store,
 }
 
 /// `[blobs]`

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api_actix::Connections;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::budget::JournaledLedger;
+use domain::budget::RenewingLedger;
 use domain::decision::TestProvider;
 use domain::error::StoreError;
 use domain::routing::{Endpoint, HealthBoard, ProviderSlug};
@@ -29,7 +29,7 @@ pub struct StatusParts {
     /// The endpoints of the current configuration and their health.
     pub routing: CurrentRouting,
     /// The ledger; `None` on a read-only database.
-    pub ledger: Option<Arc<JournaledLedger>>,
+    pub ledger: Option<Arc<RenewingLedger>>,
     /// The readiness probes.
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Time.
@@ -136,7 +136,7 @@ fn state(stores: &[StoreStatus], is_draining: bool) -> ServerState {
     }
 }
 
-fn journal_status(ledger: &JournaledLedger) -> JournalStatus {
+fn journal_status(ledger: &RenewingLedger) -> JournalStatus {
     let status = ledger.journal_status();
     JournalStatus {
         unfolded_entries: status.unfolded_entries,

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_journal::{
-    Durability, JournalPorts, JournalSettings, LocalDisk, LocalJournal, LocalJournalSettings, LocalJournals,
-};
+use adapters_journal::LocalJournals;
 use adapters_storage::SeaOrmBudgetStore;
 use adapters_system::TokioTimer;
 use anyhow::Context;
 use domain::budget::{
-    BudgetStore, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, LimitStatusReader, RecoverJournals,
-    RecoveryReport, UsageJournal,
+    BudgetStore, ForgetProcesses, ForgetSettings, LedgerSettings, LimitStatusReader, RecoverJournals, RecoveryReport,
+    RenewingLedger, RenewingLedgerPorts,
 };
 use domain::observability::Metrics;
 
+use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
 use crate::config::Config;
 
@@ -23,56 +22,44 @@ const RECOVER_EVERY: Duration = Duration::from_secs(1);
 /// The maximum interval of heartbeats, and their minimum number before a process counts as lost.
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
 const HEARTBEATS: u32 = 8;
+/// Their minimum number before another process recovers a journal in the database.
+const ADOPTION_HEARTBEATS: u32 = 3;
 /// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
 /// The time that a command waits for running servers to fold their journals, and its poll interval.
 const FOLD_WITHIN: Duration = Duration::from_secs(1);
 const SETTLE_STEP: Duration = Duration::from_millis(10);
-/// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
-pub const SEGMENT_BYTES: u64 = 16 << 20;
-const MAX_PAYLOAD_BYTES: usize = 2 << 20;
-/// The size of a segment under a limit on file sizes.
-const SMALL_SEGMENT_BYTES: u64 = 128 << 10;
-const SMALL_PAYLOAD_BYTES: usize = 24 << 10;
 
 /// Recovers the journals of dead processes, creates the journal of this one and starts the background tasks.
 ///
 /// # Errors
-/// The journal's folder cannot be created, or the store cannot be written.
+/// The journal cannot be created, or the store cannot be written.
 pub async fn start(
     config: &Config,
     stores: &Stores,
     limits: Arc<dyn LimitStatusReader>,
     metrics: Arc<dyn Metrics>,
     background: &Background,
-) -> anyhow::Result<Arc<JournaledLedger>> {
-    let path = &config.journal.path;
+) -> anyhow::Result<Arc<RenewingLedger>> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
-    let orphans = LocalJournals::new(path, store_id, config.journal.keep);
-    let recover = RecoverJournals::new(Arc::clone(&store), Arc::new(orphans), config.unknown_usage);
+    let current = CurrentProcess::default();
+    let orphans = Arc::new(RecoverableJournals::new(&config.journal, store_id, stores, current.clone()));
+    let recover = Arc::new(RecoverJournals::new(Arc::clone(&store), orphans, config.unknown_usage));
     // The charges of dead processes count before the first request.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
     count(&*metrics, &report);
-    let local = LocalJournalSettings {
-        store: store_id,
-        durability: if config.journal.is_synced { Durability::Synced } else { Durability::Written },
-        keep: config.journal.keep,
+    let ports = RenewingLedgerPorts {
+        store,
+        journals: Arc::new(Journals::new(&config.journal, store_id, stores, background, current)),
+        clock: Arc::clone(&stores.clock),
+        limits,
+        recover: Arc::clone(&recover),
     };
-    let ports = JournalPorts { disk: Arc::new(LocalDisk), clock: Arc::clone(&stores.clock) };
-    let create = |segment_bytes: u64, max_payload_bytes: usize| {
-        let max_unfolded_bytes = config.journal.max_bytes;
-        let settings =
-            JournalSettings { segment_bytes, max_payload_bytes, max_unfolded_bytes, ..JournalSettings::default() };
-        LocalJournal::create(path, stores.ids.process_id(), local, settings, &ports)
-    };
-    // A resource limit may forbid files of the usual size.
-    let journal =
-        create(SEGMENT_BYTES, MAX_PAYLOAD_BYTES).or_else(|_| create(SMALL_SEGMENT_BYTES, SMALL_PAYLOAD_BYTES));
-    let journal = journal.with_context(|| format!("the journal folder {} cannot be created", path.display()))?;
-    let journal: Arc<dyn UsageJournal> = Arc::new(journal);
     let settings = LedgerSettings { heartbeat: heartbeat(config), ..LedgerSettings::default() };
-    let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), limits, settings));
+    let created = RenewingLedger::start(ports, settings).await;
+    let place = config.journal.path.display();
+    let ledger = Arc::new(created.with_context(|| format!("the journal cannot be created (journal.path is {place})"))?);
     run(Arc::clone(&ledger), background);
     recover_journals_of_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
@@ -80,7 +67,7 @@ pub async fn start(
 
 /// Returns the maximum interval in which the store sees this process.
 pub fn heartbeat(config: &Config) -> Duration {
-    LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS)
+    LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS).min(config.journal.adopt_after / ADOPTION_HEARTBEATS)
 }
 
 /// Returns the use case that lists and forgets processes without a journal.
@@ -89,7 +76,7 @@ pub fn heartbeat(config: &Config) -> Duration {
 /// The store cannot be read.
 pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Result<ForgetProcesses> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
-    let journals = LocalJournals::new(&config.journal.path, store_id, config.journal.keep);
+    let journals = RecoverableJournals::new(&config.journal, store_id, stores, CurrentProcess::default());
     let settings = ForgetSettings { lost_after: config.journal.lost_after, unknown: config.unknown_usage };
     let store = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
@@ -99,7 +86,6 @@ pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Resul
 /// until the running ones of this machine have folded theirs.
 ///
 /// # Errors
-/// The journals or the store cannot be read.
 /// The journals or the store cannot be read.
 pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
     if config.storage.read_only {
@@ -123,14 +109,14 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
     Ok(())
 }
 
-fn run(ledger: Arc<JournaledLedger>, background: &Background) {
+fn run(ledger: Arc<RenewingLedger>, background: &Background) {
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), &TokioTimer, CLOSE_WITHIN).await });
 }
 
 /// Recovers journals continuously: another process may die at any time, on this machine or with another one.
 fn recover_journals_of_others(
-    recover: RecoverJournals,
+    recover: Arc<RecoverJournals>,
     forget: ForgetProcesses,
     metrics: Arc<dyn Metrics>,
     background: &Background,

@@ -12,7 +12,7 @@ use adapters_valkey::RateStoreStatus;
 use api_actix::{
     AdmissionBound, AdmissionSettings, Answer, Application, Connections, Exposition, NoRecorder, Recorder,
 };
-use domain::budget::JournaledLedger;
+use domain::budget::RenewingLedger;
 use domain::decision::RecordQuotaStatus;
 use domain::observability::{Metrics, NoMetrics, Outbox};
 use domain::rate::RateLimited;
@@ -319,8 +319,8 @@ impl ProcessMetrics {
     }
 
     /// Reports the journal. The weak reference lets the ledger end before the metrics do.
-    pub fn watch_journal(&self, ledger: &Arc<JournaledLedger>) {
-        let gauge = |name, help, read: fn(&JournaledLedger) -> u64| {
+    pub fn watch_journal(&self, ledger: &Arc<RenewingLedger>) {
+        let gauge = |name, help, read: fn(&RenewingLedger) -> u64| {
             let ledger = Arc::downgrade(ledger);
             self.watch(|| MetricSample::gauge(name, help, move || ledger.upgrade().map_or(0, |ledger| read(&ledger))));
         };
@@ -335,6 +335,10 @@ impl ProcessMetrics {
         let weak = Arc::downgrade(ledger);
         let omitted = move || weak.upgrade().map_or(0, |ledger| ledger.omitted_traces());
         self.watch(|| MetricSample::counter("journal_omitted_traces", help, omitted));
+        let help = "Changes of the process id because the database no longer accepted the previous one";
+        let weak = Arc::downgrade(ledger);
+        let renewals = move || weak.upgrade().map_or(0, |ledger| ledger.renewals());
+        self.watch(|| MetricSample::counter("ledger_renewals", help, renewals));
     }
 
     /// Reports records that retention cannot remove.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapters_cache::ChangeWatcher;
 use adapters_storage::Database;
 use async_trait::async_trait;
-use domain::budget::JournaledLedger;
+use domain::budget::RenewingLedger;
 use domain::error::StoreError;
 use domain::system::{DiskSpace, HealthProbe};
 
@@ -53,7 +53,7 @@ impl HealthProbe for DatabaseProbe {
 }
 
 /// Probes whether the journal accepts entries.
-pub struct JournalProbe(pub Arc<JournaledLedger>);
+pub struct JournalProbe(pub Arc<RenewingLedger>);
 
 #[async_trait]
 impl HealthProbe for JournalProbe {

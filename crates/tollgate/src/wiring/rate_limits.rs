@@ -8,7 +8,7 @@ use adapters_system::LocalRateLimiter;
 use adapters_valkey::{Fallback, RateStoreStatus, ValkeyRateLimiter};
 use anyhow::Context;
 use async_trait::async_trait;
-use domain::budget::{BudgetStore, LiveProcess};
+use domain::budget::{BudgetStore, LiveProcess, RenewingLedger};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::rate::{RateLimiter, ReplicaCount};
@@ -55,20 +55,26 @@ impl RateLimits {
         Ok(Self { limiter: Arc::new(shared.clone()), shared: Some(shared), replicas })
     }
 
-    /// Counts the live processes of the database now, and every second: this one (`own`) always, the others while they
-    /// are seen. Call it after the recovery of dead processes, which would count.
-    pub async fn count_replicas(&self, own: ProcessId, config: &Config, stores: &Stores, background: &Background) {
+    /// Counts the live processes of the database now, and every second: this one always, the others while they are
+    /// seen. Call it after the recovery of dead processes, which would count.
+    pub async fn count_replicas(
+        &self,
+        ledger: Arc<RenewingLedger>,
+        config: &Config,
+        stores: &Stores,
+        background: &Background,
+    ) {
         let store = SeaOrmBudgetStore::new(stores.database.clone());
         let silence = heartbeat(config) * MISSED_HEARTBEATS;
         let (replicas, cancelled) = (self.replicas.clone(), background.cancelled.clone());
-        count_once(&store, own, silence, &replicas).await;
+        count_once(&store, ledger.process(), silence, &replicas).await;
         background.tasks.spawn(async move {
             loop {
                 tokio::select! {
                     () = cancelled.cancelled() => return,
                     () = tokio::time::sleep(COUNT_EVERY) => {}
                 }
-                count_once(&store, own, silence, &replicas).await;
+                count_once(&store, ledger.process(), silence, &replicas).await;
             }
         });
     }

@@ -88,7 +88,7 @@ pub async fn services(
     };
     // A read-only process is not registered, so it is no replica.
     if let Some(journaled) = &journaled {
-        rates.count_replicas(journaled.process(), config, stores, background).await;
+        rates.count_replicas(Arc::clone(journaled), config, stores, background).await;
     }
     let (ledger, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &journaled {
         Some(journaled) => (journaled.clone(), journaled.clone()),

@@ -3,16 +3,42 @@
 use super::calls::lock;
 use super::keeper::journal_failed;
 use super::omission::Omission;
-use super::{JournaledLedger, amounts};
+use super::{JournaledLedger, amounts, check_amount};
 use crate::budget::entries::{encode_charged, encode_released};
 use crate::budget::{EntryKind, UsageCharge, UsageJournalError};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 
+/// An error of appending a charge.
+#[derive(Debug)]
+pub(super) enum ChargeError {
+    /// The journal was sealed. The charge belongs into the next journal of the process.
+    Sealed(Box<UsageCharge>),
+    /// The charge is invalid, or the journal failed.
+    Store(StoreError),
+}
+
+impl ChargeError {
+    /// Converts the error for a caller without another journal.
+    pub(super) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Sealed(_) => journal_failed(UsageJournalError::Sealed),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for ChargeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl JournaledLedger {
     /// Appends a charge and ends the hold of its request. Returns the number of the entry.
-    pub(super) fn append_charge(&self, mut charge: UsageCharge) -> Result<u64, StoreError> {
+    pub(super) fn append_charge(&self, mut charge: UsageCharge) -> Result<u64, ChargeError> {
+        check_amount(charge.record.cost)?;
         let (id, cost) = (charge.record.id.clone(), charge.record.cost);
         if charge.record.trace.is_some() && self.is_journal_above_half() {
             charge.record.trace = None;
@@ -54,7 +80,17 @@ impl JournaledLedger {
         if let (Some(sequence), Some(_)) = (sequence, &open) {
             money.allowances.finish_charge(&id, sequence).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         }
-        appended.map_err(journal_failed)
+        appended.map_err(|error| match error {
+            UsageJournalError::Sealed => ChargeError::Sealed(Box::new(charge)),
+            error => ChargeError::Store(journal_failed(error)),
+        })
+    }
+
+    /// Ends a request for which nothing is charged, if it is open.
+    pub(super) fn end_without_charge(&self, id: &DecisionId) {
+        if let Some(open) = self.state.calls.remove(id) {
+            self.append_release(open.hold.payer.workspace_id, id, open.sequence, open.reserved_bytes);
+        }
     }
 
     /// Appends the end of a request without a charge.

@@ -87,7 +87,11 @@ impl ForgetProcesses {
     /// Returns the processes that are live in the store, and whether their journals are on this machine.
     pub async fn list(&self) -> Result<Vec<(LiveProcess, bool)>, StoreError> {
         let live = self.store.live_processes().await?;
-        live.into_iter().map(|found| Ok((found, self.has_journal(found.process)?))).collect()
+        let mut listed = Vec::with_capacity(live.len());
+        for found in live {
+            listed.push((found, self.has_journal(found.process).await?));
+        }
+        Ok(listed)
     }
 
     /// Forgets and returns the processes that were silent for [`ForgetSettings::lost_after`] by the store's clock. Up
@@ -99,7 +103,7 @@ impl ForgetProcesses {
         let mut forgotten = Vec::new();
         for LiveProcess { process, silent_for, .. } in live {
             let is_lost = silent_for >= self.settings.lost_after && silent.contains(&process);
-            if is_lost && !self.has_journal(process)? {
+            if is_lost && !self.has_journal(process).await? {
                 self.end(process, silent_for).await?;
                 forgotten.push(process);
             }
@@ -116,7 +120,7 @@ impl ForgetProcesses {
         if status.state != ProcessState::Live {
             return Err(ForgetError::NotLive(process, status.state));
         }
-        if self.has_journal(process)? {
+        if self.has_journal(process).await? {
             return Err(ForgetError::HasJournal(process));
         }
         let live = self.store.live_processes().await?;
@@ -153,8 +157,8 @@ impl ForgetProcesses {
         LONGEST_WATCH.min(self.settings.lost_after / 2)
     }
 
-    fn has_journal(&self, process: ProcessId) -> Result<bool, StoreError> {
-        self.journals.contains(process).map_err(journal_failed)
+    async fn has_journal(&self, process: ProcessId) -> Result<bool, StoreError> {
+        self.journals.contains(process).await.map_err(journal_failed)
     }
 
     async fn end(&self, process: ProcessId, silent_for: Duration) -> Result<(), StoreError> {

@@ -12,13 +12,13 @@ mod omission;
 mod omitted_traces;
 mod recent_rejections;
 mod recovery;
+mod renewing;
 mod state;
 mod sync;
 mod workspaces;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
@@ -26,29 +26,26 @@ use futures_util::lock::Mutex as AsyncMutex;
 
 use self::asks::{Answer, Ask};
 use self::calls::{OpenCall, lock};
+use self::charging::ChargeError;
 pub use self::forgetting::{ForgetError, ForgetProcesses, ForgetSettings};
 use self::keeper::{Keeper, journal_failed};
 pub use self::recovery::{RecoverJournals, RecoveryReport};
+pub use self::renewing::{RenewingLedger, RenewingLedgerPorts};
 use self::state::SharedState;
+pub use self::state::Superseded;
 pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
 use super::{
-    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus,
-    LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
+    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, Ledger, LimitExceeded,
+    LimitStatus, LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError,
+    UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
-use crate::system::{Clock, Timer};
+use crate::system::Clock;
 use crate::usage::{AttemptRecord, PendingRecords};
-
-/// The time between two rounds of background work.
-const TICK: Duration = Duration::from_millis(50);
-/// The pause between two rounds while entries are left to fold, for requests that wait for a draw.
-const FOLD_PAUSE: Duration = Duration::from_millis(1);
-/// The time between two log lines during an outage of the store.
-const LOG_EVERY: Duration = Duration::from_mins(1);
 
 /// Holds and charges money for the requests of one process.
 pub struct JournaledLedger {
@@ -171,53 +168,24 @@ impl JournaledLedger {
         self.journal.status()
     }
 
+    /// Returns the reason why this process cannot continue under its id, if there is one.
+    pub fn superseded(&self) -> Option<Superseded> {
+        self.state.superseded()
+    }
+
+    /// Seals the journal. Returns the entries that its recovery cannot read.
+    async fn seal(&self) -> Vec<JournalEntry> {
+        self.journal.seal().await
+    }
+
+    /// Returns true if the request has a hold.
+    fn is_open(&self, id: &DecisionId) -> bool {
+        self.state.calls.get(id).is_some()
+    }
+
     /// Returns the number of open requests.
     pub fn open_calls(&self) -> usize {
         self.state.calls.count()
-    }
-
-    /// Does background work until `stopped`, then ends the process in the store within `grace`. The next process of
-    /// this machine folds entries that are left.
-    pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, grace: Duration) {
-        let mut stopped = pin!(stopped);
-        let mut outage = None;
-        loop {
-            let worked = self.work().await;
-            let pause = if matches!(worked, Ok(true)) { FOLD_PAUSE } else { TICK };
-            outage = self.log_outage(worked.err(), outage);
-            match select(&mut stopped, timer.sleep(pause)).await {
-                Either::Left(_) => break,
-                Either::Right(_) => {}
-            }
-        }
-        let ended = async {
-            while let Err(error) = self.close().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "journal not folded, retrying");
-                timer.sleep(Duration::from_millis(250)).await;
-            }
-        };
-        if let Either::Right(_) = select(pin!(ended), timer.sleep(grace)).await {
-            let unfolded = self.journal.status().unfolded_entries;
-            tracing::error!(unfolded, "store did not accept charges; they stay in the journal until the next start");
-        }
-    }
-
-    /// Logs an outage of the store once a minute. Takes and returns the time of the last log line.
-    fn log_outage(&self, error: Option<StoreError>, logged: Option<Duration>) -> Option<Duration> {
-        let Some(error) = error else {
-            if logged.is_some() {
-                tracing::info!("journal folded again");
-            }
-            return None;
-        };
-        let now = self.clock.monotonic();
-        if logged.is_some_and(|logged| now.saturating_sub(logged) < LOG_EVERY) {
-            return logged;
-        }
-        let unfolded = self.journal.status().unfolded_entries;
-        let error: &dyn std::error::Error = &error;
-        tracing::warn!(unfolded, error, "journal not folded: store unavailable");
-        Some(now)
     }
 
     /// Folds everything, returns every allowance and ends the process in the store.
@@ -278,6 +246,10 @@ impl Ledger for JournaledLedger {
             Ok(sequence) => {
                 let call = OpenCall { hold: hold.clone(), counters, sequence, reserved_bytes };
                 self.state.calls.insert(call);
+                let mut unsent = UnsentCall { ledger: self, id: Some(&hold.id) };
+                self.journal.wait_sendable(sequence).await.map_err(journal_failed)?;
+                unsent.id = None;
+                drop(unsent);
                 Ok(Ok(hold))
             }
             Err(error) => {
@@ -308,21 +280,19 @@ impl Ledger for JournaledLedger {
             }
         }
         let entry = IncreasedEntry { id: id.clone(), amount: more, attempts: attempts.to_vec() };
-        self.journal.append_sent(EntryKind::Increased, &entry.encode(), 0).map_err(journal_failed)?;
+        let sequence = self.journal.append_sent(EntryKind::Increased, &entry.encode(), 0).map_err(journal_failed)?;
         self.state.calls.increase(id, more);
+        self.journal.wait_sendable(sequence).await.map_err(journal_failed)?;
         Ok(Ok(()))
     }
 
     async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
-        check_amount(charge.record.cost)?;
-        let sequence = self.append_charge(charge)?;
+        let sequence = self.append_charge(charge).map_err(ChargeError::into_store_error)?;
         self.journal.wait_durable(sequence).await.map_err(journal_failed)
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
-        if let Some(open) = self.state.calls.remove(id) {
-            self.append_release(open.hold.payer.workspace_id, id, open.sequence, open.reserved_bytes);
-        }
+        self.end_without_charge(id);
         Ok(())
     }
 }
@@ -353,6 +323,20 @@ impl LimitStatusReader for JournaledLedger {
 impl PendingRecords for JournaledLedger {
     async fn store_pending(&self) -> Result<(), StoreError> {
         if self.has_unfolded() { self.flush().await } else { Ok(()) }
+    }
+}
+
+/// A request that may not be sent yet. Dropping it ends its hold while it has an id.
+struct UnsentCall<'a> {
+    ledger: &'a JournaledLedger,
+    id: Option<&'a DecisionId>,
+}
+
+impl Drop for UnsentCall<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.ledger.end_without_charge(id);
+        }
     }
 }
 

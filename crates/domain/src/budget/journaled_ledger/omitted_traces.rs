@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::LOG_EVERY;
 use super::calls::lock;
 use super::sync::{AtomicU64, Mutex};
+
+/// The time between two log lines.
+const LOG_EVERY: Duration = Duration::from_mins(1);
 
 /// Counts records without their trace.
 #[derive(Debug)]

@@ -61,13 +61,18 @@ impl RecoverJournals {
         Self { store, journals, unknown, done: Mutex::default() }
     }
 
+    /// Makes the next call read the journals again that were recovered before: the store may lack what was folded.
+    pub fn restart(&self) {
+        lock(&self.done).clear();
+    }
+
     /// Recovers the journals of all dead processes. A journal that fails is logged and left for the next call.
     pub async fn execute(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
-        for journal in self.journals.find().map_err(journal_failed)? {
+        for journal in self.journals.find().await.map_err(journal_failed)? {
             let process = journal.process();
             if lock(&self.done).contains(&process) {
-                journal.remove_if_old().map_err(journal_failed)?;
+                journal.remove_if_old().await.map_err(journal_failed)?;
                 continue;
             }
             match self.recover(&*journal).await {
@@ -87,17 +92,17 @@ impl RecoverJournals {
     async fn recover(&self, journal: &dyn OrphanedJournal) -> Result<RecoveryReport, StoreError> {
         let process = journal.process();
         let status = self.status(process).await?;
-        let found = read(journal, status).map_err(journal_failed)?;
+        let found = read(journal, status).await.map_err(journal_failed)?;
         let is_adjusted = found.is_incomplete && self.unknown == UnknownUsage::Bound;
         let is_ended = match status.state {
-            ProcessState::Live => false,
+            ProcessState::Live | ProcessState::Adopted => false,
             ProcessState::Ended => true,
             // A complete journal that reappears releases the adjustments.
             ProcessState::Lost => is_adjusted,
         };
         if is_ended && found.last <= status.folded_sequence {
-            journal.finish().map_err(journal_failed)?;
-            journal.remove_if_old().map_err(journal_failed)?;
+            journal.finish().await.map_err(journal_failed)?;
+            journal.remove_if_old().await.map_err(journal_failed)?;
             return Ok(RecoveryReport::default());
         }
         let mut report = RecoveryReport { journals: 1, gaps: found.gaps, ..RecoveryReport::default() };
@@ -110,7 +115,7 @@ impl RecoverJournals {
         self.fold(process, status.folded_sequence, entries, last).await?;
         let remaining = if is_adjusted { RemainingAllowances::Adjust } else { RemainingAllowances::Return };
         self.store.end(process, remaining).await?;
-        journal.finish().map_err(journal_failed)?;
+        journal.finish().await.map_err(journal_failed)?;
         tracing::warn!(
             process.id = %process,
             folded = report.folded,
@@ -183,11 +188,11 @@ impl RecoveryReport {
     }
 }
 
-fn read(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, UsageJournalError> {
+async fn read(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, UsageJournalError> {
     let process = journal.process();
-    let read = journal.read()?;
+    let read = journal.read().await?;
     if !read.gaps.is_empty() {
-        journal.quarantine()?;
+        journal.quarantine().await?;
     }
     for gap in &read.gaps {
         tracing::error!(process.id = %process, first = gap.first, end = gap.end, reason = gap.reason, "journal gap");

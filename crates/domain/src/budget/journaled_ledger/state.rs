@@ -9,7 +9,7 @@ use super::asks::{Ask, AskQueue};
 use super::calls::{OpenCalls, lock};
 use super::omitted_traces::OmittedTraces;
 use super::recent_rejections::RecentRejections;
-use super::sync::AtomicBool;
+use super::sync::{AtomicBool, Mutex};
 use super::workspaces::{LedgerSettings, Workspaces};
 use crate::budget::allowances::{CounterId, HoldError};
 use crate::budget::{LimitExceeded, Payer};
@@ -26,6 +26,16 @@ pub(super) struct SharedState {
     rejections: RecentRejections,
     /// True from a failed call to the store until the next successful one.
     is_store_away: AtomicBool,
+    superseded: Mutex<Option<Superseded>>,
+}
+
+/// The reason why a process cannot continue under its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Superseded {
+    /// The store lacks calls of the process that took effect.
+    OlderStore,
+    /// Another process recovers its journal, or it was declared lost.
+    Adopted,
 }
 
 impl SharedState {
@@ -37,7 +47,17 @@ impl SharedState {
             omitted_traces: OmittedTraces::default(),
             rejections: RecentRejections::default(),
             is_store_away: AtomicBool::new(false),
+            superseded: Mutex::new(None),
         }
+    }
+
+    pub(super) fn superseded(&self) -> Option<Superseded> {
+        *lock(&self.superseded)
+    }
+
+    /// Records that the store does not know the process any more. The first reason stays.
+    pub(super) fn set_superseded(&self, reason: Superseded) {
+        lock(&self.superseded).get_or_insert(reason);
     }
 
     pub(super) fn is_store_away(&self) -> bool {

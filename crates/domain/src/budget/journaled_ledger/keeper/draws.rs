@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::asks::{Answer, Ask};
 use super::super::calls::lock;
-use super::{Keeper, PendingCall, store_failed};
+use super::{Keeper, PendingCall};
 use crate::budget::allowances::{CounterId, HoldError};
 use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded};
 use crate::error::StoreError;
@@ -155,7 +155,7 @@ impl Keeper {
     ) -> Result<DrawReply, StoreError> {
         // Stored before it is sent, because the caller may leave at any time.
         self.progress.pending = Some(PendingCall::Draw { request: request.clone(), owners: owners.clone() });
-        let reply = self.store.draw(&request).await.map_err(store_failed)?;
+        let reply = self.store.draw(&request).await.map_err(|error| self.store_failed(error))?;
         self.progress.pending = None;
         if !reply.grants.is_empty() {
             self.progress.number = request.number;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::calls::lock;
-use super::{Keeper, journal_failed, store_failed};
+use super::{Keeper, journal_failed};
 use crate::budget::entries::Entry;
 use crate::budget::{BudgetStoreError, EntryKind, FoldEntry, FoldRequest};
 use crate::error::StoreError;
@@ -64,7 +64,7 @@ impl Keeper {
                 self.finish_fold();
             }
             Err(BudgetStoreError::Store(StoreError::Corrupt(reason))) => self.narrow_fold(reason)?,
-            Err(error) => return Err(store_failed(error)),
+            Err(error) => return Err(self.store_failed(error)),
         }
         Ok(true)
     }

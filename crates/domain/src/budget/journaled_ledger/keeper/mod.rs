@@ -9,11 +9,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use self::answers::RecallAnswers;
 use self::folds::{BatchSize, FoldBatch};
-use super::state::SharedState;
+use super::state::{SharedState, Superseded};
 use crate::budget::allowances::CounterId;
-use crate::budget::{BudgetStore, BudgetStoreError, DrawRequest, ReturnRequest, UsageJournal, UsageJournalError};
+use crate::budget::{
+    BudgetStore, BudgetStoreError, DrawRequest, ProcessState, ReturnRequest, UsageJournal, UsageJournalError,
+};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -63,6 +67,8 @@ struct Progress {
     next_segments: Duration,
     is_registered: bool,
     answers: RecallAnswers,
+    /// The last followed declaration of an older store.
+    declared_older_at: Option<DateTime<Utc>>,
 }
 
 impl Keeper {
@@ -123,6 +129,10 @@ impl Keeper {
     async fn follow_signals(&mut self, is_scan: bool) -> Result<bool, StoreError> {
         let signals = self.store.signals().await?;
         self.state.workspaces.follow(signals.feed);
+        if signals.declared_older_at != self.progress.declared_older_at {
+            self.check_own_row().await?;
+            self.progress.declared_older_at = signals.declared_older_at;
+        }
         let now = self.clock.monotonic();
         self.progress.next_signals = now.saturating_add(SIGNALS_EVERY);
         let is_recalled = !signals.recalled.is_empty();
@@ -136,6 +146,17 @@ impl Keeper {
             self.return_allowances(answered).await?;
         }
         Ok(is_due)
+    }
+
+    /// Compares the row of this process with its acknowledged calls.
+    async fn check_own_row(&self) -> Result<(), StoreError> {
+        let Progress { number, folded, .. } = self.progress;
+        match self.store.process(self.journal.process()).await? {
+            Some(row) if row.state != ProcessState::Live => self.state.set_superseded(Superseded::Adopted),
+            Some(row) if row.number >= number && row.folded_sequence >= folded => {}
+            _ => self.state.set_superseded(Superseded::OlderStore),
+        }
+        Ok(())
     }
 
     /// Folds all entries that are in the journal now.
@@ -157,6 +178,19 @@ impl Keeper {
     /// Returns the number of the last folded entry.
     pub(super) fn folded(&self) -> u64 {
         self.progress.folded
+    }
+
+    /// Converts an error of the store for requests. A process that the store does not know as live, or not with these
+    /// numbers, can only spend amounts that it has drawn, until it continues under another id.
+    fn store_failed(&self, error: BudgetStoreError) -> StoreError {
+        let reason = match error {
+            BudgetStoreError::Store(error) => return error,
+            BudgetStoreError::FoldsAgain => return StoreError::unavailable(error),
+            BudgetStoreError::NotLive(Some(_)) => Superseded::Adopted,
+            BudgetStoreError::NotLive(None) | BudgetStoreError::Number { .. } => Superseded::OlderStore,
+        };
+        self.state.set_superseded(reason);
+        StoreError::unavailable(error)
     }
 
     /// Repeats the call without an answer.
@@ -182,16 +216,4 @@ impl Keeper {
 
 pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
     StoreError::unavailable(error)
-}
-
-/// Converts an error of the store for requests. A process that the store does not know as live, or not with these
-/// numbers, can only spend amounts that it has drawn.
-fn store_failed(error: BudgetStoreError) -> StoreError {
-    match error {
-        BudgetStoreError::Store(error) => error,
-        error @ (BudgetStoreError::NotLive(_) | BudgetStoreError::Number { .. }) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "the store does not know this process");
-            StoreError::unavailable(error)
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::super::calls::lock;
-use super::{Keeper, PendingCall, store_failed};
+use super::{Keeper, PendingCall};
 use crate::budget::ReturnRequest;
 use crate::error::StoreError;
 
@@ -30,7 +30,7 @@ impl Keeper {
     pub(super) async fn send_return(&mut self, request: ReturnRequest) -> Result<(), StoreError> {
         let (number, answered) = (request.number, request.answered);
         self.progress.pending = Some(PendingCall::Return(request.clone()));
-        self.store.return_allowances(&request).await.map_err(store_failed)?;
+        self.store.return_allowances(&request).await.map_err(|error| self.store_failed(error))?;
         self.progress.pending = None;
         self.progress.number = number;
         if let Some(at) = answered {

@@ -1,5 +1,7 @@
 //! Draws and returns.
 
+use std::time::Duration;
+
 use super::super::Stores;
 use super::super::ledger::fixtures::{
     insert_fixtures, limit_key, limit_workspace, payer, payer_under, record, usd, utc,
@@ -7,11 +9,12 @@ use super::super::ledger::fixtures::{
 use super::super::samples::{add_guardrail, audit, guardrail, guardrail_id, workspace_id};
 use super::setup::{Holder, ask, ask_at, entry, is_corrupt, key_of, lifetime, noon, period, workspace_of};
 use crate::budget::{
-    Account, BudgetScope, BudgetStoreError, ProcessState, RemainingAllowances, ResetInterval, SpendLimit,
-    WorkspaceBudgets,
+    Account, BudgetScope, BudgetStoreError, FOLD_AGAIN_FOR, ProcessState, RemainingAllowances, ResetInterval,
+    SpendLimit, WorkspaceBudgets,
 };
 use crate::guardrail::Guardrail;
 use crate::ids::ProcessId;
+use crate::system::Clock;
 
 pub(super) async fn draw_grants_no_more_than_each_limit_leaves(stores: &Stores) {
     insert_fixtures(stores).await;
@@ -205,4 +208,30 @@ pub(super) async fn return_makes_room_once(stores: &Stores) {
     third.draw_one(stores, &payer, 1, &[counter]).await.expect_err("it had nothing to return");
     let negative = stores.budget.return_allowances(&third.return_request(&[(counter, -1)])).await;
     assert!(is_corrupt(&negative), "{negative:?}");
+}
+
+pub(super) async fn draw_grants_nothing_while_processes_fold_again(stores: &Stores) {
+    insert_fixtures(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let (payer, process) = (payer(1), Holder::register(stores, 1).await);
+    let counter = key_of(&payer);
+    let request = process.request(&[ask(&payer, 10, &[counter])], &[]);
+    let granted = stores.budget.draw(&request).await.unwrap();
+    assert_eq!(stores.budget.signals().await.unwrap().declared_older_at, None);
+    let declared_at = stores.clock.now();
+    stores.budget.declare_older().await.unwrap();
+    assert_eq!(stores.budget.draw(&request).await.unwrap(), granted, "a repeated call");
+    let other = Holder::register(stores, 2).await;
+    let request = other.request(&[ask(&payer, 10, &[counter])], &[(counter, 5)]);
+    assert!(matches!(stores.budget.draw(&request).await, Err(BudgetStoreError::FoldsAgain)));
+    stores.clock.advance(FOLD_AGAIN_FOR - Duration::from_millis(1));
+    stores.budget.declare_older().await.expect("a second declaration changes nothing");
+    assert!(matches!(stores.budget.draw(&request).await, Err(BudgetStoreError::FoldsAgain)));
+    assert_eq!(stores.budget.signals().await.unwrap().declared_older_at, Some(declared_at));
+    stores.clock.advance(Duration::from_millis(1));
+    assert_eq!(stores.budget.draw(&request).await.unwrap().answers, [Ok(())]);
+    stores.budget.declare_older().await.unwrap();
+    let third = Holder::register(stores, 3).await;
+    let drawn = stores.budget.draw(&third.request(&[], &[(counter, 5)])).await;
+    assert!(matches!(drawn, Err(BudgetStoreError::FoldsAgain)), "a later failover: {drawn:?}");
 }

@@ -21,10 +21,10 @@ use self::{
     drawing::{
         draw_counts_credit_from_its_base, draw_counts_each_period_on_its_own,
         draw_fills_counters_ahead_within_its_share, draw_grants_all_counters_or_none,
-        draw_grants_no_more_than_each_limit_leaves, draw_is_corrupt_for_unknown_payer,
-        draw_is_corrupt_when_a_sum_leaves_the_range, draw_rejects_processes_that_are_not_live,
-        draw_rejects_unexpected_numbers, draw_returns_first_reply_when_repeated, draw_serves_asks_in_order,
-        return_makes_room_once,
+        draw_grants_no_more_than_each_limit_leaves, draw_grants_nothing_while_processes_fold_again,
+        draw_is_corrupt_for_unknown_payer, draw_is_corrupt_when_a_sum_leaves_the_range,
+        draw_rejects_processes_that_are_not_live, draw_rejects_unexpected_numbers,
+        draw_returns_first_reply_when_repeated, draw_serves_asks_in_order, return_makes_room_once,
     },
     ending::{
         end_counts_allowances_as_spent_when_adjusted, end_returns_allowances, fold_takes_adjustments_after_end,
@@ -55,6 +55,7 @@ suite! {
     budget_store_cases as budget_store_contract over Stores then adds_up {
         // drawing
         draw_grants_no_more_than_each_limit_leaves,
+        draw_grants_nothing_while_processes_fold_again,
         draw_counts_credit_from_its_base,
         draw_counts_each_period_on_its_own,
         draw_grants_all_counters_or_none,

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,8 +13,9 @@ use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
 use crate::budget::{
-    Account, BudgetStore, Hold, HoldRequest, JournaledLedger, Ledger, LedgerSettings, LimitExceeded, LimitStatus,
-    Payer, RecoverJournals, RecoveryReport, SpendLimit, UsageCharge, WorkspaceBudgets,
+    Account, BudgetStore, Hold, HoldRequest, JournalFactory, JournaledLedger, Ledger, LedgerSettings, LimitExceeded,
+    LimitStatus, Payer, RecoverJournals, RecoveryReport, RenewingLedger, RenewingLedgerPorts, SpendLimit, UsageCharge,
+    UsageJournal, UsageJournalError, WorkspaceBudgets,
 };
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, ProcessId, RequestId, WorkspaceId};
@@ -22,7 +24,7 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::system::Clock;
-use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore};
+use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, yield_now};
 use crate::usage::{AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
@@ -66,6 +68,28 @@ impl LedgerMachine {
             keep: Box::new(()),
         }
     }
+}
+
+/// Creates journals on a machine, for processes with consecutive numbers.
+pub(super) struct MachineJournals {
+    machine: Arc<dyn JournalMachine>,
+    next: AtomicU64,
+}
+
+#[async_trait]
+impl JournalFactory for MachineJournals {
+    async fn create(&self) -> Result<Arc<dyn UsageJournal>, UsageJournalError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let bounds = JournalBounds { keeps_folded: true, ..JournalBounds::default() };
+        Ok(self.machine.start(process_id(number.into()), bounds))
+    }
+}
+
+/// A process whose ledger can be renewed.
+pub(super) struct RenewingProcess {
+    pub(super) ledger: RenewingLedger,
+    pub(super) store: Arc<FaultyBudgetStore>,
+    recover: Arc<RecoverJournals>,
 }
 
 /// A key in a workspace of a store, and the processes that serve it.
@@ -208,6 +232,23 @@ impl<'a> LedgerFixture<'a> {
         Process { ledger, store }
     }
 
+    /// Starts a process whose ledger can be renewed, with the ids from a number on.
+    pub(super) async fn renewing_process(&self, first: u64) -> RenewingProcess {
+        let store = self.faulty_store();
+        let budget: Arc<dyn BudgetStore> = Arc::clone(&store) as _;
+        let journals = self.machine.journals.orphans(Duration::from_hours(1));
+        let recover = Arc::new(RecoverJournals::new(Arc::clone(&budget), journals, UnknownUsage::Bound));
+        let ports = RenewingLedgerPorts {
+            store: budget,
+            journals: Arc::new(MachineJournals { machine: Arc::clone(&self.machine.journals), next: first.into() }),
+            clock: Arc::new(self.stores.clock.clone()),
+            limits: Arc::clone(&self.stores.limits),
+            recover: Arc::clone(&recover),
+        };
+        let settings = LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() };
+        RenewingProcess { ledger: RenewingLedger::start(ports, settings).await.unwrap(), store, recover }
+    }
+
     /// Recovers the journals of dead processes. A second recovery changes nothing.
     pub(super) async fn recover(&self, unknown: UnknownUsage) -> RecoveryReport {
         let report = self.recover_by(Arc::clone(&self.stores.budget), unknown).await;
@@ -224,9 +265,9 @@ impl<'a> LedgerFixture<'a> {
     }
 
     /// Removes the journals of dead processes.
-    pub(super) fn remove_recovered(&self) {
-        for orphan in self.machine.journals.orphans(Duration::ZERO).find().unwrap() {
-            assert!(orphan.remove_if_old().unwrap());
+    pub(super) async fn remove_recovered(&self) {
+        for orphan in self.machine.journals.orphans(Duration::ZERO).find().await.unwrap() {
+            assert!(orphan.remove_if_old().await.unwrap());
         }
     }
 
@@ -249,6 +290,38 @@ impl<'a> LedgerFixture<'a> {
 
     pub(super) async fn audit(&self) {
         assert_eq!(self.stores.auditor.audit().await.unwrap().discrepancies, []);
+    }
+}
+
+impl RenewingProcess {
+    pub(super) async fn hold(&self, number: u128, pico: i64) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.ledger.reserve(hold_request(number, pico)).await
+    }
+
+    pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
+        self.ledger.settle(UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+    }
+
+    /// Does background work until everything is folded.
+    pub(super) async fn work(&self) {
+        let mut last = Ok(true);
+        for _ in 0..100 {
+            last = self.ledger.tick().await;
+            if matches!(last, Ok(false)) && !self.has_unfolded() {
+                return;
+            }
+            yield_now().await;
+        }
+        panic!("entries stay unfolded: {last:?}");
+    }
+
+    /// Recovers the journals of dead processes of the machine.
+    pub(super) async fn recover(&self) -> RecoveryReport {
+        self.recover.execute().await.unwrap()
+    }
+
+    fn has_unfolded(&self) -> bool {
+        self.ledger.journal_status().unfolded_entries > 0
     }
 }
 

@@ -5,6 +5,7 @@ mod fixture;
 mod folding;
 mod forgetting;
 mod recovering;
+mod renewing;
 mod sharing;
 mod shortening;
 
@@ -40,6 +41,12 @@ use self::{
         limits_of_a_restored_store_are_followed_although_its_feed_fell,
         living_process_over_an_older_store_loses_no_charge, open_requests_are_free_where_unknown_usage_is,
         recovery_is_repeated_when_the_store_was_away, recovery_with_any_answer_lost_is_finished_by_the_next_one,
+    },
+    renewing::{
+        charge_that_waits_for_the_disk_of_a_sealed_journal_is_charged_once,
+        dead_journals_are_folded_again_into_an_older_store, idle_process_notices_the_older_store_by_its_declaration,
+        open_request_of_a_sealed_journal_is_charged_by_its_bound_until_its_charge,
+        process_over_an_older_store_folds_again_and_continues, process_that_the_older_store_never_knew_loses_no_charge,
     },
     sharing::{
         idle_process_is_seen_by_its_heartbeat, key_at_its_limit_is_refused_from_memory_for_a_moment,
@@ -90,6 +97,13 @@ suite! {
         journal_that_was_closed_returns_its_allowances_after_a_loss_of_power,
         recovery_is_repeated_when_the_store_was_away,
         recovery_with_any_answer_lost_is_finished_by_the_next_one,
+        // renewing
+        process_over_an_older_store_folds_again_and_continues,
+        process_that_the_older_store_never_knew_loses_no_charge,
+        open_request_of_a_sealed_journal_is_charged_by_its_bound_until_its_charge,
+        charge_that_waits_for_the_disk_of_a_sealed_journal_is_charged_once,
+        dead_journals_are_folded_again_into_an_older_store,
+        idle_process_notices_the_older_store_by_its_declaration,
         // sharing
         limit_holds_over_processes_and_its_whole_room_can_be_used,
         process_that_lacks_gets_what_others_have_free,

@@ -224,7 +224,7 @@ pub(super) async fn recovery_with_any_answer_lost_is_finished_by_the_next_one(ma
             let is_over = store.fault() != StoreFault::None;
             fixture.recover_by(Arc::clone(&store) as Arc<dyn BudgetStore>, UnknownUsage::Bound).await;
             fixture.recover(UnknownUsage::Bound).await;
-            fixture.remove_recovered();
+            fixture.remove_recovered().await;
             let expected = if is_damaged { allotted } else { 210 };
             assert_eq!(
                 fixture.counted().await,

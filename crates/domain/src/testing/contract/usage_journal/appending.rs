@@ -42,7 +42,7 @@ pub(super) async fn concurrent_appends_have_distinct_numbers_in_the_order_of_the
     assert!(synced.into_iter().all(|synced| synced.is_ok()));
     assert_eq!(unfolded(&*journal), all);
     drop(journal);
-    assert_eq!(plain(&read(&*orphan(journals)).entries), all);
+    assert_eq!(plain(&read(&*orphan(journals).await).await.entries), all);
 }
 
 pub(super) async fn append_is_rejected_above_the_payload_bound(journals: &Journals) {
@@ -116,7 +116,7 @@ pub(super) async fn entries_that_the_disk_refused_are_written_later_and_in_order
     journal.wait_synced(12).await.unwrap();
     assert_eq!(unfolded(&*journal), written);
     drop(journal);
-    let found = read(&*orphan(journals));
+    let found = read(&*orphan(journals).await).await;
     assert_eq!((plain(&found.entries), found.gaps), (written, Vec::new()));
 }
 

@@ -88,12 +88,12 @@ pub(super) async fn segments_with_open_or_unfolded_entries_stay(journals: &Journ
     assert!(journal.remove_segments(120).unwrap() > 0, "the oldest segments are not needed");
     journal.append_end(EntryKind::Closed, &[], 0).unwrap();
     drop(journal);
-    let orphan = orphan(journals);
-    let found = read(&*orphan);
+    let orphan = orphan(journals).await;
+    let found = read(&*orphan).await;
     let numbers: Vec<u64> = found.entries.iter().map(|entry| entry.sequence).collect();
     assert!(numbers[0] > 1 && numbers[0] <= 120, "from the segment of an open request on: {}", numbers[0]);
     assert!(numbers.iter().copied().eq(numbers[0]..=201), "none behind it is missing");
     assert_eq!(found.gaps, [], "the reader of the numbers knows with which they begin");
     drop(orphan);
-    assert_eq!(journals.machine.orphans(Duration::ZERO).find().unwrap().len(), 1);
+    assert_eq!(journals.machine.orphans(Duration::ZERO).find().await.unwrap().len(), 1);
 }

@@ -25,7 +25,8 @@ use self::{
         journal_is_found_after_its_process, journal_is_recovered_by_one_finder_at_a_time,
         journals_of_several_processes_are_kept_apart, orphan_holds_every_appended_entry,
         orphan_keeps_zeros_at_the_end_of_its_last_entry, power_loss_takes_unsynced_entries_alone,
-        recovered_journal_is_removed_once_it_is_old,
+        recovered_journal_is_removed_once_it_is_old, seal_returns_entries_that_the_disk_refused,
+        sealed_journal_is_found_while_its_process_lives_and_takes_no_entries,
     },
 };
 
@@ -57,5 +58,7 @@ suite! {
         recovered_journal_is_removed_once_it_is_old,
         damaged_entry_is_a_named_gap,
         power_loss_takes_unsynced_entries_alone,
+        sealed_journal_is_found_while_its_process_lives_and_takes_no_entries,
+        seal_returns_entries_that_the_disk_refused,
     }
 }

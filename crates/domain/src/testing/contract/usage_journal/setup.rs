@@ -52,16 +52,16 @@ pub(super) fn unfolded(journal: &dyn UsageJournal) -> Vec<Written> {
 }
 
 /// Returns the only journal of a dead process.
-pub(super) fn orphan(journals: &Journals) -> Box<dyn OrphanedJournal> {
-    let found = find(journals);
+pub(super) async fn orphan(journals: &Journals) -> Box<dyn OrphanedJournal> {
+    let found = find(journals).await;
     let Ok([orphan]) = <[_; 1]>::try_from(found) else { panic!("not one journal of a dead process") };
     orphan
 }
 
-pub(super) fn find(journals: &Journals) -> Vec<Box<dyn OrphanedJournal>> {
-    journals.machine.orphans(Duration::from_hours(1)).find().expect("journals are found")
+pub(super) async fn find(journals: &Journals) -> Vec<Box<dyn OrphanedJournal>> {
+    journals.machine.orphans(Duration::from_hours(1)).find().await.expect("journals are found")
 }
 
-pub(super) fn read(orphan: &dyn OrphanedJournal) -> OrphanedEntries {
-    orphan.read().expect("a journal is read")
+pub(super) async fn read(orphan: &dyn OrphanedJournal) -> OrphanedEntries {
+    orphan.read().await.expect("a journal is read")
 }

@@ -1,0 +1,233 @@
+//! Usage journals in the store, for processes without a disk of their own.
+//!
+//! A process appends to memory, and one task writes all waiting entries in one transaction. A request is sent, and an
+//! answer leaves, after the transaction with its entry. Each transaction requires that the store lists the process as
+//! live; any other process may adopt a silent one and then has all its entries.
+
+mod entries;
+mod orphans;
+mod tail;
+mod writer;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::budget::{EntryKind, JournalEntry, UsageJournal, UsageJournalError, UsageJournalStatus};
+use domain::error::StoreError;
+use domain::ids::ProcessId;
+use sea_orm::ConnectionTrait;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+pub use self::orphans::StoreJournals;
+use self::tail::Tail;
+use crate::budget::processes;
+use crate::convert::millis;
+use crate::database::Database;
+use crate::errors::store_error;
+
+/// Removes the entries of a process that has ended.
+pub(crate) async fn remove_entries(transaction: &impl ConnectionTrait, process: ProcessId) -> Result<(), StoreError> {
+    entries::remove(transaction, process, None).await
+}
+
+/// The longest wait for a transaction with an entry. After it the caller gets an error; the entry is still written.
+const WRITE_WITHIN: Duration = Duration::from_secs(5);
+
+/// The bounds of a journal in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreJournalSettings {
+    /// The most unfolded and reserved bytes.
+    pub max_bytes: u64,
+    /// The largest payload, in bytes.
+    pub max_payload_bytes: usize,
+    /// The bytes of the newest charges that stay in memory after they were folded, for a store that is replaced by an
+    /// older one.
+    pub kept_bytes: usize,
+}
+
+/// The journal of the running process in the store.
+pub struct StoreJournal {
+    shared: Arc<Shared>,
+}
+
+/// The parts that callers and the writing task share.
+struct Shared {
+    database: Database,
+    process: ProcessId,
+    settings: StoreJournalSettings,
+    tail: Mutex<Tail>,
+    progress: watch::Sender<Progress>,
+    /// Wakes the writing task.
+    work: Notify,
+}
+
+/// The progress of the writing task, for waiting callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Progress {
+    /// The number of the last stored entry.
+    stored: u64,
+    /// Failed transactions so far.
+    failures: u64,
+    /// True once the journal takes no more entries.
+    is_sealed: bool,
+}
+
+impl StoreJournal {
+    /// Registers a process with a journal in the store. Its entries are written by the returned task, which ends after
+    /// the journal is dropped or sealed.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn create(
+        database: Database,
+        process: ProcessId,
+        settings: StoreJournalSettings,
+    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), StoreError> {
+        let transaction = database.begin().await?;
+        processes::register(&transaction, process, true, millis(database.now())).await?;
+        transaction.commit().await.map_err(store_error)?;
+        let shared = Arc::new(Shared {
+            database,
+            process,
+            settings,
+            tail: Mutex::new(Tail::new(settings.kept_bytes)),
+            progress: watch::Sender::default(),
+            work: Notify::new(),
+        });
+        let writing = writer::run(Arc::clone(&shared));
+        Ok((Self { shared }, writing))
+    }
+
+    /// Waits for the transaction with an entry. With `fails_early`, the next failed transaction ends the wait.
+    async fn wait_stored(&self, sequence: u64, fails_early: bool) -> Result<(), UsageJournalError> {
+        let mut progress = self.shared.progress.subscribe();
+        let failures = progress.borrow().failures;
+        let is_over = |found: &Progress| {
+            found.stored >= sequence || found.is_sealed || (fails_early && found.failures > failures)
+        };
+        let found = match timeout(WRITE_WITHIN, progress.wait_for(is_over)).await {
+            Ok(Ok(found)) => *found,
+            // The sender lives as long as the journal.
+            Ok(Err(_)) => return Err(UsageJournalError::Sealed),
+            Err(_) => *self.shared.progress.borrow(),
+        };
+        if found.stored >= sequence {
+            Ok(())
+        } else if found.is_sealed {
+            Err(UsageJournalError::Sealed)
+        } else {
+            Err(UsageJournalError::Retained { sequence, source: "the store does not accept journal entries".into() })
+        }
+    }
+}
+
+impl Shared {
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_size(&self, bytes: usize) -> Result<(), UsageJournalError> {
+        let max_bytes = self.settings.max_payload_bytes;
+        if bytes > max_bytes { Err(UsageJournalError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+    }
+
+    /// Adds an entry and wakes the writing task.
+    fn push(&self, tail: &mut Tail, kind: EntryKind, payload: &[u8]) -> u64 {
+        let sequence = tail.push(kind as u8, payload);
+        self.work.notify_one();
+        sequence
+    }
+}
+
+#[async_trait]
+impl UsageJournal for StoreJournal {
+    fn process(&self) -> ProcessId {
+        self.shared.process
+    }
+
+    fn append_sent(&self, kind: EntryKind, payload: &[u8], reserve: usize) -> Result<u64, UsageJournalError> {
+        let shared = &*self.shared;
+        shared.check_size(payload.len().max(reserve))?;
+        let mut tail = shared.tail();
+        if tail.is_sealed {
+            return Err(UsageJournalError::Sealed);
+        }
+        if tail.is_failing {
+            return Err(UsageJournalError::Unavailable("the store does not accept journal entries".into()));
+        }
+        let max_bytes = shared.settings.max_bytes;
+        let unfolded_bytes = tail.unfolded_bytes() + tail.reserved() + (payload.len() + reserve) as u64;
+        if unfolded_bytes > max_bytes {
+            return Err(UsageJournalError::Full { unfolded_bytes, max_bytes });
+        }
+        tail.reserve(reserve);
+        Ok(shared.push(&mut tail, kind, payload))
+    }
+
+    fn append_end(&self, kind: EntryKind, payload: &[u8], reserved: usize) -> Result<u64, UsageJournalError> {
+        let shared = &*self.shared;
+        shared.check_size(payload.len())?;
+        let mut tail = shared.tail();
+        if tail.is_sealed {
+            return Err(UsageJournalError::Sealed);
+        }
+        tail.release(reserved);
+        Ok(shared.push(&mut tail, kind, payload))
+    }
+
+    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        self.wait_stored(sequence, true).await
+    }
+
+    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        self.wait_stored(sequence, false).await
+    }
+
+    async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        self.wait_stored(sequence, true).await
+    }
+
+    fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, UsageJournalError> {
+        Ok(self.shared.tail().unfolded(max_entries, max_bytes))
+    }
+
+    fn remove_folded(&self, up_to: u64) {
+        self.shared.tail().remove_folded(up_to);
+    }
+
+    fn remove_segments(&self, keep_from: u64) -> Result<usize, UsageJournalError> {
+        let removable = self.shared.tail().set_removable_below(keep_from);
+        if removable > 0 {
+            self.shared.work.notify_one();
+        }
+        Ok(removable)
+    }
+
+    fn status(&self) -> UsageJournalStatus {
+        let tail = self.shared.tail();
+        UsageJournalStatus {
+            unfolded_entries: tail.unfolded_entries(),
+            unfolded_bytes: tail.unfolded_bytes(),
+            max_bytes: self.shared.settings.max_bytes,
+            last_sequence: tail.last_sequence(),
+            synced_sequence: tail.stored(),
+            is_writable: !tail.is_failing,
+        }
+    }
+
+    async fn seal(&self) -> Vec<JournalEntry> {
+        let kept = self.shared.tail().seal();
+        self.shared.progress.send_modify(|progress| progress.is_sealed = true);
+        self.shared.work.notify_one();
+        kept
+    }
+}
+
+impl Drop for StoreJournal {
+    fn drop(&mut self) {
+        self.shared.tail().is_sealed = true;
+        self.shared.work.notify_one();
+    }
+}

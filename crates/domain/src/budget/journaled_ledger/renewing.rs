@@ -1,0 +1,289 @@
+//! A ledger that continues under another process id when the store no longer accepts its own.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::{Either, select};
+use futures_util::lock::Mutex as AsyncMutex;
+
+use super::charging::ChargeError;
+use super::keeper::journal_failed;
+use super::{JournaledLedger, LedgerSettings, RecoverJournals, Superseded};
+use crate::budget::entries::Entry;
+use crate::budget::{
+    BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, Ledger, LimitExceeded, LimitStatus,
+    LimitStatusReader, Payer, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
+};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, ProcessId};
+use crate::money::Usd;
+use crate::system::{Clock, Timer};
+use crate::usage::{AttemptRecord, PendingRecords};
+
+/// The time between two rounds of background work.
+const TICK: Duration = Duration::from_millis(50);
+/// The pause between two rounds while entries are left to fold, for requests that wait for a draw.
+const FOLD_PAUSE: Duration = Duration::from_millis(1);
+/// The time between two log lines during an outage of the store.
+const LOG_EVERY: Duration = Duration::from_mins(1);
+/// The time between two attempts to close the ledger at the end.
+const CLOSE_RETRY: Duration = Duration::from_millis(250);
+
+/// The collaborators of a [`RenewingLedger`].
+#[derive(Clone)]
+pub struct RenewingLedgerPorts {
+    /// The store of allowances.
+    pub store: Arc<dyn BudgetStore>,
+    /// Creates the journals.
+    pub journals: Arc<dyn JournalFactory>,
+    /// The clock of this process.
+    pub clock: Arc<dyn Clock>,
+    /// Reads the amounts in the store.
+    pub limits: Arc<dyn LimitStatusReader>,
+    /// Recovers sealed journals.
+    pub recover: Arc<RecoverJournals>,
+}
+
+/// The ledger of a running server: a [`JournaledLedger`], replaced by another one when the store no longer accepts it.
+///
+/// A process is superseded if another process recovered its journal after a long pause, or if the store was replaced by
+/// an older one. It then continues with an empty journal, a new process id and no allowances. The previous journal is
+/// sealed and recovered like that of a dead process: everything that the store lacks is folded again, and open requests
+/// are charged by their upper bounds. Their real charges go to the new journal and replace these.
+pub struct RenewingLedger {
+    ports: RenewingLedgerPorts,
+    settings: LedgerSettings,
+    current: RwLock<Arc<JournaledLedger>>,
+    renewals: AtomicU64,
+    /// Held while the entries of a sealed journal move to the new one.
+    renewal: AsyncMutex<()>,
+}
+
+impl RenewingLedger {
+    /// Creates the first journal.
+    ///
+    /// # Errors
+    /// The journal cannot be created.
+    pub async fn start(ports: RenewingLedgerPorts, settings: LedgerSettings) -> Result<Self, UsageJournalError> {
+        let first = new_ledger(&ports, settings).await?;
+        let current = RwLock::new(Arc::new(first));
+        Ok(Self { ports, settings, current, renewals: AtomicU64::new(0), renewal: AsyncMutex::new(()) })
+    }
+
+    /// Returns the current process id. Its journal and its allowances have it.
+    pub fn process(&self) -> ProcessId {
+        self.current().process()
+    }
+
+    /// Returns the status of the current journal.
+    pub fn journal_status(&self) -> UsageJournalStatus {
+        self.current().journal_status()
+    }
+
+    /// Returns the number of open requests.
+    pub fn open_calls(&self) -> usize {
+        self.current().open_calls()
+    }
+
+    /// Returns the number of records without their trace since the last renewal.
+    pub fn omitted_traces(&self) -> u64 {
+        self.current().omitted_traces()
+    }
+
+    /// Returns the number of renewals.
+    pub fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Relaxed)
+    }
+
+    fn current(&self) -> Arc<JournaledLedger> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Does one round of background work, then renews the ledger if it is superseded. Returns true if entries are left
+    /// to fold.
+    ///
+    /// # Errors
+    /// The store failed, or the new journal cannot be created.
+    pub async fn tick(&self) -> Result<bool, StoreError> {
+        let ledger = self.current();
+        let worked = ledger.work().await;
+        match ledger.superseded() {
+            Some(reason) => self.renew(&ledger, reason).await.map(|()| true),
+            None => worked,
+        }
+    }
+
+    /// Replaces a superseded ledger, and has its journal recovered.
+    async fn renew(&self, before: &JournaledLedger, reason: Superseded) -> Result<(), StoreError> {
+        if reason == Superseded::OlderStore {
+            self.ports.store.declare_older().await?;
+        }
+        let renewal = self.renewal.lock().await;
+        let after = Arc::new(new_ledger(&self.ports, self.settings).await.map_err(journal_failed)?);
+        tracing::warn!(
+            process.id = %before.process(),
+            new_process.id = %after.process(),
+            reason = ?reason,
+            "process no longer accepted by the store; continuing under a new id"
+        );
+        // First the new ledger: a charge that meets the sealed journal is repeated there.
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
+        self.renewals.fetch_add(1, Ordering::Relaxed);
+        let unsaved = before.seal().await;
+        append_unsaved(&after, unsaved);
+        drop(renewal);
+        self.ports.recover.restart();
+        if let Err(error) = self.ports.recover.execute().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "sealed journal not recovered, retrying");
+        }
+        Ok(())
+    }
+
+    /// Does background work until `stopped`, then ends the process in the store within `grace`. The next process of
+    /// this machine folds entries that are left.
+    pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, grace: Duration) {
+        let mut stopped = pin!(stopped);
+        let mut outage = None;
+        loop {
+            let worked = self.tick().await;
+            let pause = if matches!(worked, Ok(true)) { FOLD_PAUSE } else { TICK };
+            outage = self.log_outage(worked.err(), outage);
+            match select(&mut stopped, timer.sleep(pause)).await {
+                Either::Left(_) => break,
+                Either::Right(_) => {}
+            }
+        }
+        let ended = async {
+            while let Err(error) = self.close().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "journal not folded, retrying");
+                timer.sleep(CLOSE_RETRY).await;
+            }
+        };
+        if let Either::Right(_) = select(pin!(ended), timer.sleep(grace)).await {
+            let unfolded = self.journal_status().unfolded_entries;
+            tracing::error!(unfolded, "store did not accept charges; they stay in the journal until the next start");
+        }
+    }
+
+    /// Folds everything and ends the process in the store. A ledger that turns out to be superseded is renewed first.
+    async fn close(&self) -> Result<(), StoreError> {
+        let ledger = self.current();
+        let closed = ledger.close().await;
+        if let Some(reason) = ledger.superseded() {
+            self.renew(&ledger, reason).await?;
+        }
+        closed
+    }
+
+    /// Logs an outage of the store once a minute. Takes and returns the time of the last log line.
+    fn log_outage(&self, error: Option<StoreError>, logged: Option<Duration>) -> Option<Duration> {
+        let Some(error) = error else {
+            if logged.is_some() {
+                tracing::info!("journal folded again");
+            }
+            return None;
+        };
+        let now = self.ports.clock.monotonic();
+        if logged.is_some_and(|logged| now.saturating_sub(logged) < LOG_EVERY) {
+            return logged;
+        }
+        let unfolded = self.journal_status().unfolded_entries;
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(unfolded, error, "journal not folded: store unavailable");
+        Some(now)
+    }
+
+    /// Appends a charge to the current journal. A sealed one returns it for the next.
+    fn append_charge(&self, mut charge: UsageCharge) -> Result<(Arc<JournaledLedger>, u64), StoreError> {
+        loop {
+            let ledger = self.current();
+            match ledger.append_charge(charge) {
+                Ok(sequence) => return Ok((ledger, sequence)),
+                Err(ChargeError::Sealed(returned)) if !Arc::ptr_eq(&ledger, &self.current()) => charge = *returned,
+                Err(error) => return Err(error.into_store_error()),
+            }
+        }
+    }
+}
+
+async fn new_ledger(
+    ports: &RenewingLedgerPorts,
+    settings: LedgerSettings,
+) -> Result<JournaledLedger, UsageJournalError> {
+    let journal = ports.journals.create().await?;
+    let (store, clock) = (Arc::clone(&ports.store), Arc::clone(&ports.clock));
+    Ok(JournaledLedger::new(store, journal, clock, Arc::clone(&ports.limits), settings))
+}
+
+/// Appends charges that the recovery of their journal cannot read.
+fn append_unsaved(ledger: &JournaledLedger, entries: Vec<JournalEntry>) {
+    for entry in entries {
+        match Entry::decode(entry.kind, &entry.payload) {
+            Ok(Entry::Charged(charged)) => {
+                let id = charged.charge.record.id.clone();
+                if let Err(error) = ledger.append_charge(charged.charge).map_err(ChargeError::into_store_error) {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::error!(decision.id = %id, error, "charge lost: its journal was sealed");
+                }
+            }
+            // A request that was not saved was not sent, and one that was is charged by its bound.
+            Ok(_) => {}
+            Err(error) => tracing::error!(sequence = entry.sequence, %error, "journal entry not readable"),
+        }
+    }
+}
+
+#[async_trait]
+impl Ledger for RenewingLedger {
+    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.current().reserve(request).await
+    }
+
+    async fn increase(
+        &self,
+        id: &DecisionId,
+        more: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), LimitExceeded>, StoreError> {
+        let ledger = self.current();
+        if !ledger.is_open(id) {
+            return Err(StoreError::unavailable("the hold belongs to a journal that was sealed"));
+        }
+        ledger.increase(id, more, attempts).await
+    }
+
+    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+        let (ledger, sequence) = self.append_charge(charge)?;
+        match ledger.journal.wait_durable(sequence).await {
+            Ok(()) => Ok(()),
+            Err(UsageJournalError::Sealed) => {
+                // The charge was not saved, so the seal has moved it to the current journal.
+                drop(self.renewal.lock().await);
+                let journal: Arc<dyn UsageJournal> = Arc::clone(&self.current().journal);
+                journal.wait_durable(journal.status().last_sequence).await.map_err(journal_failed)
+            }
+            Err(error) => Err(journal_failed(error)),
+        }
+    }
+
+    async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
+        self.current().release(id).await
+    }
+}
+
+#[async_trait]
+impl LimitStatusReader for RenewingLedger {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        self.current().limit_statuses(payer).await
+    }
+}
+
+#[async_trait]
+impl PendingRecords for RenewingLedger {
+    async fn store_pending(&self) -> Result<(), StoreError> {
+        self.current().store_pending().await
+    }
+}
