@@ -167,7 +167,7 @@ async fn living_process_is_not_adopted_and_nobody_is_while_the_finder_cannot_wri
     let orphans = store.orphans(2).await;
     assert!(store.pass(&orphans, 60, &[1, 2]).await.is_empty(), "both live");
     assert!(store.pass(&orphans, 60, &[]).await.is_empty(), "the finder shows no sign of life either");
-    assert!(store.pass(&orphans, 15, &[2]).await.is_empty(), "the watch starts when the finder can write again");
+    assert!(store.pass(&orphans, 13, &[2]).await.is_empty(), "the watch starts when the finder can write again");
     assert_eq!(store.pass(&orphans, 10, &[2]).await, [process(1)]);
 }
 

@@ -21,8 +21,14 @@ use crate::errors::store_error;
 /// The longest time between two looks. After a longer one the store may have been unavailable, so the watch restarts.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
-/// The numbers of a process that a living one changes at least every few seconds.
-type Signs = (i64, i64, i64);
+/// The values of a row of which a living process, or one that recovers its journal, changes one every few seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Signs {
+    state: String,
+    number: i64,
+    folded_sequence: i64,
+    seen_at: i64,
+}
 
 /// The journals in the store whose processes are silent.
 ///
@@ -92,14 +98,14 @@ impl StoreJournals {
 
     /// Marks a silent process as adopted. Returns false if it moved meanwhile.
     async fn adopt(&self, row: &Model) -> Result<bool, StoreError> {
-        let (number, folded, seen_at) = signs_of(row);
+        let Signs { state, number, folded_sequence, seen_at } = signs_of(row);
         let transaction = self.database.begin().await?;
         let update = Entity::update_many()
             .col_expr(Column::State, Expr::value(ProcessState::Adopted.as_str()))
             .filter(Column::Id.eq(&row.id))
-            .filter(Column::State.is_in([ProcessState::Live.as_str(), ProcessState::Adopted.as_str()]))
+            .filter(Column::State.eq(state))
             .filter(Column::Number.eq(number))
-            .filter(Column::FoldedSequence.eq(folded))
+            .filter(Column::FoldedSequence.eq(folded_sequence))
             .filter(Column::SeenAt.eq(seen_at));
         let updated = update.exec(&transaction).await.map_err(store_error)?;
         transaction.commit().await.map_err(store_error)?;
@@ -108,7 +114,7 @@ impl StoreJournals {
 }
 
 fn signs_of(row: &Model) -> Signs {
-    (row.number, row.folded_sequence, row.seen_at)
+    Signs { state: row.state.clone(), number: row.number, folded_sequence: row.folded_sequence, seen_at: row.seen_at }
 }
 
 #[async_trait]

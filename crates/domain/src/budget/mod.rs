@@ -28,7 +28,7 @@ pub use errors::*;
 pub use journal::*;
 pub use journaled_ledger::{
     ForgetError, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, RecoverJournals, RecoveryReport,
-    RenewingLedger, RenewingLedgerPorts, Superseded,
+    RenewingLedger, RenewingLedgerPorts,
 };
 pub use model::*;
 pub use period::*;

@@ -32,7 +32,6 @@ use self::keeper::{Keeper, journal_failed};
 pub use self::recovery::{RecoverJournals, RecoveryReport};
 pub use self::renewing::{RenewingLedger, RenewingLedgerPorts};
 use self::state::SharedState;
-pub use self::state::Superseded;
 pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
@@ -168,9 +167,9 @@ impl JournaledLedger {
         self.journal.status()
     }
 
-    /// Returns the reason why this process cannot continue under its id, if there is one.
-    pub fn superseded(&self) -> Option<Superseded> {
-        self.state.superseded()
+    /// Returns true if this process cannot continue under its id.
+    fn is_superseded(&self) -> bool {
+        self.state.is_superseded()
     }
 
     /// Seals the journal. Returns the entries that its recovery cannot read.

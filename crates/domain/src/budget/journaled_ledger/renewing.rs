@@ -11,11 +11,11 @@ use futures_util::lock::Mutex as AsyncMutex;
 
 use super::charging::ChargeError;
 use super::keeper::journal_failed;
-use super::{JournaledLedger, LedgerSettings, RecoverJournals, Superseded};
+use super::{JournaledLedger, LedgerSettings, RecoverJournals};
 use crate::budget::entries::Entry;
 use crate::budget::{
     BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, Ledger, LimitExceeded, LimitStatus,
-    LimitStatusReader, Payer, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
+    LimitStatusReader, Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId};
@@ -110,15 +110,14 @@ impl RenewingLedger {
     pub async fn tick(&self) -> Result<bool, StoreError> {
         let ledger = self.current();
         let worked = ledger.work().await;
-        match ledger.superseded() {
-            Some(reason) => self.renew(&ledger, reason).await.map(|()| true),
-            None => worked,
-        }
+        if ledger.is_superseded() { self.renew(&ledger).await.map(|()| true) } else { worked }
     }
 
     /// Replaces a superseded ledger, and has its journal recovered.
-    async fn renew(&self, before: &JournaledLedger, reason: Superseded) -> Result<(), StoreError> {
-        if reason == Superseded::OlderStore {
+    async fn renew(&self, before: &JournaledLedger) -> Result<(), StoreError> {
+        // One that is not live was adopted or lost. Otherwise the store lacks its calls.
+        let state = self.ports.store.process(before.process()).await?.map(|row| row.state);
+        if state.is_none_or(|state| state == ProcessState::Live) {
             self.ports.store.declare_older().await?;
         }
         let renewal = self.renewal.lock().await;
@@ -126,7 +125,7 @@ impl RenewingLedger {
         tracing::warn!(
             process.id = %before.process(),
             new_process.id = %after.process(),
-            reason = ?reason,
+            state = state.map_or("unknown", ProcessState::as_str),
             "process no longer accepted by the store; continuing under a new id"
         );
         // First the new ledger: a charge that meets the sealed journal is repeated there.
@@ -172,8 +171,8 @@ impl RenewingLedger {
     async fn close(&self) -> Result<(), StoreError> {
         let ledger = self.current();
         let closed = ledger.close().await;
-        if let Some(reason) = ledger.superseded() {
-            self.renew(&ledger, reason).await?;
+        if ledger.is_superseded() {
+            self.renew(&ledger).await?;
         }
         closed
     }

@@ -9,7 +9,7 @@ use super::asks::{Ask, AskQueue};
 use super::calls::{OpenCalls, lock};
 use super::omitted_traces::OmittedTraces;
 use super::recent_rejections::RecentRejections;
-use super::sync::{AtomicBool, Mutex};
+use super::sync::AtomicBool;
 use super::workspaces::{LedgerSettings, Workspaces};
 use crate::budget::allowances::{CounterId, HoldError};
 use crate::budget::{LimitExceeded, Payer};
@@ -26,16 +26,8 @@ pub(super) struct SharedState {
     rejections: RecentRejections,
     /// True from a failed call to the store until the next successful one.
     is_store_away: AtomicBool,
-    superseded: Mutex<Option<Superseded>>,
-}
-
-/// The reason why a process cannot continue under its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Superseded {
-    /// The store lacks calls of the process that took effect.
-    OlderStore,
-    /// Another process recovers its journal, or it was declared lost.
-    Adopted,
+    /// True once the store does not accept the process under its id.
+    is_superseded: AtomicBool,
 }
 
 impl SharedState {
@@ -47,17 +39,17 @@ impl SharedState {
             omitted_traces: OmittedTraces::default(),
             rejections: RecentRejections::default(),
             is_store_away: AtomicBool::new(false),
-            superseded: Mutex::new(None),
+            is_superseded: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn superseded(&self) -> Option<Superseded> {
-        *lock(&self.superseded)
+    pub(super) fn is_superseded(&self) -> bool {
+        self.is_superseded.load(Ordering::Acquire)
     }
 
-    /// Records that the store does not know the process any more. The first reason stays.
-    pub(super) fn set_superseded(&self, reason: Superseded) {
-        lock(&self.superseded).get_or_insert(reason);
+    /// Records that the store does not accept the process any more.
+    pub(super) fn set_superseded(&self) {
+        self.is_superseded.store(true, Ordering::Release);
     }
 
     pub(super) fn is_store_away(&self) -> bool {

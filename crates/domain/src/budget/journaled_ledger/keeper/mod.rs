@@ -13,10 +13,11 @@ use chrono::{DateTime, Utc};
 
 use self::answers::RecallAnswers;
 use self::folds::{BatchSize, FoldBatch};
-use super::state::{SharedState, Superseded};
+use super::state::SharedState;
 use crate::budget::allowances::CounterId;
 use crate::budget::{
-    BudgetStore, BudgetStoreError, DrawRequest, ProcessState, ReturnRequest, UsageJournal, UsageJournalError,
+    BudgetStore, BudgetStoreError, DrawRequest, ProcessState, ProcessStatus, ReturnRequest, UsageJournal,
+    UsageJournalError,
 };
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
@@ -151,10 +152,12 @@ impl Keeper {
     /// Compares the row of this process with its acknowledged calls.
     async fn check_own_row(&self) -> Result<(), StoreError> {
         let Progress { number, folded, .. } = self.progress;
-        match self.store.process(self.journal.process()).await? {
-            Some(row) if row.state != ProcessState::Live => self.state.set_superseded(Superseded::Adopted),
-            Some(row) if row.number >= number && row.folded_sequence >= folded => {}
-            _ => self.state.set_superseded(Superseded::OlderStore),
+        let row = self.store.process(self.journal.process()).await?;
+        let is_known = |row: ProcessStatus| {
+            row.state == ProcessState::Live && row.number >= number && row.folded_sequence >= folded
+        };
+        if !row.is_some_and(is_known) {
+            self.state.set_superseded();
         }
         Ok(())
     }
@@ -183,13 +186,11 @@ impl Keeper {
     /// Converts an error of the store for requests. A process that the store does not know as live, or not with these
     /// numbers, can only spend amounts that it has drawn, until it continues under another id.
     fn store_failed(&self, error: BudgetStoreError) -> StoreError {
-        let reason = match error {
+        match error {
             BudgetStoreError::Store(error) => return error,
-            BudgetStoreError::FoldsAgain => return StoreError::unavailable(error),
-            BudgetStoreError::NotLive(Some(_)) => Superseded::Adopted,
-            BudgetStoreError::NotLive(None) | BudgetStoreError::Number { .. } => Superseded::OlderStore,
-        };
-        self.state.set_superseded(reason);
+            BudgetStoreError::FoldsAgain => {}
+            BudgetStoreError::NotLive(_) | BudgetStoreError::Number { .. } => self.state.set_superseded(),
+        }
         StoreError::unavailable(error)
     }
 
