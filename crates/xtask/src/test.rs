@@ -25,12 +25,13 @@ const DATABASE: &str = "TOLLGATE_TEST_DATABASE";
 
 /// The end-to-end tests that run again on PostgreSQL: those of shared state and of money. Left out are tests that damage
 /// rows by SQL of SQLite, and one with a lost process after seconds, which PostgreSQL's configuration rejects.
-const ON_POSTGRES: [&str; 18] = [
+const ON_POSTGRES: [&str; 19] = [
     "replicas::",
     "propagation::",
     "limits::",
     "usage::",
     "crashes::",
+    "store_journals::",
     "rotation::",
     "paused_process::",
     "idempotency::",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tollgate_tests::{Behaviour, Instance, SecondHand, Upstream, decisions};
+use tollgate_tests::{Behaviour, Instance, Key, SecondHand, Server, Upstream, decisions};
 
 use crate::gateway::{body, providers_toml};
 use crate::limits::{CHEAP, ensure_audit_passes};
@@ -28,19 +28,7 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     for trial in 0..TRIALS {
         let server = instance.serve().await?;
         let before = count(&answered)?;
-        let mut callers = JoinSet::new();
-        for _ in 0..CALLERS {
-            let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
-            let answered = Arc::clone(&answered);
-            callers.spawn(async move {
-                while let Ok(reply) = call.send(address).await {
-                    let Ok(answer) = reply.ok() else { return };
-                    if let (Some(id), Ok(mut answered)) = (answer["id"].as_str(), answered.lock()) {
-                        answered.insert(id.to_owned());
-                    }
-                }
-            });
-        }
+        let mut callers = call_until_failure(&server, &key, &answered);
         // A busy machine starts slowly; after the first response, each crash comes at another point of the work.
         for _ in 0..1_000 {
             if count(&answered)? > before {
@@ -63,6 +51,34 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     ensure!(held == 0, "{held} picodollars are held without a request");
     hand.close().await?;
 
+    ensure_recorded_once(&instance, &answered).await?;
+    ensure_audit_passes(&instance).await?;
+    server.stop().await
+}
+
+/// The ids of received responses.
+pub type Answered = Arc<Mutex<BTreeSet<String>>>;
+
+/// Sends requests by several callers until one fails, and collects the ids of the responses.
+pub fn call_until_failure(server: &Server, key: &Key, answered: &Answered) -> JoinSet<()> {
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
+        let answered = Arc::clone(answered);
+        callers.spawn(async move {
+            while let Ok(reply) = call.send(address).await {
+                let Ok(answer) = reply.ok() else { return };
+                if let (Some(id), Ok(mut answered)) = (answer["id"].as_str(), answered.lock()) {
+                    answered.insert(id.to_owned());
+                }
+            }
+        });
+    }
+    callers
+}
+
+/// Checks that each response has one record, and that it is completed.
+pub async fn ensure_recorded_once(instance: &Instance, answered: &BTreeSet<String>) -> Result<()> {
     let listed = instance.run(&["usage", "list", "--csv"]).await?;
     let table = String::from_utf8(listed.stdout)?;
     let mut lines = table.lines();
@@ -79,10 +95,9 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     let lost = answered.iter().filter(|id| recorded.get(id.as_str()).is_none_or(|(_, how)| *how != "completed"));
     let lost: Vec<_> = lost.map(|id| (id, recorded.get(id.as_str()))).collect();
     ensure!(lost.is_empty(), "of {} answers these are not on record as completed: {lost:?}", answered.len());
-    ensure_audit_passes(&instance).await?;
-    server.stop().await
+    Ok(())
 }
 
-fn count(answered: &Mutex<BTreeSet<String>>) -> Result<usize> {
+pub fn count(answered: &Mutex<BTreeSet<String>>) -> Result<usize> {
     Ok(answered.lock().map_err(|_| anyhow!("a caller panicked"))?.len())
 }

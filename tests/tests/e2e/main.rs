@@ -67,6 +67,7 @@ mod sandbox;
 mod shared_rates;
 mod status;
 mod store_copy;
+mod store_journals;
 mod stores;
 mod string_limits;
 mod throttling;

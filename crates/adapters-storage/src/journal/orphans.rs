@@ -66,7 +66,7 @@ impl StoreJournals {
         let now = self.clock.monotonic();
         let own = (self.own)().map(|process| process.to_string());
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_sub(watched.looked_at) > LONGEST_GAP.min(self.adopt_after / 2) {
+        if now.saturating_sub(watched.looked_at) > LONGEST_GAP {
             watched.rows.clear();
         }
         watched.looked_at = now;

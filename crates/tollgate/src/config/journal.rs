@@ -29,7 +29,7 @@ pub struct RawJournal {
     max_bytes: Option<Within<u64, SMALLEST, LARGEST>>,
     retention_ms: Option<Millis<0, LONGEST_KEEP>>,
     process_lost_after_ms: Option<Millis<1_000, LONGEST_SILENCE>>,
-    adopt_after_ms: Option<Millis<1_000, LONGEST_ADOPTION>>,
+    adopt_after_ms: Option<Millis<3_000, LONGEST_ADOPTION>>,
 }
 
 /// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
