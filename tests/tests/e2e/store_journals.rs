@@ -16,7 +16,7 @@ const SETTINGS: &str = "[limits]\nrequest_timeout_ms = 4000\n[journal]\nsync = \
 /// The time for an adoption on a busy machine.
 const MAX_WAIT: Duration = Duration::from_secs(40);
 
-async fn instance(alpha: &Upstream) -> Result<Instance> {
+fn instance(alpha: &Upstream) -> Result<Instance> {
     let mut instance =
         Instance::new(&format!("{SETTINGS}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 3_500)))?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
@@ -57,7 +57,7 @@ async fn wait_for_answer(server: &Server, secret: &str) -> Result<()> {
 #[tokio::test]
 async fn killed_replica_loses_no_answer_and_another_one_adopts_its_journal() -> Result<()> {
     let alpha = upstream().await?;
-    let instance = instance(&alpha).await?;
+    let instance = instance(&alpha)?;
     let key = instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
     let survivor = instance.serve().await?;
     let answered: Answered = Arc::new(Mutex::new(BTreeSet::new()));
@@ -94,7 +94,7 @@ async fn killed_replica_loses_no_answer_and_another_one_adopts_its_journal() -> 
 #[tokio::test]
 async fn paused_replica_is_adopted_and_continues_under_a_new_id() -> Result<()> {
     let alpha = upstream().await?;
-    let instance = instance(&alpha).await?;
+    let instance = instance(&alpha)?;
     let key = instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
     let (paused, other) = (instance.serve().await?, instance.serve_beside().await?);
     wait_for_answer(&paused, &key.secret).await?;

@@ -79,7 +79,9 @@ impl StoreJournals {
         let own_since = own.as_ref().and_then(|own| found.get(own)).map(|(_, since)| *since);
         if own_since.is_none_or(|since| now.saturating_sub(since) > self.adopt_after / 2) {
             // This process could not write either.
-            found.values_mut().for_each(|(_, since)| *since = now);
+            for (_, since) in found.values_mut() {
+                *since = now;
+            }
         }
         let is_silent = |row: &Model| {
             let since = found.get(&row.id).map_or(now, |(_, since)| *since);

@@ -54,10 +54,18 @@ struct State {
     retains: bool,
     reserved: usize,
     damage: OrphanedEntries,
-    is_alive: bool,
-    is_sealed: bool,
+    phase: Phase,
     /// True while a recovery owns the journal.
     is_taken: bool,
+}
+
+/// The phase of a journal. Only one that takes entries is no orphan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Dead,
+    Sealed,
+    TakesEntries,
 }
 
 #[derive(Debug)]
@@ -66,7 +74,7 @@ struct Life(Arc<Mutex<State>>);
 impl Drop for Life {
     fn drop(&mut self) {
         let mut state = lock(&self.0);
-        if state.is_sealed {
+        if state.phase == Phase::Sealed {
             return;
         }
         // A failing disk loses the entries that wait for it.
@@ -74,7 +82,7 @@ impl Drop for Life {
         if state.retains {
             state.entries.retain(|sequence, _| *sequence <= synced);
         }
-        state.is_alive = false;
+        state.phase = Phase::Dead;
     }
 }
 
@@ -97,7 +105,7 @@ impl State {
     }
 
     fn check_size(&self, bytes: usize) -> Result<(), UsageJournalError> {
-        if self.is_sealed {
+        if self.phase == Phase::Sealed {
             return Err(UsageJournalError::Sealed);
         }
         let max_bytes = self.bounds.max_payload_bytes;
@@ -217,10 +225,9 @@ impl UsageJournal for MemoryJournal {
 
     async fn seal(&self) -> Vec<JournalEntry> {
         let mut state = self.state();
-        if std::mem::replace(&mut state.is_sealed, true) {
+        if std::mem::replace(&mut state.phase, Phase::Sealed) == Phase::Sealed {
             return Vec::new();
         }
-        state.is_alive = false;
         let unsaved_after = if state.retains { state.synced } else { state.last };
         state.entries.split_off(&(unsaved_after + 1)).into_values().collect()
     }
@@ -250,7 +257,7 @@ impl MemoryJournals {
 
     /// Starts a process with an empty journal.
     pub fn start(&self, process: ProcessId, bounds: JournalBounds) -> MemoryJournal {
-        let state = Arc::new(Mutex::new(State { bounds, is_alive: true, ..State::default() }));
+        let state = Arc::new(Mutex::new(State { bounds, phase: Phase::TakesEntries, ..State::default() }));
         let journal = MemoryJournal { process, state: Arc::clone(&state), _life: None };
         lock(&self.all).push(journal.clone());
         MemoryJournal { _life: Some(Arc::new(Life(state))), ..journal }
@@ -330,7 +337,7 @@ impl OrphanedJournals for MemoryJournals {
         let mut found: Vec<Box<dyn OrphanedJournal>> = Vec::new();
         for journal in &*lock(&self.all) {
             let mut state = journal.state();
-            if !state.is_alive && !std::mem::replace(&mut state.is_taken, true) {
+            if state.phase != Phase::TakesEntries && !std::mem::replace(&mut state.is_taken, true) {
                 found.push(Box::new(MemoryOrphan { journal: journal.clone(), journals: self.clone() }));
             }
         }

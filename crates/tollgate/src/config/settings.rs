@@ -190,7 +190,7 @@ impl fmt::Debug for DatabaseUrl {
 pub struct JournalConfig {
     /// The folder of the journals, with a subfolder for each start.
     pub path: PathBuf,
-    /// Where charges are durable before a response is sent.
+    /// The point at which a response may be sent.
     pub sync: JournalSync,
     /// The maximum size of unfolded charges, in bytes.
     pub max_bytes: u64,

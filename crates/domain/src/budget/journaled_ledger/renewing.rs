@@ -115,7 +115,7 @@ impl RenewingLedger {
 
     /// Replaces a superseded ledger, and has its journal recovered.
     async fn renew(&self, before: &JournaledLedger) -> Result<(), StoreError> {
-        // One that is not live was adopted or lost. Otherwise the store lacks its calls.
+        // A row that is not live was adopted or lost. Otherwise the store lacks calls of the process.
         let state = self.ports.store.process(before.process()).await?.map(|row| row.state);
         if state.is_none_or(|state| state == ProcessState::Live) {
             self.ports.store.declare_older().await?;

@@ -224,11 +224,12 @@ pub(super) async fn draw_grants_nothing_while_processes_fold_again(stores: &Stor
     let other = Holder::register(stores, 2).await;
     let request = other.request(&[ask(&payer, 10, &[counter])], &[(counter, 5)]);
     assert!(matches!(stores.budget.draw(&request).await, Err(BudgetStoreError::FoldsAgain)));
-    stores.clock.advance(FOLD_AGAIN_FOR - Duration::from_millis(1));
+    let rest = Duration::from_millis(1);
+    stores.clock.advance(FOLD_AGAIN_FOR.saturating_sub(rest));
     stores.budget.declare_older().await.expect("a second declaration changes nothing");
     assert!(matches!(stores.budget.draw(&request).await, Err(BudgetStoreError::FoldsAgain)));
     assert_eq!(stores.budget.signals().await.unwrap().declared_older_at, Some(declared_at));
-    stores.clock.advance(Duration::from_millis(1));
+    stores.clock.advance(rest);
     assert_eq!(stores.budget.draw(&request).await.unwrap().answers, [Ok(())]);
     stores.budget.declare_older().await.unwrap();
     let third = Holder::register(stores, 3).await;

@@ -24,8 +24,8 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::system::Clock;
-use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, yield_now};
-use crate::usage::{AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore};
+use crate::usage::{AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Creates backups of a store.
@@ -302,15 +302,17 @@ impl RenewingProcess {
         self.ledger.settle(UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
     }
 
-    /// Does background work until everything is folded.
+    /// Does background work until everything is folded: the second round is that of a renewed ledger.
     pub(super) async fn work(&self) {
-        let mut last = Ok(true);
-        for _ in 0..100 {
-            last = self.ledger.tick().await;
-            if matches!(last, Ok(false)) && !self.has_unfolded() {
+        let mut last = Ok(());
+        for _ in 0..4 {
+            last = match self.ledger.tick().await {
+                Ok(_) => self.ledger.store_pending().await,
+                Err(error) => Err(error),
+            };
+            if last.is_ok() {
                 return;
             }
-            yield_now().await;
         }
         panic!("entries stay unfolded: {last:?}");
     }
@@ -318,10 +320,6 @@ impl RenewingProcess {
     /// Recovers the journals of dead processes of the machine.
     pub(super) async fn recover(&self) -> RecoveryReport {
         self.recover.execute().await.unwrap()
-    }
-
-    fn has_unfolded(&self) -> bool {
-        self.ledger.journal_status().unfolded_entries > 0
     }
 }
 
