@@ -89,6 +89,7 @@ CREATE TABLE "budget_processes" (
   "registered_at" integer NOT NULL ,
   "seen_at" integer NOT NULL DEFAULT 0,
   "has_store_journal" boolean NOT NULL DEFAULT FALSE);
+CREATE INDEX "budget_processes_adopted" ON "budget_processes" ("id") WHERE "state" = 'adopted';
 CREATE INDEX "budget_processes_live" ON "budget_processes" ("state") WHERE "state" = 'live';
 CREATE TABLE "change_feed" (
   "id" integer NOT NULL PRIMARY KEY,

@@ -41,7 +41,7 @@ pub use checkpoint::{CheckpointLimits, WalStatus};
 pub use copy::copy_database;
 pub use database::{Database, MigrationState};
 pub use encryption::{EncryptionKey, KeySetting};
-pub use journal::{StoreJournal, StoreJournalSettings, StoreJournals};
+pub use journal::{AdoptionSettings, StoreJournal, StoreJournalSettings, StoreJournals};
 pub use pools::PoolStatus;
 pub use repositories::*;
 pub use settings::{StorageSettings, Synchronous};

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository, StorageSettings, StoreJournal,
-    StoreJournalSettings, StoreJournals,
+    AdoptionSettings, Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository, StorageSettings,
+    StoreJournal, StoreJournalSettings, StoreJournals,
 };
 use async_trait::async_trait;
 use common::{Folder, at, clock, open_by, replicas};
@@ -26,7 +26,8 @@ use rstest::rstest;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-const ADOPT_AFTER: Duration = Duration::from_secs(15);
+const ADOPTION: AdoptionSettings =
+    AdoptionSettings { adopt_after: Duration::from_secs(15), heartbeat: Duration::from_secs(4) };
 const SETTINGS: StoreJournalSettings =
     StoreJournalSettings { max_bytes: 1 << 20, max_payload_bytes: 64 << 10, kept_bytes: 1 << 20 };
 
@@ -75,7 +76,7 @@ impl Store {
     /// Returns the journals that a process can adopt.
     async fn orphans(&self, own: u128) -> StoreJournals {
         let clock = Arc::new(self.clock.clone());
-        StoreJournals::new(self.open().await, clock, ADOPT_AFTER, move || Some(process(own)))
+        StoreJournals::new(self.open().await, clock, ADOPTION, move || Some(process(own)))
     }
 
     async fn budget(&self) -> SeaOrmBudgetStore {

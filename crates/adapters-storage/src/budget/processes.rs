@@ -39,19 +39,27 @@ pub(crate) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
 
 /// Counts the live processes.
 pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
-    Entity::find().filter(is_live()).count(connection).await.map_err(store_error)
+    Entity::find().filter(has_state(ProcessState::Live)).count(connection).await.map_err(store_error)
 }
 
 /// Counts the processes whose journals may have charges that are not folded.
 pub(crate) async fn count_unended(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
-    let states = [ProcessState::Live.as_str(), ProcessState::Adopted.as_str()];
-    Entity::find().filter(Column::State.is_in(states)).count(connection).await.map_err(store_error)
+    Ok(unended(connection).await?.len() as u64)
 }
 
-/// Returns the condition of the index of live processes. The state is a literal: SQLite would prepare a statement with
-/// a parameter there again for each call, to see whether the index applies.
-fn is_live() -> SimpleExpr {
-    Expr::col(Column::State).eq(Expr::cust(format!("'{}'", ProcessState::Live.as_str())))
+/// Returns the rows of live and adopted processes.
+pub(crate) async fn unended(connection: &impl ConnectionTrait) -> Result<Vec<Model>, StoreError> {
+    let mut rows = Vec::new();
+    for state in [ProcessState::Live, ProcessState::Adopted] {
+        rows.extend(Entity::find().filter(has_state(state)).all(connection).await.map_err(store_error)?);
+    }
+    Ok(rows)
+}
+
+/// Returns the condition of the index of processes with this state. The state is a literal: SQLite would prepare a
+/// statement with a parameter there again for each call, to see whether the index applies.
+fn has_state(state: ProcessState) -> SimpleExpr {
+    Expr::col(Column::State).eq(Expr::cust(format!("'{}'", state.as_str())))
 }
 
 /// Adds an unknown process.
@@ -123,7 +131,7 @@ pub(super) async fn live(
     connection: &impl ConnectionTrait,
     now: DateTime<Utc>,
 ) -> Result<Vec<LiveProcess>, StoreError> {
-    let live = Entity::find().filter(is_live()).order_by_asc(Column::Id);
+    let live = Entity::find().filter(has_state(ProcessState::Live)).order_by_asc(Column::Id);
     let rows = live.all(connection).await.map_err(store_error)?;
     let live = rows.into_iter().map(|row| {
         let seen_at = moment(row.seen_at, "budget_processes.seen_at", &row.id)?;

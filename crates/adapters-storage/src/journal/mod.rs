@@ -20,7 +20,7 @@ use sea_orm::ConnectionTrait;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-pub use self::orphans::StoreJournals;
+pub use self::orphans::{AdoptionSettings, StoreJournals};
 use self::tail::Tail;
 use crate::budget::processes;
 use crate::convert::millis;

@@ -13,6 +13,7 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 
 use super::entries;
+use crate::budget::processes;
 use crate::convert::parse;
 use crate::database::Database;
 use crate::entities::budget_processes::{Column, Entity, Model};
@@ -30,15 +31,24 @@ struct Signs {
     seen_at: i64,
 }
 
+/// The times of an adoption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdoptionSettings {
+    /// The silence after which a process is adopted.
+    pub adopt_after: Duration,
+    /// The longest time between two signs of life of this process. After twice that time without one, it could not write.
+    pub heartbeat: Duration,
+}
+
 /// The journals in the store whose processes are silent.
 ///
-/// A process is adopted if its row did not change for `adopt_after` by the monotonic clock of this process, while the
+/// A process is adopted if its row did not change for [`AdoptionSettings::adopt_after`] by the monotonic clock of this process, while the
 /// row of this process did. So a store that accepts no writes makes nobody an orphan.
 #[derive(Clone)]
 pub struct StoreJournals {
     database: Database,
     clock: Arc<dyn Clock>,
-    adopt_after: Duration,
+    settings: AdoptionSettings,
     own: Arc<dyn Fn() -> Option<ProcessId> + Send + Sync>,
     watched: Arc<Mutex<Watched>>,
 }
@@ -55,10 +65,10 @@ impl StoreJournals {
     pub fn new(
         database: Database,
         clock: Arc<dyn Clock>,
-        adopt_after: Duration,
+        settings: AdoptionSettings,
         own: impl Fn() -> Option<ProcessId> + Send + Sync + 'static,
     ) -> Self {
-        Self { database, clock, adopt_after, own: Arc::new(own), watched: Arc::default() }
+        Self { database, clock, settings, own: Arc::new(own), watched: Arc::default() }
     }
 
     /// Returns the rows that did not change for long enough.
@@ -77,7 +87,7 @@ impl StoreJournals {
         let mut found: HashMap<String, (Signs, Duration)> =
             rows.iter().map(|row| (row.id.clone(), (signs_of(row), since(row)))).collect();
         let own_since = own.as_ref().and_then(|own| found.get(own)).map(|(_, since)| *since);
-        if own_since.is_none_or(|since| now.saturating_sub(since) > self.adopt_after / 2) {
+        if own_since.is_none_or(|since| now.saturating_sub(since) > self.settings.heartbeat * 2) {
             // This process could not write either.
             for (_, since) in found.values_mut() {
                 *since = now;
@@ -85,7 +95,7 @@ impl StoreJournals {
         }
         let is_silent = |row: &Model| {
             let since = found.get(&row.id).map_or(now, |(_, since)| *since);
-            own.as_ref() != Some(&row.id) && now.saturating_sub(since) >= self.adopt_after
+            own.as_ref() != Some(&row.id) && now.saturating_sub(since) >= self.settings.adopt_after
         };
         let silent = rows.into_iter().filter(|row| row.has_store_journal && is_silent(row)).collect();
         // The own row keeps the time of its last change.
@@ -128,9 +138,7 @@ impl OrphanedJournals for StoreJournals {
     }
 
     async fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
-        let states = [ProcessState::Live.as_str(), ProcessState::Adopted.as_str()];
-        let rows = Entity::find().filter(Column::State.is_in(states)).all(self.database.readers().map_err(port_error)?);
-        let rows = rows.await.map_err(|error| port_error(store_error(error)))?;
+        let rows = processes::unended(self.database.readers().map_err(port_error)?).await.map_err(port_error)?;
         let mut found: Vec<Box<dyn OrphanedJournal>> = Vec::new();
         for row in self.watch(rows) {
             let process = parse(&row.id, "budget_processes.id", &row.id).map_err(port_error)?;

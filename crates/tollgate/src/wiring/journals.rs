@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adapters_journal::{
     Durability, JournalPorts, JournalSettings, LocalDisk, LocalJournal, LocalJournalSettings, LocalJournals,
 };
-use adapters_storage::{Database, StoreJournal, StoreJournalSettings, StoreJournals};
+use adapters_storage::{AdoptionSettings, Database, StoreJournal, StoreJournalSettings, StoreJournals};
 use async_trait::async_trait;
 use domain::budget::{JournalFactory, OrphanedJournal, OrphanedJournals, UsageJournal, UsageJournalError};
 use domain::ids::ProcessId;
@@ -13,8 +13,9 @@ use domain::system::{Clock, IdGenerator};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::ledger::heartbeat;
 use super::{Background, Stores};
-use crate::config::{JournalConfig, JournalSync};
+use crate::config::{Config, JournalConfig, JournalSync};
 
 /// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
 pub const SEGMENT_BYTES: u64 = 16 << 20;
@@ -122,11 +123,12 @@ pub struct RecoverableJournals {
 
 impl RecoverableJournals {
     /// Returns the journals of all other processes.
-    pub fn new(config: &JournalConfig, store: Uuid, stores: &Stores, current: CurrentProcess) -> Self {
+    pub fn new(config: &Config, store: Uuid, stores: &Stores, current: CurrentProcess) -> Self {
         let (database, clock) = (stores.database.clone(), Arc::clone(&stores.clock));
+        let adoption = AdoptionSettings { adopt_after: config.journal.adopt_after, heartbeat: heartbeat(config) };
         Self {
-            local: LocalJournals::new(&config.path, store, config.keep),
-            store: StoreJournals::new(database, clock, config.adopt_after, move || current.get()),
+            local: LocalJournals::new(&config.journal.path, store, config.journal.keep),
+            store: StoreJournals::new(database, clock, adoption, move || current.get()),
         }
     }
 }

@@ -15,7 +15,7 @@ use domain::observability::Metrics;
 
 use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
-use crate::config::Config;
+use crate::config::{Config, JournalSync};
 
 /// The interval of the search for journals of dead processes.
 const RECOVER_EVERY: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub async fn start(
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     let current = CurrentProcess::default();
-    let orphans = Arc::new(RecoverableJournals::new(&config.journal, store_id, stores, current.clone()));
+    let orphans = Arc::new(RecoverableJournals::new(config, store_id, stores, current.clone()));
     let recover = Arc::new(RecoverJournals::new(Arc::clone(&store), orphans, config.unknown_usage));
     // The charges of dead processes count before the first request.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
@@ -67,7 +67,10 @@ pub async fn start(
 
 /// Returns the maximum interval in which the store sees this process.
 pub fn heartbeat(config: &Config) -> Duration {
-    LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS).min(config.journal.adopt_after / ADOPTION_HEARTBEATS)
+    let longest = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
+    // An idle server on one machine, with its journal on the disk, need not write so often.
+    let is_local = config.storage.is_file() && config.journal.sync != JournalSync::Store;
+    if is_local { longest } else { longest.min(config.journal.adopt_after / ADOPTION_HEARTBEATS) }
 }
 
 /// Returns the use case that lists and forgets processes without a journal.
@@ -76,7 +79,7 @@ pub fn heartbeat(config: &Config) -> Duration {
 /// The store cannot be read.
 pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Result<ForgetProcesses> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
-    let journals = RecoverableJournals::new(&config.journal, store_id, stores, CurrentProcess::default());
+    let journals = RecoverableJournals::new(config, store_id, stores, CurrentProcess::default());
     let settings = ForgetSettings { lost_after: config.journal.lost_after, unknown: config.unknown_usage };
     let store = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))

@@ -1,7 +1,7 @@
 //! A ledger that continues under another process id when the store no longer accepts its own.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub struct RenewingLedger {
     settings: LedgerSettings,
     current: RwLock<Arc<JournaledLedger>>,
     renewals: AtomicU64,
+    /// True while the store has not taken the declaration that it is older than this process.
+    must_declare: AtomicBool,
     /// Held while the entries of a sealed journal move to the new one.
     renewal: AsyncMutex<()>,
 }
@@ -70,7 +72,14 @@ impl RenewingLedger {
     pub async fn start(ports: RenewingLedgerPorts, settings: LedgerSettings) -> Result<Self, UsageJournalError> {
         let first = new_ledger(&ports, settings).await?;
         let current = RwLock::new(Arc::new(first));
-        Ok(Self { ports, settings, current, renewals: AtomicU64::new(0), renewal: AsyncMutex::new(()) })
+        Ok(Self {
+            ports,
+            settings,
+            current,
+            renewals: AtomicU64::new(0),
+            must_declare: AtomicBool::new(false),
+            renewal: AsyncMutex::new(()),
+        })
     }
 
     /// Returns the current process id. Its journal and its allowances have it.
@@ -108,18 +117,25 @@ impl RenewingLedger {
     /// # Errors
     /// The store failed, or the new journal cannot be created.
     pub async fn tick(&self) -> Result<bool, StoreError> {
+        self.declare_older().await?;
         let ledger = self.current();
         let worked = ledger.work().await;
         if ledger.is_superseded() { self.renew(&ledger).await.map(|()| true) } else { worked }
+    }
+
+    /// Declares that the store is older than this process, if a renewal found that and the store does not know it yet.
+    async fn declare_older(&self) -> Result<(), StoreError> {
+        if self.must_declare.load(Ordering::Acquire) {
+            self.ports.store.declare_older().await?;
+            self.must_declare.store(false, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Replaces a superseded ledger, and has its journal recovered.
     async fn renew(&self, before: &JournaledLedger) -> Result<(), StoreError> {
         // A row that is not live was adopted or lost. Otherwise the store lacks calls of the process.
         let state = self.ports.store.process(before.process()).await?.map(|row| row.state);
-        if state.is_none_or(|state| state == ProcessState::Live) {
-            self.ports.store.declare_older().await?;
-        }
         let renewal = self.renewal.lock().await;
         let after = Arc::new(new_ledger(&self.ports, self.settings).await.map_err(journal_failed)?);
         tracing::warn!(
@@ -131,10 +147,14 @@ impl RenewingLedger {
         // First the new ledger: a charge that meets the sealed journal is repeated there.
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
         self.renewals.fetch_add(1, Ordering::Relaxed);
+        if state.is_none_or(|state| state == ProcessState::Live) {
+            self.must_declare.store(true, Ordering::Release);
+        }
         let unsaved = before.seal().await;
         append_unsaved(&after, unsaved);
         drop(renewal);
         self.ports.recover.restart();
+        self.declare_older().await?;
         if let Err(error) = self.ports.recover.execute().await {
             tracing::warn!(error = &error as &dyn std::error::Error, "sealed journal not recovered, retrying");
         }
