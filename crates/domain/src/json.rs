@@ -1,6 +1,7 @@
 //! Opaque JSON: validated JSON text that is forwarded byte for byte, numbers included.
 
 mod checker;
+mod index;
 mod lexer;
 mod part;
 mod precheck;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use checker::{JsonText, read_object};
+pub(crate) use index::JsonIndex;
 pub(crate) use lexer::string_content;
 pub use lexer::{Token, Tokens};
 pub(crate) use part::{JsonPart, Member, first_duplicate};
@@ -175,14 +177,13 @@ impl Json {
 
     /// Borrows the value.
     pub(crate) fn as_part(&self) -> JsonPart<'_> {
-        JsonPart { whole: &self.whole, start: self.start, end: self.end }
+        JsonPart { whole: &self.whole, start: self.start, end: self.end, inside: &[] }
     }
 }
 
 /// Appends a text as a JSON string. Most texts need no escape and are copied directly.
 pub fn push_string(json: &mut String, text: &str) {
-    let is_plain = !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
-    if is_plain {
+    if lexer::find_special::<true>(text.as_bytes(), 0) == text.len() {
         json.push('"');
         json.push_str(text);
         json.push('"');
