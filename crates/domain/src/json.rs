@@ -1,7 +1,6 @@
 //! Opaque JSON: validated JSON text that is forwarded byte for byte, numbers included.
 
 mod checker;
-mod index;
 mod lexer;
 mod part;
 mod precheck;
@@ -14,7 +13,6 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use checker::{JsonText, read_object};
-pub(crate) use index::JsonIndex;
 pub(crate) use lexer::string_content;
 pub use lexer::{Token, Tokens};
 pub(crate) use part::{JsonPart, Member, first_duplicate};
@@ -177,7 +175,7 @@ impl Json {
 
     /// Borrows the value.
     pub(crate) fn as_part(&self) -> JsonPart<'_> {
-        JsonPart { whole: &self.whole, start: self.start, end: self.end, inside: &[] }
+        JsonPart { whole: &self.whole, start: self.start, end: self.end }
     }
 }
 

@@ -16,45 +16,43 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl IdHasher {
     /// Mixes a word into all bits of the state: the table uses the highest and the lowest ones.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half of the product")]
     fn mix(&mut self, word: u64) {
         let product = u128::from(self.0 ^ word ^ FACTOR) * u128::from(FACTOR);
-        let halves = product.to_le_bytes();
-        let (low, high) = halves.split_at(8);
-        self.0 = (read(low) ^ read(high)).rotate_left(5);
+        self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(5);
     }
 }
 
-/// Returns up to eight bytes as a number.
-fn read(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
-}
-
 impl Hasher for IdHasher {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
         if !rest.is_empty() {
-            // The highest byte is free, because there are fewer than eight. It tells zeros at the end apart.
-            self.mix(read(rest) | (rest.len() as u64) << 56);
+            // Fewer than eight bytes leave room for their number, which tells zeros apart.
+            self.mix(rest.iter().fold(rest.len() as u64, |word, byte| word << 8 | u64::from(*byte)));
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, number: u8) {
         self.mix(number.into());
     }
 
+    #[inline]
     fn write_u64(&mut self, number: u64) {
         self.mix(number);
     }
 
+    #[inline]
     fn write_usize(&mut self, number: usize) {
         self.mix(number as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         self.0
     }

@@ -158,7 +158,7 @@ impl<'t> Scanner<'t> {
 }
 
 /// Returns the position of the closing quote of the string whose content begins at `at`, and whether it has escapes.
-pub(super) fn string_end(bytes: &[u8], mut at: usize) -> (usize, bool) {
+fn string_end(bytes: &[u8], mut at: usize) -> (usize, bool) {
     let mut is_escaped = false;
     loop {
         at = find_special::<false>(bytes, at);
@@ -194,7 +194,7 @@ fn nested_end(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Returns the end of the number or word that begins at `at`; it is at least one byte long.
-pub(super) fn scalar_end(bytes: &[u8], at: usize) -> usize {
+fn scalar_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at + 1..).unwrap_or_default();
     let ends = |byte: &u8| is_space(*byte) || matches!(byte, b',' | b':' | b'"' | b'{' | b'}' | b'[' | b']');
     at + 1 + rest.iter().position(ends).unwrap_or(rest.len())

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::index::{Node, children};
 use super::lexer::{Scanner, WrittenName};
 use super::{Json, JsonKind};
 
@@ -15,8 +14,6 @@ pub(crate) struct JsonPart<'a> {
     pub(super) whole: &'a Arc<str>,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The positions of the values inside it; empty if they are found by scanning.
-    pub(super) inside: &'a [Node],
 }
 
 /// A member of an object.
@@ -71,12 +68,6 @@ impl<'a> JsonPart<'a> {
         if self.kind() != JsonKind::Object {
             return None;
         }
-        if !self.inside.is_empty() {
-            let member = |(node, inside): (&Node, &'a [Node])| {
-                Some(Member { name: node.name(self.whole)?, value: self.indexed(node, inside) })
-            };
-            return children(self.inside).map(member).collect();
-        }
         let text = self.text();
         let mut scanner = Scanner::inside(text);
         let mut members = Vec::new();
@@ -91,9 +82,6 @@ impl<'a> JsonPart<'a> {
         if self.kind() != JsonKind::Array {
             return None;
         }
-        if !self.inside.is_empty() {
-            return Some(children(self.inside).map(|(node, inside)| self.indexed(node, inside)).collect());
-        }
         let mut scanner = Scanner::inside(self.text());
         let mut elements = Vec::new();
         while let Some(element) = scanner.next_value() {
@@ -103,21 +91,11 @@ impl<'a> JsonPart<'a> {
     }
 
     fn part(self, range: Range<usize>) -> Self {
-        Self { whole: self.whole, start: self.start + range.start, end: self.start + range.end, inside: &[] }
-    }
-
-    fn indexed(self, node: &Node, inside: &'a [Node]) -> Self {
-        let Range { start, end } = node.value();
-        Self { whole: self.whole, start, end, inside }
+        Self { whole: self.whole, start: self.start + range.start, end: self.start + range.end }
     }
 }
 
 fn name_of(text: &str, WrittenName { content, is_escaped }: WrittenName) -> Option<Cow<'_, str>> {
-    decode_name(text, content, is_escaped)
-}
-
-/// Returns the name between two quotes of a text; `None` for one with a lone surrogate.
-pub(super) fn decode_name(text: &str, content: Range<usize>, is_escaped: bool) -> Option<Cow<'_, str>> {
     if is_escaped {
         serde_json::from_str(&text[content.start - 1..=content.end]).ok().map(Cow::Owned)
     } else {

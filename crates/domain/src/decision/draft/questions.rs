@@ -2,7 +2,7 @@
 
 use super::path::Path;
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonIndex, JsonKind, JsonPart, Member, first_duplicate};
+use crate::json::{Json, JsonKind, JsonPart, Member, first_duplicate};
 use crate::question::{ChoiceOption, Question, QuestionKind, Questions};
 
 /// The most options of a `choice`.
@@ -23,7 +23,7 @@ impl Questions {
     /// # Errors
     /// The first violation, with its path.
     pub(crate) fn read(json: Json) -> Result<Self, InvalidDecision> {
-        let typed = typed(JsonIndex::of(&json).part(&json))?;
+        let typed = typed(json.as_part())?;
         Ok(Self { json, typed })
     }
 }

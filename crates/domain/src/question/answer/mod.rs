@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use self::members::{Members, Outcomes, is_probability};
 use super::{ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence};
 use crate::error::ErrorKind;
-use crate::json::{Json, JsonIndex, JsonPart};
+use crate::json::{Json, JsonPart};
 
 /// Answers that were validated against their questions.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,8 +88,7 @@ impl Answers {
     /// # Errors
     /// Returns a fixed message without any text of the provider.
     pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
-        let index = JsonIndex::of(answers);
-        let members = index.part(answers).members().ok_or("the answers are not an object")?;
+        let members = answers.as_part().members().ok_or("the answers are not an object")?;
         let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
         if members.len() != asked.len() {
             return Err(NAMES_MISMATCH);
