@@ -1,10 +1,11 @@
 //! Metrics of decision requests: cost, usage and rejections.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::budget::BudgetScope;
+use domain::ids::IdMap;
 use domain::observability::Metrics;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -24,7 +25,7 @@ pub(crate) struct DecisionMetrics {
     added: Histogram,
     spend: UsdCounter,
     /// Written when a reloaded configuration has a new provider.
-    providers: RwLock<HashMap<Arc<str>, ProviderMetrics>>,
+    providers: RwLock<IdMap<Arc<str>, ProviderMetrics>>,
     others: ProviderMetrics,
     families: Families,
     reservations: HoldCounters,

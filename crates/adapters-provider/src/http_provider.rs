@@ -105,7 +105,8 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
         } else {
             Some(Cow::Borrowed(provider_input))
         };
-        let payload = remaining.and_then(|remaining| self.codec.write(&endpoint.upstream_model, &remaining).ok());
-        payload.map_or(0, |payload| payload.len_bytes())
+        let length =
+            |remaining: Cow<'_, ProviderInput>| self.codec.body_length(&endpoint.upstream_model, &remaining).ok();
+        remaining.and_then(length).unwrap_or(0)
     }
 }

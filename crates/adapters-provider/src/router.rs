@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput};
+use domain::ids::IdMap;
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, ProviderSlug};
 
 /// Passes each call to the provider with the endpoint's slug.
 pub struct ProviderRouter {
-    providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>,
+    providers: IdMap<ProviderSlug, Arc<dyn DecisionProvider>>,
 }
 
 impl ProviderRouter {
     /// Builds the router over these providers.
     pub fn new(providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>) -> Self {
-        Self { providers }
+        Self { providers: providers.into_iter().collect() }
     }
 }
 

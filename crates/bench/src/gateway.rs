@@ -110,13 +110,25 @@ impl Gateway {
 
     /// Starts `serve` and returns the time from the process's start to the first 200 of an authenticated read.
     pub async fn start(&mut self) -> Result<Duration> {
+        let serve = self.binary();
+        self.start_by(serve, Duration::from_secs(30)).await
+    }
+
+    /// Starts `serve` like [`Self::start`], under a program that takes the binary and its arguments.
+    pub async fn start_under(&mut self, wrapper: &[&str]) -> Result<Duration> {
+        let mut serve = Command::new(wrapper[0]);
+        serve.args(&wrapper[1..]).arg(&self.binary);
+        self.configured(&mut serve);
+        self.start_by(serve, Duration::from_mins(10)).await
+    }
+
+    async fn start_by(&mut self, mut serve: Command, within: Duration) -> Result<Duration> {
         let log = File::options().create(true).append(true).open(self.folder.path().join("serve.log"))?;
         let began = now();
-        let child =
-            self.binary().arg("serve").stdout(Stdio::from(log.try_clone()?)).stderr(log).kill_on_drop(true).spawn()?;
+        let child = serve.arg("serve").stdout(Stdio::from(log.try_clone()?)).stderr(log).kill_on_drop(true).spawn()?;
         self.running = Some(child);
         let request = http::request("GET", "/api/v1/models/count?output_modalities=all", &self.management_key, None);
-        while began.elapsed() < Duration::from_secs(30) {
+        while began.elapsed() < within {
             if let Ok(mut connection) = Connection::open(self.address).await
                 && connection.exchange(&request).await.is_ok_and(|status| status == 200)
             {
@@ -124,7 +136,7 @@ impl Gateway {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        bail!("the gateway did not serve within 30 s: {}", self.log())
+        bail!("the gateway did not serve within {} s: {}", within.as_secs(), self.log())
     }
 
     /// Stops `serve` with SIGTERM, as a service manager does.
@@ -142,8 +154,12 @@ impl Gateway {
 
     fn binary(&self) -> Command {
         let mut command = Command::new(&self.binary);
-        command.arg("--config").arg(self.folder.path().join("tollgate.toml")).current_dir(self.folder.path());
+        self.configured(&mut command);
         command
+    }
+
+    fn configured(&self, command: &mut Command) {
+        command.arg("--config").arg(self.folder.path().join("tollgate.toml")).current_dir(self.folder.path());
     }
 
     /// Returns the last log lines of `serve`.

@@ -6,6 +6,7 @@
 mod clock;
 mod gateway;
 mod http;
+mod instructions;
 mod load;
 mod parts;
 mod process;
@@ -39,6 +40,8 @@ enum Role {
     Run(parts::Options),
     /// Load the server for a long time and check that no resource grows.
     Soak(soak::Options),
+    /// Count the instructions of an answer under callgrind.
+    Instructions(instructions::Options),
     /// Be the providers: answers every request with the bytes of its path.
     #[command(hide = true)]
     Upstream,
@@ -60,6 +63,7 @@ fn main() -> Result<()> {
     match Arguments::parse().role {
         Role::Run(options) => client_runtime()?.block_on(parts::run(options)),
         Role::Soak(options) => client_runtime()?.block_on(soak::run(&options)),
+        Role::Instructions(options) => client_runtime()?.block_on(instructions::run(&options)),
         Role::Upstream => client_runtime()?.block_on(servers::upstream()),
         Role::Proxy { upstream } => servers::proxy(upstream),
         Role::Fixed { body } => servers::fixed(&body),

@@ -1,10 +1,14 @@
 //! A type per kind of id, so that ids cannot be confused.
 
+mod map;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use uuid::Uuid;
+
+pub use self::map::{IdHasher, IdMap};
 
 /// The error for a malformed id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -181,8 +181,7 @@ impl Json {
 
 /// Appends a text as a JSON string. Most texts need no escape and are copied directly.
 pub fn push_string(json: &mut String, text: &str) {
-    let is_plain = !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
-    if is_plain {
+    if lexer::find_special::<true>(text.as_bytes(), 0) == text.len() {
         json.push('"');
         json.push_str(text);
         json.push('"');

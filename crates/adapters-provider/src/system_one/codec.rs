@@ -24,6 +24,16 @@ impl SystemOne {
     }
 }
 
+impl SystemOne {
+    /// Returns the model's name in the body, if it belongs there.
+    fn model_in_body<'m>(&self, upstream_model: &'m str) -> Option<&'m str> {
+        match self.response_wrapper {
+            ResponseWrapper::Databricks => None,
+            ResponseWrapper::None | ResponseWrapper::WorkersAi => self.model_location.in_body(upstream_model),
+        }
+    }
+}
+
 impl WireCodec for SystemOne {
     fn wire(&self) -> Wire {
         Wire::SystemOne
@@ -34,11 +44,11 @@ impl WireCodec for SystemOne {
     }
 
     fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
-        let model = match self.response_wrapper {
-            ResponseWrapper::Databricks => None,
-            ResponseWrapper::None | ResponseWrapper::WorkersAi => self.model_location.in_body(upstream_model),
-        };
-        request::write(model, provider_input, self.response_wrapper)
+        request::write(self.model_in_body(upstream_model), provider_input, self.response_wrapper)
+    }
+
+    fn body_length(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<u64, UnsupportedByWire> {
+        request::length(self.model_in_body(upstream_model), provider_input, self.response_wrapper)
     }
 
     fn read(&self, _: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::decision::{Asset, Attachments, ProviderInput, QuestionKind};
-use domain::json::Json;
+use domain::json::{Json, push_string};
 use http::HeaderValue;
 
 use crate::http::Payload;
@@ -22,9 +22,7 @@ pub fn write(
     provider_input: &ProviderInput,
     response_wrapper: ResponseWrapper,
 ) -> Result<Payload, UnsupportedByWire> {
-    if response_wrapper == ResponseWrapper::WorkersAi {
-        fits_workers_ai(provider_input)?;
-    }
+    check(provider_input, response_wrapper)?;
     let json = json(model, provider_input)?;
     let parts = match &provider_input.attachments {
         Attachments::Assets(assets) => assets.iter().filter_map(part).collect(),
@@ -33,17 +31,55 @@ pub fn write(
     if parts.is_empty() { Ok(Payload::json(json)) } else { multipart(json, &parts) }
 }
 
+/// Returns the length of the body, which is counted without building it unless there are assets.
+///
+/// # Errors
+/// Those of [`write`].
+pub fn length(
+    model: Option<&str>,
+    provider_input: &ProviderInput,
+    response_wrapper: ResponseWrapper,
+) -> Result<u64, UnsupportedByWire> {
+    if matches!(provider_input.attachments, Attachments::Assets(_)) {
+        return write(model, provider_input, response_wrapper).map(|payload| payload.len_bytes());
+    }
+    check(provider_input, response_wrapper)?;
+    // A member has a brace or comma before it, two quotes and a colon; a brace ends the body.
+    let mut length = 1;
+    members(model, provider_input, |name, value| length += name.len() + value.len() + 4)?;
+    Ok(u64::try_from(length).unwrap_or(u64::MAX))
+}
+
+fn check(provider_input: &ProviderInput, response_wrapper: ResponseWrapper) -> Result<(), UnsupportedByWire> {
+    match response_wrapper {
+        ResponseWrapper::WorkersAi => fits_workers_ai(provider_input),
+        ResponseWrapper::None | ResponseWrapper::Databricks => Ok(()),
+    }
+}
+
 fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, UnsupportedByWire> {
     let mut body = String::with_capacity(96 + model.map_or(0, str::len) + provider_input.len_bytes());
-    let mut member = |name: &str, value: &str| {
+    members(model, provider_input, |name, value| {
         body.push(if body.is_empty() { '{' } else { ',' });
         body.push('"');
         body.push_str(name);
         body.push_str("\":");
         body.push_str(value);
-    };
+    })?;
+    body.push('}');
+    Ok(body)
+}
+
+/// Passes each member of the body to `member`: its name and its JSON.
+fn members(
+    model: Option<&str>,
+    provider_input: &ProviderInput,
+    mut member: impl FnMut(&str, &str),
+) -> Result<(), UnsupportedByWire> {
     if let Some(model) = model {
-        member("model", Json::string(model).text());
+        let mut quoted = String::with_capacity(model.len() + 2);
+        push_string(&mut quoted, model);
+        member("model", &quoted);
     }
     if let Some(state) = &provider_input.state {
         member("state", state.text());
@@ -58,8 +94,7 @@ fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, U
         Attachments::Images(images) => member("images", images.text()),
         Attachments::InState => return Err(UnsupportedByWire::Attachments),
     }
-    body.push('}');
-    Ok(body)
+    Ok(())
 }
 
 /// Checks the limits of Workers AI: names of 1 to 100 plain characters, and no single outcome.

@@ -21,6 +21,14 @@ pub trait WireCodec: Send + Sync + 'static {
     /// The feature that the wire does not support.
     fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire>;
 
+    /// Returns the length of the body that [`Self::write`] builds.
+    ///
+    /// # Errors
+    /// The feature that the wire does not support.
+    fn body_length(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<u64, UnsupportedByWire> {
+        self.write(upstream_model, provider_input).map(|payload| payload.len_bytes())
+    }
+
     /// Reads the answers to these questions, in order.
     ///
     /// # Errors

@@ -43,7 +43,9 @@ impl<'a> NewRecords<'a> {
         let mut fresh = Self { entries: Vec::with_capacity(entries.len()), replaced: Vec::new(), costs: Vec::new() };
         for entry in entries {
             let record = &entry.charge.record;
-            match known.get(&ids::decision_column(&record.id)) {
+            // Nearly every batch has new ids only.
+            let known = if known.is_empty() { None } else { known.get(&ids::decision_column(&record.id)) };
+            match known {
                 Some(Some(removed_cost)) if record.outcome != UsageOutcome::Abandoned => {
                     fresh.replaced.push(ids::decision_column(&record.id));
                     let Cost { payer, at, pico } = removed_cost;

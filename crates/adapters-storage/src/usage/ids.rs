@@ -12,11 +12,13 @@ const UUID_LENGTH: usize = 16;
 
 /// Encodes a record's id.
 pub(crate) fn decision_column(id: &DecisionId) -> Vec<u8> {
-    let uuid = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| Uuid::try_parse(digits).ok());
-    match uuid {
-        Some(uuid) if DecisionId::from_uuid(uuid) == *id => uuid.as_bytes().to_vec(),
-        _ => text_column(id.as_str()),
-    }
+    let uuid = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| {
+        let uuid = Uuid::try_parse(digits).ok()?;
+        // Other forms of the UUID are other ids.
+        let is_its_id = uuid.simple().encode_lower(&mut Uuid::encode_buffer()) == digits;
+        is_its_id.then_some(uuid)
+    });
+    uuid.map_or_else(|| text_column(id.as_str()), |uuid| uuid.as_bytes().to_vec())
 }
 
 /// Decodes a record's id.
@@ -31,7 +33,9 @@ pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
 /// Encodes the id of an HTTP request.
 pub(super) fn request_column(id: &RequestId) -> Vec<u8> {
     match Uuid::try_parse(id.as_str()) {
-        Ok(uuid) if RequestId::from_uuid(uuid) == *id => uuid.as_bytes().to_vec(),
+        Ok(uuid) if uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == id.as_str() => {
+            uuid.as_bytes().to_vec()
+        }
         _ => text_column(id.as_str()),
     }
 }

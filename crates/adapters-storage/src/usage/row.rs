@@ -8,7 +8,7 @@ use domain::guardrail::FilterAction;
 use domain::guardrail::filter::Finding;
 use domain::ids::DecisionId;
 use domain::json::Json;
-use domain::money::Usd;
+use domain::money::{Price, Usd};
 use domain::routing::TokenPrices;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use sea_orm::Value;
@@ -148,12 +148,18 @@ fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
     stored.into_iter().map(finding).collect()
 }
 
+/// The prices of a record with their digits.
+struct PriceTexts {
+    prompt: String,
+    completion: String,
+}
+
 /// Encodes the attempts, without members that follow from the record.
-fn write_attempts(record: &UsageRecord) -> Result<String, serde_json::Error> {
+fn write_attempts(record: &UsageRecord, prices: &PriceTexts) -> Result<String, serde_json::Error> {
     let mut end_of_last = Duration::ZERO;
     let mut stored = Vec::with_capacity(record.attempts.len());
     for attempt in &*record.attempts {
-        stored.push(shortened(to_stored(attempt), attempt, record, end_of_last));
+        stored.push(to_stored(attempt, (record, prices), end_of_last));
         end_of_last = attempt.began.saturating_add(attempt.latency);
     }
     serde_json::to_string(&stored)
@@ -164,44 +170,33 @@ pub(super) fn share(index: i64, of: i64) -> Option<UsageShare> {
     (share.index < share.of).then_some(share)
 }
 
-fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
-    StoredAttempt {
-        provider: Some(attempt.provider.clone()),
-        upstream_model: Some(attempt.upstream_model.clone()),
-        outcome: Some(attempt.outcome.clone()),
-        upstream_status: attempt.upstream_status,
-        latency_us: micros(attempt.latency),
-        model: Some(attempt.model.as_str().to_owned()),
-        part: attempt.part,
-        began_us: Some(micros(attempt.began)),
-        input_tokens: Some(attempt.input_tokens),
-        output_tokens: Some(attempt.output_tokens),
-        usage_source: Some(attempt.usage_source.as_str().to_owned()),
-        prompt_price: Some(attempt.prices.prompt.to_string()),
-        completion_price: Some(attempt.prices.completion.to_string()),
-    }
-}
-
 /// Encodes an attempt without the members that [`to_attempt`] fills in.
-fn shortened(
-    mut stored: StoredAttempt,
+fn to_stored(
     attempt: &AttemptRecord,
-    record: &UsageRecord,
+    (record, prices): (&UsageRecord, &PriceTexts),
     end_of_last: Duration,
 ) -> StoredAttempt {
     let charged = attempt.outcome == UsageOutcome::Completed.as_str();
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
-    stored.provider.take_if(|_| attempt.provider == record.provider);
-    stored.upstream_model.take_if(|_| attempt.upstream_model == attempt.model.as_str());
-    stored.outcome.take_if(|_| attempt.outcome == record.outcome.as_str());
-    stored.model.take_if(|_| attempt.model == record.model);
-    stored.began_us.take_if(|began| *began == micros(end_of_last));
-    stored.input_tokens.take_if(|tokens| *tokens == of_record(record.input_tokens));
-    stored.output_tokens.take_if(|tokens| *tokens == of_record(record.output_tokens));
-    stored.usage_source.take_if(|_| attempt.usage_source == record.usage_source);
-    stored.prompt_price.take_if(|price| *price == record.prices.prompt.to_string());
-    stored.completion_price.take_if(|price| *price == record.prices.completion.to_string());
-    stored
+    let (model, began) = (attempt.model.as_str(), micros(attempt.began));
+    let unless = |is_known: bool, text: &str| (!is_known).then(|| text.to_owned());
+    // Compared as texts: equal prices may have different digits.
+    let price = |own: Price, of_record: &str| Some(own.to_string()).filter(|own| own != of_record);
+    StoredAttempt {
+        provider: unless(attempt.provider == record.provider, &attempt.provider),
+        upstream_model: unless(attempt.upstream_model == model, &attempt.upstream_model),
+        outcome: unless(attempt.outcome == record.outcome.as_str(), &attempt.outcome),
+        upstream_status: attempt.upstream_status,
+        latency_us: micros(attempt.latency),
+        model: unless(attempt.model == record.model, model),
+        part: attempt.part,
+        began_us: Some(began).filter(|began| *began != micros(end_of_last)),
+        input_tokens: Some(attempt.input_tokens).filter(|tokens| *tokens != of_record(record.input_tokens)),
+        output_tokens: Some(attempt.output_tokens).filter(|tokens| *tokens != of_record(record.output_tokens)),
+        usage_source: unless(attempt.usage_source == record.usage_source, attempt.usage_source.as_str()),
+        prompt_price: price(attempt.prices.prompt, &prices.prompt),
+        completion_price: price(attempt.prices.completion, &prices.completion),
+    }
 }
 
 /// Decodes the attempts of `record`, which has none yet. For missing members of older rows: there was one model,
@@ -297,7 +292,9 @@ pub(crate) const RECORD_COLUMNS: [&str; 26] = [
 /// Returns the row of a record, in the order of [`RECORD_COLUMNS`].
 pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 26], StoreError> {
     let id = &record.id;
-    let attempts = write_attempts(record).map_err(|_| corrupt("usage_records.attempts", id))?;
+    let prices =
+        PriceTexts { prompt: record.prices.prompt.to_string(), completion: record.prices.completion.to_string() };
+    let attempts = write_attempts(record, &prices).map_err(|_| corrupt("usage_records.attempts", id))?;
     let findings = write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?;
     let model = record.model.as_str();
     Ok([
@@ -313,8 +310,8 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 26], StoreEr
         signed(record.output_tokens, "usage_records.output_tokens", id)?.into(),
         (record.usage_source != UsageSource::Reported).then(|| record.usage_source.as_str()).into(),
         record.cost.pico().into(),
-        record.prices.prompt.to_string().into(),
-        record.prices.completion.to_string().into(),
+        prices.prompt.into(),
+        prices.completion.into(),
         attempts.into(),
         record.session_id.as_deref().map(storable).into(),
         record.trace.as_ref().map(Json::text).into(),

@@ -1,11 +1,9 @@
 //! Limits on in-flight operations, with a share for each key and workspace.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::error::ErrorKind;
-use domain::ids::ApiKeyId;
-use domain::ids::WorkspaceId;
+use domain::ids::{ApiKeyId, IdMap, WorkspaceId};
 use domain::usage::RejectionReason;
 
 use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, share_exceeded, subtract};
@@ -23,8 +21,8 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
-    keys: HashMap<ApiKeyId, usize>,
-    workspaces: HashMap<WorkspaceId, usize>,
+    keys: IdMap<ApiKeyId, usize>,
+    workspaces: IdMap<WorkspaceId, usize>,
 }
 
 /// The largest shares of in-flight operations.

@@ -1,13 +1,12 @@
 //! The bounds on in-flight operations and on body memory, and the owners that they are counted for.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::time::Duration;
 
 use domain::api_key::{InferenceKey, Principal};
 use domain::error::ErrorKind;
-use domain::ids::{ApiKeyId, WorkspaceId};
+use domain::ids::{ApiKeyId, IdMap, WorkspaceId};
 use domain::usage::RejectionReason;
 
 use super::error::ApiError;
@@ -112,7 +111,7 @@ pub(crate) fn share_exceeded(scope: &'static str, unit: &'static str, limit: usi
 }
 
 /// Decreases a count and removes it at zero.
-pub(crate) fn subtract<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
+pub(crate) fn subtract<K: Eq + Hash>(counts: &mut IdMap<K, usize>, key: K, amount: usize) {
     if let Entry::Occupied(mut count) = counts.entry(key) {
         *count.get_mut() = count.get().saturating_sub(amount);
         if *count.get() == 0 {

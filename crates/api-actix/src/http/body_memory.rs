@@ -1,9 +1,9 @@
 //! The memory held by request bodies, with a total limit and a share for each workspace.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::error::ErrorKind;
+use domain::ids::IdMap;
 use domain::usage::RejectionReason;
 
 use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_AFTER, share_exceeded, subtract};
@@ -21,7 +21,7 @@ pub(crate) struct BodyMemory {
 #[derive(Debug, Default)]
 struct HeldBytes {
     all: usize,
-    accounts: HashMap<Account, usize>,
+    accounts: IdMap<Account, usize>,
 }
 
 impl BodyMemory {

@@ -2,6 +2,7 @@
 //! writes errors and logs.
 
 use std::cell::OnceCell;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use domain::usage::{Rejection, RejectionReason};
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use super::access_log::{AccessFields, RequestLabels};
 use super::admission::InFlightPermit;
@@ -158,7 +159,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         // Pinned in place, because the large future would be copied with each move.
         let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span, &access));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
-        AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await.unwrap_or_else(panicked)
+        let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+        // `Instrument` would own a clone of the span, and enter it once more at the end.
+        let within_span = poll_fn(|cx| {
+            let _within = span.enter();
+            work.as_mut().poll(cx)
+        });
+        within_span.await.unwrap_or_else(panicked)
     };
     if let Err(error) = &outcome {
         error.add_to_access_log(&access);

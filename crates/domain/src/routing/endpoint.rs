@@ -1,10 +1,10 @@
 //! Endpoints: a model as one provider serves it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ids::IdMap;
 use crate::model::{CallableModels, Model, ModelId, SANDBOX_AUTHOR};
 use crate::pricing::TokenPrices;
 use crate::question::QuestionType;
@@ -378,7 +378,7 @@ impl Endpoint {
 /// All endpoints, by model, in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct EndpointDirectory {
-    by_model: HashMap<ModelId, Vec<Arc<Endpoint>>>,
+    by_model: IdMap<ModelId, Vec<Arc<Endpoint>>>,
     order: Vec<Arc<Endpoint>>,
 }
 
@@ -388,7 +388,7 @@ impl EndpointDirectory {
         let numbered = endpoints.into_iter().enumerate();
         let order: Vec<Arc<Endpoint>> =
             numbered.map(|(index, endpoint)| Arc::new(Endpoint { index, ..endpoint })).collect();
-        let mut by_model: HashMap<ModelId, Vec<Arc<Endpoint>>> = HashMap::new();
+        let mut by_model: IdMap<ModelId, Vec<Arc<Endpoint>>> = IdMap::default();
         for endpoint in &order {
             by_model.entry(endpoint.model.clone()).or_default().push(Arc::clone(endpoint));
         }

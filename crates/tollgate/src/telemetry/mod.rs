@@ -7,6 +7,7 @@ mod level_filter;
 mod log_buffer;
 mod rejections;
 mod text_fields;
+mod text_line;
 mod throttling;
 
 use std::io::{self, IsTerminal};
@@ -22,6 +23,7 @@ use crate::config::{LogConfig, LogFormat};
 
 use self::accept_pauses::CountAcceptPauses;
 use self::text_fields::TextFields;
+use self::text_line::TextLine;
 
 pub use accept_pauses::accept_pauses;
 pub use denied_changes::DeniedChangeLog;
@@ -66,7 +68,7 @@ where
     let lines = fmt::layer().with_writer(writer).with_ansi(in_colour);
     match format {
         LogFormat::Text if in_colour => lines.boxed(),
-        LogFormat::Text => lines.fmt_fields(TextFields).boxed(),
+        LogFormat::Text => lines.event_format(TextLine).fmt_fields(TextFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     }
 }

@@ -78,7 +78,12 @@ impl Visit for TextVisitor<'_> {
         if field.name() == MESSAGE {
             self.record_debug(field, &format_args!("{value}"));
         } else if is_printable(value) && !value.contains(['"', '\\']) {
-            self.put(field, format_args!("\"{value}\""));
+            if self.result.is_ok() {
+                self.name(field);
+                self.text.push('"');
+                self.text.push_str(value);
+                self.text.push('"');
+            }
         } else {
             self.put(field, format_args!("{value:?}"));
         }

@@ -9,7 +9,7 @@ use super::CounterId;
 use super::counter::{CounterState, pico, usd};
 use super::journal_order::UnsyncedReleases;
 use crate::budget::Account;
-use crate::ids::DecisionId;
+use crate::ids::{DecisionId, IdMap};
 use crate::money::Usd;
 
 /// The time between two searches for idle counters and past periods. A search visits every counter under the lock of
@@ -103,7 +103,7 @@ struct HoldState {
 #[derive(Debug, Default)]
 pub struct WorkspaceAllowances {
     settings: AllowanceSettings,
-    counters: HashMap<CounterId, CounterState>,
+    counters: IdMap<CounterId, CounterState>,
     /// Every counter with an amount due for return, so that no request waits for a search through all counters.
     returns_due: HashSet<CounterId>,
     /// Every recalled counter, and some whose recall is over.
@@ -112,7 +112,7 @@ pub struct WorkspaceAllowances {
     used: Vec<CounterId>,
     /// The monotonic time of the next search for idle counters and past periods.
     next_search: Duration,
-    holds: HashMap<DecisionId, HoldState>,
+    holds: IdMap<DecisionId, HoldState>,
     releases: UnsyncedReleases,
     /// The newest handled change of each account's limits, by its number in the change feed.
     changes: HashMap<Account, u64>,

@@ -1,12 +1,11 @@
 //! The open requests of a process.
 
-use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use super::sync::{Mutex, MutexGuard};
 use crate::budget::Hold;
 use crate::budget::allowances::CounterId;
-use crate::ids::DecisionId;
+use crate::ids::{DecisionId, IdMap};
 use crate::money::Usd;
 
 /// The number of locks over which requests are spread.
@@ -27,7 +26,7 @@ pub(super) struct OpenCall {
 /// The open requests of the process, by id.
 #[derive(Debug)]
 pub(super) struct OpenCalls {
-    shards: [Mutex<HashMap<DecisionId, OpenCall>>; SHARDS],
+    shards: [Mutex<IdMap<DecisionId, OpenCall>>; SHARDS],
 }
 
 impl OpenCalls {
@@ -56,7 +55,7 @@ impl OpenCalls {
 
     /// Returns the number of the oldest entry of an open request.
     pub(super) fn oldest_sequence(&self) -> Option<u64> {
-        let oldest = |shard: &Mutex<HashMap<_, OpenCall>>| lock(shard).values().map(|call| call.sequence).min();
+        let oldest = |shard: &Mutex<IdMap<_, OpenCall>>| lock(shard).values().map(|call| call.sequence).min();
         self.shards.iter().filter_map(oldest).min()
     }
 
@@ -65,7 +64,7 @@ impl OpenCalls {
     }
 
     /// Returns the shard by the last digit, which is random in ids of the process.
-    fn shard(&self, id: &DecisionId) -> MutexGuard<'_, HashMap<DecisionId, OpenCall>> {
+    fn shard(&self, id: &DecisionId) -> MutexGuard<'_, IdMap<DecisionId, OpenCall>> {
         let last = id.as_str().bytes().last().unwrap_or_default();
         lock(&self.shards[usize::from(last) % SHARDS])
     }

@@ -9,7 +9,7 @@ use super::calls::lock;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use crate::budget::allowances::{AllowanceSettings, CounterId, WorkspaceAllowances};
 use crate::budget::{Account, CounterLimit, CounterLimits, Payer};
-use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, IdMap, WorkspaceId};
 use crate::money::Usd;
 
 /// The most payers of a workspace with cached limits; above it all are read again.
@@ -35,7 +35,7 @@ pub(super) struct WorkspaceState {
 /// The allowances and cached limits of all workspaces.
 #[derive(Debug)]
 pub(super) struct Workspaces {
-    all: RwLock<HashMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>,
+    all: RwLock<IdMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>,
     settings: LedgerSettings,
     /// The newest known change of the feed.
     feed: AtomicU64,

@@ -1,6 +1,8 @@
 //! One attempt at one endpoint.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
@@ -23,6 +25,52 @@ pub(super) struct AttemptRunner {
 pub(super) type EndedAttempt = (AttemptIndex, Candidate, Result<Answers, AttemptFailure>);
 /// An attempt under way.
 pub(super) type RunningAttempt<'a> = BoxFuture<'a, EndedAttempt>;
+
+/// The attempts of a sub-request under way: one, or two with a hedge. A wake polls all of them.
+#[derive(Default)]
+pub(super) struct RunningAttempts<'a>(Vec<RunningAttempt<'a>>);
+
+impl<'a> RunningAttempts<'a> {
+    pub(super) fn push(&mut self, attempt: RunningAttempt<'a>) {
+        self.0.push(attempt);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Cancels all attempts.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns the first attempt that ends; `None` if none is under way.
+    pub(super) fn next(&mut self) -> FirstEnded<'_, 'a> {
+        FirstEnded(self)
+    }
+}
+
+/// See [`RunningAttempts::next`].
+pub(super) struct FirstEnded<'r, 'a>(&'r mut RunningAttempts<'a>);
+
+impl Future for FirstEnded<'_, '_> {
+    type Output = Option<EndedAttempt>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let RunningAttempts(attempts) = &mut *self.0;
+        for (index, attempt) in attempts.iter_mut().enumerate() {
+            if let Poll::Ready(ended) = attempt.as_mut().poll(cx) {
+                drop(attempts.remove(index));
+                return Poll::Ready(Some(ended));
+            }
+        }
+        if attempts.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+    }
+}
 
 impl AttemptRunner {
     /// Calls the provider, checks its answer, and logs the end.

@@ -4,11 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
-use futures_util::stream::FuturesUnordered;
 
-use super::attempt::{AttemptRunner, EndedAttempt, RunningAttempt};
+use super::attempt::{AttemptRunner, EndedAttempt, RunningAttempts};
 use super::attempt_budget::{AttemptBudget, NextAttempt};
 use super::attempts::{AttemptIndex, AttemptLog};
 use super::hold::HoldDenied;
@@ -60,7 +58,7 @@ impl SubRequestRunner {
             next: 0,
             failures: sub_request.inherited.clone(),
             throttled: None,
-            running: FuturesUnordered::new(),
+            running: RunningAttempts::default(),
             indexes: Vec::new(),
         };
         let mut was_hedged = false;
@@ -119,7 +117,7 @@ struct Progress<'a> {
     next: usize,
     failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
     throttled: Option<ThrottledEndpoints>,
-    running: FuturesUnordered<RunningAttempt<'a>>,
+    running: RunningAttempts<'a>,
     indexes: Vec<AttemptIndex>,
 }
 

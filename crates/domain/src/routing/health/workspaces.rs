@@ -1,11 +1,10 @@
 //! The requests of each workspace at one endpoint, in bounded memory.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use super::window::{OutcomeWindow, bucket_number};
 use super::{AttemptError, HealthPolicy};
-use crate::ids::WorkspaceId;
+use crate::ids::{IdMap, WorkspaceId};
 
 /// The counts of one workspace, or of all workspaces.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +42,7 @@ impl ContentFailures {
 /// The workspaces that were seen at one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Workspaces {
-    entries: HashMap<WorkspaceId, WorkspaceScope>,
+    entries: IdMap<WorkspaceId, WorkspaceScope>,
     /// The content failures as of a bucket; `None` after a change.
     content: Option<(u64, ContentFailures)>,
 }

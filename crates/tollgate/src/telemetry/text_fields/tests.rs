@@ -6,6 +6,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{fmt as lines, registry};
 
 use super::*;
+use crate::telemetry::text_line::TextLine;
 
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
@@ -33,7 +34,7 @@ impl Page {
 fn both(log: impl Fn()) -> (Vec<String>, Vec<String>) {
     let (own, usual) = (Page::default(), Page::default());
     let (to_own, to_usual) = (own.clone(), usual.clone());
-    let layer = lines::layer().with_ansi(false).fmt_fields(TextFields);
+    let layer = lines::layer().with_ansi(false).event_format(TextLine).fmt_fields(TextFields);
     tracing::subscriber::with_default(registry().with(layer.with_writer(move || to_own.clone())), &log);
     let layer = lines::layer().with_ansi(false);
     tracing::subscriber::with_default(registry().with(layer.with_writer(move || to_usual.clone())), &log);
