@@ -18,6 +18,7 @@ mod run;
 mod schedule;
 mod skew;
 mod snapshot;
+mod stores;
 mod subjects;
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -40,7 +41,7 @@ struct Arguments {
     /// Duration of each fault, and of the quiet phase after it.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds_per_fault: u64,
-    /// Run only these faults.
+    /// Run only these faults: also those that are no part of a run by default.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<Fault>,
 }

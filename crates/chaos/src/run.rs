@@ -56,7 +56,8 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let phases = plan(*seed, only, REPLICAS);
     report::schedule(*seed, fault.as_secs(), &phases);
     let settings = settings(*fault);
-    let mut cluster = Cluster::start(&settings, *fault).await?;
+    let has_standby = phases.iter().any(|phase| phase.fault == Fault::FailOverDatabase);
+    let mut cluster = Cluster::start(&settings, *fault, has_standby).await?;
     snapshot::install_trigger(&cluster)?;
     let recorder = Arc::new(Recorder::new(REPLICAS));
     let keys = create_lasting_keys(&cluster, &recorder).await?;
@@ -77,10 +78,10 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     }
     load.stop().await;
     revoker.stop().await;
-    let restarts = injector.restarts();
+    let (restarts, failovers) = (injector.restarts(), injector.failovers());
     let (keys, accounts) = recorder.subjects();
     let calls = recorder.with_calls(<[_]>::to_vec);
-    let history = History { settings, replicas: REPLICAS, keys, accounts, windows, restarts, calls };
+    let history = History { settings, replicas: REPLICAS, keys, accounts, windows, restarts, failovers, calls };
     let stores = end(&mut cluster, &recorder, &contents, *fault).await?;
     let violations = check(&history, &stores);
     report::result(*seed, &history.calls, &violations);
@@ -98,7 +99,7 @@ impl Stand<'_> {
     ) -> Result<Option<FaultWindow>> {
         let seconds = i64::try_from(self.fault.as_secs()).unwrap_or(i64::MAX);
         let limit = (20 + ANSWERS_PER_SECOND.saturating_mul(seconds)).saturating_mul(self.settings.call_cost_pico);
-        create_phase_keys(cluster, self.recorder, self.keys, number, limit).await?;
+        create_phase_keys(cluster, self.recorder, self.keys, number, limit, &self.settings).await?;
         sleep(self.fault / 5).await;
         self.probe.take();
         let began = self.recorder.now();
@@ -106,7 +107,9 @@ impl Stand<'_> {
             report::line(&format!("{}. {phase}: skipped, this user may not mount a disk", number + 1));
             return Ok(None);
         }
+        let in_force = self.recorder.now();
         sleep(self.fault).await;
+        let until = self.recorder.now();
         injector.end(cluster, phase).await.with_context(|| format!("{phase} did not end"))?;
         let ended = self.recorder.now();
         let usage = self.usage(began, ended);
@@ -116,8 +119,10 @@ impl Stand<'_> {
         let window = FaultWindow {
             fault: phase.to_string(),
             replica: phase.fault.has_one_target().then_some(phase.replica),
-            blocks_database: phase.fault.blocks_database(),
+            outage: phase.fault.outage(),
             began,
+            in_force,
+            until,
             ended,
             recovered,
             quiet_until: self.recorder.now(),
@@ -138,20 +143,21 @@ impl Stand<'_> {
         ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times) }
     }
 
-    /// Waits until every replica has answered the key without a limit.
+    /// Waits until every replica has answered the keys that always have room.
     async fn wait_for_recovery(&self, ended: Millis) -> Option<Millis> {
-        let unlimited = self.recorder.active().unlimited;
+        let lasting = self.recorder.active().lasting;
         let end = Instant::now() + RECOVERY_TIMEOUT;
         while Instant::now() < end {
-            let has_answered = |replica: usize| {
+            let has_answered = |(replica, key): (usize, usize)| {
                 self.recorder.with_calls(|calls| {
                     let later = calls.iter().rev().take_while(|call| call.completed >= ended);
-                    let own = later.filter(|call| call.replica == replica && call.key == unlimited);
+                    let own = later.filter(|call| (call.replica, call.key) == (replica, key));
                     let mut begun = own.filter(|call| call.invoked >= ended && call.operation == Operation::Decide);
                     begun.any(|call| matches!(call.outcome, Outcome::Ok { .. }))
                 })
             };
-            if (0..REPLICAS).all(has_answered) {
+            let mut pairs = (0..REPLICAS).flat_map(|replica| lasting.iter().map(move |key| (replica, *key)));
+            if pairs.all(has_answered) {
                 return Some(self.recorder.now());
             }
             sleep(POLL).await;

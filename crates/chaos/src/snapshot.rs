@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use test_servers::FaultyPostgres;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::files_below;
@@ -36,6 +37,16 @@ CREATE CONSTRAINT TRIGGER chaos_limits AFTER INSERT OR UPDATE ON public.spend_co
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW."interval" = 'total') EXECUTE FUNCTION chaos.compare();
 "#;
 
+/// Returns what is spent and allotted of each account with a total limit, by scope and subject.
+pub fn taken_of_accounts(database: &FaultyPostgres) -> Result<BTreeMap<(String, String), i64>> {
+    let sql = "SELECT scope, subject, spent_pico + allotted_pico FROM spend_counters WHERE \"interval\" = 'total'";
+    let rows = database.query(sql)?;
+    rows.iter()
+        .enumerate()
+        .map(|(row, _)| Ok(((cell(&rows, row, 0)?, cell(&rows, row, 1)?), cell(&rows, row, 2)?.parse()?)))
+        .collect()
+}
+
 /// Installs the trigger.
 pub fn install_trigger(cluster: &Cluster) -> Result<()> {
     query(cluster, TRIGGER).map(drop)
@@ -60,7 +71,7 @@ pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest:
 pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
     let aged_ms = SWEPT_AGE.as_millis();
     query(cluster, &format!("UPDATE documents SET created_at = created_at - {aged_ms}"))?;
-    for path in files_below(&cluster.blobs().join("documents"))? {
+    for path in files_below(&cluster.stores.documents())? {
         let file = std::fs::File::options().write(true).open(&path)?;
         file.set_modified(file.metadata()?.modified()? - SWEPT_AGE)?;
     }
@@ -69,7 +80,7 @@ pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
     while Instant::now() < end {
         let documents = documents(cluster)?;
         let is_known = |path: &std::path::PathBuf| documents.contains_key(&name(path));
-        let has_orphans = !files_below(&cluster.blobs().join("documents"))?.iter().all(is_known);
+        let has_orphans = !files_below(&cluster.stores.documents())?.iter().all(is_known);
         if !has_orphans && documents.values().all(|state| state == "ready") {
             break;
         }
@@ -105,7 +116,7 @@ pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap
         let (scope, subject, at) = (scope.clone(), subject.clone(), at.clone());
         snapshot.excesses.push(Excess { scope, subject, counter, at });
     }
-    for path in files_below(&cluster.blobs().join("documents"))? {
+    for path in files_below(&cluster.stores.documents())? {
         let bytes = std::fs::read(&path)?;
         let content = files.iter().position(|file| *file == bytes).map_or(Content::Other, Content::File);
         snapshot.blobs.insert(name(&path), content);
@@ -140,7 +151,7 @@ fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
 }
 
 fn query(cluster: &Cluster, sql: &str) -> Result<Vec<Vec<String>>> {
-    block_in_place(|| cluster.database.query(sql))
+    block_in_place(|| cluster.stores.database.query(sql))
 }
 
 fn cell(rows: &[Vec<String>], row: usize, column: usize) -> Result<String> {
@@ -154,7 +165,6 @@ fn name(path: &std::path::Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use test_servers::FaultyPostgres;
 
     #[test]
     fn trigger_records_committed_states_above_limits_only() {

@@ -2,6 +2,7 @@
 
 mod bank;
 mod documents;
+mod rates;
 mod records;
 mod recovery;
 mod responses;
@@ -20,6 +21,7 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
         records::check,
         records::check_ledger,
         documents::check,
+        rates::check,
         revocation::check,
         responses::check_statuses,
         responses::check_deadlines,

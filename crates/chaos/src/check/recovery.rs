@@ -1,6 +1,8 @@
 //! Replicas recover by themselves, and stay within their resources.
 
-use crate::history::{Call, FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Snapshot, Violation};
+use crate::history::{
+    Call, FaultWindow, History, KeyLimit, Millis, Operation, Outcome, ResourceUsage, Snapshot, Violation,
+};
 
 /// The most resident memory of a replica.
 pub const MEMORY_KIB: u64 = 512 * 1_024;
@@ -9,8 +11,8 @@ pub const PROCESSOR_PERMILLE: u64 = 1_500;
 /// The longest 99th percentile of the time of answers.
 pub const P99: Millis = 3_000;
 
-/// Checks that every replica answered again after each fault, that keys without a limit were then always answered, and
-/// that no replica exceeded the ceilings.
+/// Checks that every replica answered again after each fault, that keys with room were then always answered, and that no
+/// replica exceeded the ceilings.
 pub fn check(history: &History, _: &Snapshot) -> Vec<Violation> {
     history.windows.iter().flat_map(|window| check_window(window, history)).collect()
 }
@@ -23,18 +25,27 @@ fn check_window(window: &FaultWindow, history: &History) -> Vec<Violation> {
         found.push(Violation::of_calls("recovery", text, history, last.take(5)));
         return found;
     };
-    let is_quiet = |call: &&Call| call.invoked >= recovered && call.completed < window.quiet_until;
-    let is_unlimited =
-        |call: &&Call| history.keys.get(call.key).is_some_and(|key| !key.is_limited && key.revocation.is_none());
-    let quiet = history.calls.iter().filter(is_quiet).filter(is_unlimited);
-    let rejected: Vec<&Call> = quiet
-        .filter(|call| call.operation == Operation::Decide && !matches!(call.outcome, Outcome::Ok { .. }))
-        .collect();
+    let rejected = rejected(history, recovered, window.quiet_until);
     if !rejected.is_empty() {
         let text = format!("{} calls were rejected in the quiet phase after {}", rejected.len(), window.fault);
         found.push(Violation::of_calls("recovery", text, history, rejected));
     }
     found
+}
+
+/// Returns the rejected Decisions requests of a time whose keys have room. A rate has its own check.
+pub fn rejected(history: &History, from: Millis, until: Millis) -> Vec<&Call> {
+    let has_room = |call: &&Call| {
+        let key = history.keys.get(call.key).filter(|key| key.revocation.is_none());
+        key.is_some_and(|key| key.limit != KeyLimit::Tight)
+    };
+    let is_answered = |call: &Call| {
+        let is_rated = history.limit_of(call.key) == Some(KeyLimit::Rate);
+        matches!(call.outcome, Outcome::Ok { .. })
+            || is_rated && matches!(call.outcome, Outcome::Rejected { status: 429, .. })
+    };
+    let calls = history.calls.iter().filter(|call| call.invoked >= from && call.completed < until);
+    calls.filter(|call| call.operation == Operation::Decide).filter(has_room).filter(|call| !is_answered(call)).collect()
 }
 
 fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {
