@@ -26,7 +26,7 @@ pub fn phase(number: usize, phase: Phase, window: &FaultWindow, calls: &[Call]) 
         || "not recovered".to_owned(),
         |at| format!("recovered after {} ms", at.saturating_sub(window.ended)),
     );
-    line(&format!("{}. {phase}: {recovered}", number + 1));
+    line(&format!("{}. {phase}: {}..{} ms, {recovered}", number + 1, window.began, window.ended));
     if let Some(target) = window.replica {
         let (affected, others): (Vec<Call>, Vec<Call>) = calls.iter().cloned().partition(|call| call.replica == target);
         line(&format!("   fault, this replica: {}", counts(&affected, window.began, window.ended)));

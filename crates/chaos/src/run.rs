@@ -1,6 +1,7 @@
 //! A run: load, faults in turn, and the checks at the end.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::check::check;
 use crate::cluster::{Cluster, REPLICAS, settings};
 use crate::driver::{CONTAINER, Files, Load};
 use crate::faults::FaultInjector;
-use crate::history::{FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Settings, Snapshot};
+use crate::history::{Call, FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Settings, Snapshot};
 use crate::probe::{Probe, count_provider_calls, p99};
 use crate::random::Random;
 use crate::recorder::Recorder;
@@ -24,6 +25,8 @@ use crate::{report, snapshot};
 /// The longest recovery from a fault.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
+/// The time without a rejection after which a replica counts as recovered.
+const STEADY: Millis = 500;
 /// The container files, and their size.
 const FILES: usize = 4;
 const FILE_BYTES: usize = 20_000;
@@ -85,7 +88,22 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let stores = end(&mut cluster, &recorder, &contents, *fault).await?;
     let violations = check(&history, &stores);
     report::result(*seed, &history.calls, &violations);
+    if !violations.is_empty() {
+        report::line(&format!("logs of the replicas: {}", keep_logs(&cluster, *seed)?.display()));
+    }
     Ok(violations.is_empty())
+}
+
+/// Copies the logs of the replicas, whose folders end with the run, to a folder beside this program's.
+fn keep_logs(cluster: &Cluster, seed: u64) -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let target = program.parent().and_then(Path::parent).context("the program does not lie in a target folder")?;
+    let folder = target.join("chaos").join(seed.to_string());
+    std::fs::create_dir_all(&folder)?;
+    for (number, replica) in cluster.replicas.iter().enumerate() {
+        std::fs::write(folder.join(format!("replica-{number}.log")), replica.output())?;
+    }
+    Ok(folder)
 }
 
 impl Stand<'_> {
@@ -143,27 +161,39 @@ impl Stand<'_> {
         ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times) }
     }
 
-    /// Waits until every replica has answered the keys that always have room.
+    /// Waits until every replica answers the keys that always have room, without a rejection for some time.
     async fn wait_for_recovery(&self, ended: Millis) -> Option<Millis> {
         let lasting = self.recorder.active().lasting;
         let end = Instant::now() + RECOVERY_TIMEOUT;
         while Instant::now() < end {
-            let has_answered = |(replica, key): (usize, usize)| {
-                self.recorder.with_calls(|calls| {
-                    let later = calls.iter().rev().take_while(|call| call.completed >= ended);
-                    let own = later.filter(|call| (call.replica, call.key) == (replica, key));
-                    let mut begun = own.filter(|call| call.invoked >= ended && call.operation == Operation::Decide);
-                    begun.any(|call| matches!(call.outcome, Outcome::Ok { .. }))
-                })
-            };
-            let mut pairs = (0..REPLICAS).flat_map(|replica| lasting.iter().map(move |key| (replica, *key)));
-            if pairs.all(has_answered) {
+            let now = self.recorder.now();
+            let is_recovered = self.recorder.with_calls(|calls| {
+                let later: Vec<&Call> = calls
+                    .iter()
+                    .rev()
+                    .take_while(|call| call.completed >= ended)
+                    .filter(|call| call.operation == Operation::Decide && lasting.contains(&call.key))
+                    .collect();
+                has_recovered(&later, &lasting, ended, now)
+            });
+            if is_recovered {
                 return Some(self.recorder.now());
             }
             sleep(POLL).await;
         }
         None
     }
+}
+
+/// Returns true if every replica has answered each key by a call that began after the fault, and none has rejected one
+/// in the last half second.
+fn has_recovered(later: &[&Call], lasting: &[usize], ended: Millis, now: Millis) -> bool {
+    let is_ok = |call: &&&Call| matches!(call.outcome, Outcome::Ok { .. });
+    let has_answered = |replica: usize, key: usize| {
+        later.iter().filter(is_ok).any(|call| (call.replica, call.key) == (replica, key) && call.invoked >= ended)
+    };
+    let is_steady = later.iter().all(|call| is_ok(&call) || call.completed + STEADY < now);
+    is_steady && (0..REPLICAS).all(|replica| lasting.iter().all(|key| has_answered(replica, *key)))
 }
 
 /// Ends the replicas and reads the stores.
@@ -197,4 +227,28 @@ async fn put_files(cluster: &Cluster, contents: &[Vec<u8>]) -> Result<Files> {
         ids.push(text(&cluster.json(&["container", "put", CONTAINER, &path, "upload"]).await?, "file_id")?);
     }
     Ok(ids.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(replica: usize, key: usize, invoked: Millis, outcome: Outcome) -> Call {
+        let completed = invoked + 10;
+        Call { operation: Operation::Decide, replica, incarnation: 0, key, invoked, completed, outcome }
+    }
+
+    #[test]
+    fn replicas_have_recovered_when_all_answer_and_none_rejects() {
+        let ok = || Outcome::Ok { id: "a".to_owned(), cost_pico: 0 };
+        let pairs = (0..REPLICAS).flat_map(|replica| [(replica, 0), (replica, 1)]);
+        let calls: Vec<Call> = pairs.map(|(replica, key)| call(replica, key, 1_000, ok())).collect();
+        let recovered = |calls: &[Call], ended, now| has_recovered(&calls.iter().collect::<Vec<_>>(), &[0, 1], ended, now);
+        assert!(recovered(&calls, 1_000, 1_010));
+        assert!(!recovered(&calls, 1_001, 1_020), "the calls began before the end of the fault");
+        assert!(!recovered(&calls[1..], 1_000, 1_010), "a replica has not answered a key");
+        let rejected = [calls, vec![call(2, 1, 1_100, Outcome::Unknown("reset".to_owned()))]].concat();
+        assert!(!recovered(&rejected, 1_000, 1_610), "a call was rejected half a second ago");
+        assert!(recovered(&rejected, 1_000, 1_611));
+    }
 }

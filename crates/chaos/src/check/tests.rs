@@ -222,6 +222,8 @@ fn counter_finds_failed_audit_and_remaining_allowance() {
     let planted = found(|history, snapshot| {
         history.calls.clear();
         snapshot.records.clear();
+        snapshot.documents.clear();
+        snapshot.blobs.clear();
     });
     assert_found(&planted, "counter", "no call was answered");
 }
