@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::Server;
 
@@ -89,13 +90,14 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let violations = check(&history, &stores);
     report::result(*seed, &history.calls, &violations);
     if !violations.is_empty() {
-        report::line(&format!("logs of the replicas: {}", keep_logs(&cluster, *seed)?.display()));
+        let folder = keep_evidence(&cluster, *seed)?;
+        report::line(&format!("logs of the replicas and the database: {}", folder.display()));
     }
     Ok(violations.is_empty())
 }
 
-/// Copies the logs of the replicas, whose folders end with the run, to a folder beside this program's.
-fn keep_logs(cluster: &Cluster, seed: u64) -> Result<PathBuf> {
+/// Copies the logs of the replicas and the database, which end with the run, to a folder beside this program's.
+fn keep_evidence(cluster: &Cluster, seed: u64) -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.parent().and_then(Path::parent).context("the program does not lie in a target folder")?;
     let folder = target.join("chaos").join(seed.to_string());
@@ -103,6 +105,7 @@ fn keep_logs(cluster: &Cluster, seed: u64) -> Result<PathBuf> {
     for (number, replica) in cluster.replicas.iter().enumerate() {
         std::fs::write(folder.join(format!("replica-{number}.log")), replica.output())?;
     }
+    block_in_place(|| cluster.stores.database.dump(&folder.join("database.sql")))?;
     Ok(folder)
 }
 

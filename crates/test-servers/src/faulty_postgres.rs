@@ -244,6 +244,14 @@ impl FaultyPostgres {
         Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
     }
 
+    /// Writes the database to a file, as SQL.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the file cannot be written.
+    pub fn dump(&self, to: &Path) -> anyhow::Result<()> {
+        run(self.client("pg_dump").arg("-f").arg(to).arg(DATABASE))
+    }
+
     /// Returns the only value of a query.
     fn value(&self, sql: &str) -> anyhow::Result<String> {
         self.query(sql)?.pop().and_then(|mut row| row.pop()).with_context(|| format!("{sql} returned nothing"))
@@ -337,6 +345,9 @@ mod tests {
         }
         server.resume().unwrap();
         assert_eq!(server.query("SELECT n FROM t").unwrap(), [["7"]]);
+        let dump = server.folder.join("dump.sql");
+        server.dump(&dump).unwrap();
+        assert!(std::fs::read_to_string(dump).unwrap().contains("CREATE TABLE public.t"));
         server.freeze().unwrap();
         let (folder, port) = (server.folder.clone(), server.port);
         drop(server);
