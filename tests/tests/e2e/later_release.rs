@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tollgate_tests::{Behaviour, Call, Instance, Key, SecondHand, Server, Upstream, decisions};
@@ -81,8 +81,11 @@ async fn ensure_everything_works(gateway: &TestGateway, server: &Server) -> Resu
     server.decide(&key.secret, body("acme/alone")).await?.ok()?;
     server.send(&Call::get("/api/v1/models/count").key(&inference.secret)).await?.ok()?;
     server.send(&Call::get("/api/v1/guardrails").key(&management.secret)).await?.ok()?;
-    let guardrail = instance.guardrail(&["--limit-usd", "0.01"]).await?;
-    instance.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
+    let guardrail = r#"{"name": "later", "limit_usd": 0.01, "reset_interval": "daily"}"#;
+    std::fs::write(instance.path().join("guardrail.json"), guardrail)?;
+    let made = instance.json(&["guardrail", "create", "--from", "guardrail.json"]).await?;
+    let guardrail = made["id"].as_str().with_context(|| format!("no id in {made}"))?;
+    instance.json(&["guardrail", "assign", guardrail, &key.hash]).await?;
     server.decide(&key.secret, body("acme/alone")).await?.ok()?;
     let file = instance.put("sess_a", "a.csv", b"a,b\n1,2\n").await?;
     server.promote(&inference.secret, "sess_a", &file).await?.ok()?;
