@@ -67,15 +67,17 @@ pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest:
 }
 
 /// Runs the sweeper until no orphan is left or its time is over. All rows and files are aged before: the sweeper's clock is
-/// that of the database, which a run does not shift.
-pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
+/// that of the database, which a run does not shift. So many replicas serve meanwhile.
+pub async fn sweep(cluster: &mut Cluster, serving: usize) -> Result<()> {
     let aged_ms = SWEPT_AGE.as_millis();
     query(cluster, &format!("UPDATE documents SET created_at = created_at - {aged_ms}"))?;
     for path in files_below(&cluster.stores.documents())? {
         let file = std::fs::File::options().write(true).open(&path)?;
         file.set_modified(file.metadata()?.modified()? - SWEPT_AGE)?;
     }
-    cluster.replicas[0].start().await?;
+    for replica in cluster.replicas.iter_mut().take(serving) {
+        replica.start().await?;
+    }
     let end = Instant::now() + SWEEP_TIMEOUT;
     while Instant::now() < end {
         let documents = documents(cluster)?;
@@ -86,8 +88,10 @@ pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
         }
         sleep(POLL).await;
     }
-    if let Some(server) = cluster.replicas[0].server.take() {
-        server.stop().await?;
+    for replica in &mut cluster.replicas {
+        if let Some(server) = replica.server.take() {
+            server.stop().await?;
+        }
     }
     Ok(())
 }

@@ -375,7 +375,8 @@ mod tests {
     fn promoted_standby_has_what_it_received() {
         let mut server = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
         server.query("CREATE TABLE t (n bigint); INSERT INTO t VALUES (7)").unwrap();
-        let standby = server.start_standby(server.address().parse().unwrap()).unwrap_or_else(|error| panic!("{error:#}"));
+        let standby =
+            server.start_standby(server.address().parse().unwrap()).unwrap_or_else(|error| panic!("{error:#}"));
         server.query("INSERT INTO t VALUES (8)").unwrap();
         standby.wait_for(&server).unwrap_or_else(|error| panic!("{error:#}"));
         assert_eq!(standby.query("SELECT n FROM t").unwrap(), [["7"], ["8"]]);

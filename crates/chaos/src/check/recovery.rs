@@ -45,7 +45,11 @@ pub fn rejected(history: &History, from: Millis, until: Millis) -> Vec<&Call> {
             || is_rated && matches!(call.outcome, Outcome::Rejected { status: 429, .. })
     };
     let calls = history.calls.iter().filter(|call| call.invoked >= from && call.completed < until);
-    calls.filter(|call| call.operation == Operation::Decide).filter(has_room).filter(|call| !is_answered(call)).collect()
+    calls
+        .filter(|call| call.operation == Operation::Decide)
+        .filter(has_room)
+        .filter(|call| !is_answered(call))
+        .collect()
 }
 
 fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {

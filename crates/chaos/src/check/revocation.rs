@@ -37,7 +37,9 @@ fn allowance(history: &History, call: &Call, acknowledged: Millis) -> Millis {
     let last_outage = history
         .windows
         .iter()
-        .filter(|window| window.outage == Outage::Database && window.replica.is_none_or(|replica| replica == call.replica))
+        .filter(|window| {
+            window.outage == Outage::Database && window.replica.is_none_or(|replica| replica == call.replica)
+        })
         .filter(|window| window.began <= call.invoked && window.ended.saturating_add(RECONNECT) >= acknowledged)
         .map(|window| window.ended.saturating_add(RECONNECT))
         .max();

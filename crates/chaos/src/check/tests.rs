@@ -412,7 +412,11 @@ fn documents_finds_document_of_a_rejected_promotion() {
             snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
         })
     };
-    assert_found(&plant(15_000), "documents", "1 documents exist without an acknowledgement, 0 calls may have made one");
+    assert_found(
+        &plant(15_000),
+        "documents",
+        "1 documents exist without an acknowledgement, 0 calls may have made one",
+    );
     assert_eq!(plant(9_995), [], "the promotion had begun before the object store was cut");
 }
 
@@ -448,7 +452,11 @@ fn rate_finds_more_answers_than_server_and_shares_admit() {
     let calls = |count| vec![10; count];
     // Twelve by the server and twelve by the shares at once; another twelve if the server lost its counts.
     assert_eq!(cut_rates(false, &calls(24), |_| ()), []);
-    assert_found(&cut_rates(false, &calls(25), |_| ()), "rate", "25 requests were answered within 35 ms at 12 a minute");
+    assert_found(
+        &cut_rates(false, &calls(25), |_| ()),
+        "rate",
+        "25 requests were answered within 35 ms at 12 a minute",
+    );
     assert_eq!(cut_rates(true, &calls(36), |_| ()), []);
     assert_found(&cut_rates(true, &calls(37), |_| ()), "rate", "37 requests were answered within 47 ms");
     // Both refill: 24 a minute.
