@@ -15,7 +15,7 @@ use tollgate_tests::{Behaviour, Instance, Network, Relay, Server, Upstream};
 use crate::disk::SmallDisk;
 use crate::history::{Millis, Settings};
 use crate::skew;
-use crate::stores::Stores;
+use crate::stores::{Stores, blobs_url};
 
 /// The number of replicas.
 pub const REPLICAS: usize = 3;
@@ -197,7 +197,7 @@ fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
     let variables: BTreeMap<&str, String> = BTreeMap::from([
         ("ALPHA_API_KEY", "alpha-secret-0001".to_owned()),
         ("TOLLGATE__STORAGE__URL", stores.database.url_at(&network.address().to_string())),
-        ("TOLLGATE__BLOBS__URL", stores.blobs()),
+        ("TOLLGATE__BLOBS__URL", blobs_url()),
         ("TOLLGATE__BLOBS__ENDPOINT", stores.objects.endpoint()),
         ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID.to_owned()),
         ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY.to_owned()),

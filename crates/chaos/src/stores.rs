@@ -43,6 +43,11 @@ pub struct Standby {
     network: Relay,
 }
 
+/// Returns the URL of the blobs.
+pub fn blobs_url() -> String {
+    format!("s3://{BUCKET}/{PREFIX}")
+}
+
 impl Stores {
     /// Starts the servers.
     pub async fn start(fault: Duration, has_standby: bool) -> Result<Self> {
@@ -57,11 +62,6 @@ impl Stores {
         let standby = if has_standby { Some(Standby::start(&database).await?) } else { None };
         let (objects, rates) = block_in_place(|| anyhow::Ok((ObjectStore::start()?, Valkey::start()?)))?;
         Ok(Self { database, standby, disk, objects, rates, _folder: folder })
-    }
-
-    /// Returns the URL of the blobs.
-    pub fn blobs(&self) -> String {
-        format!("s3://{BUCKET}/{PREFIX}")
     }
 
     /// Returns the folder of the objects of documents.

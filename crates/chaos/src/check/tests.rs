@@ -367,7 +367,7 @@ fn resources_finds_each_ceiling() {
     let usages = [
         (ResourceUsage { memory_kib: 600_000, ..ResourceUsage::default() }, "KiB of memory"),
         (ResourceUsage { processor_permille: 1_600, ..ResourceUsage::default() }, "processor time"),
-        (ResourceUsage { p99_ms: 3_100, ..ResourceUsage::default() }, "99th percentile"),
+        (ResourceUsage { p99_ms: 5_100, ..ResourceUsage::default() }, "99th percentile"),
     ];
     for (usage, text) in usages {
         assert_found(&found(|history, _| history.windows[0].usage = usage), "resources", text);
