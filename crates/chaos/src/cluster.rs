@@ -66,7 +66,8 @@ pub fn settings(fault: Duration) -> Settings {
     let fault = Millis::try_from(fault.as_millis()).unwrap_or(Millis::MAX);
     Settings {
         max_stale: (fault * 4 / 5).max(2_000),
-        request_timeout: 5_000,
+        // Long faults outlast it. In a run of short ones a busy machine alone must not.
+        request_timeout: if fault < 6_000 { 10_000 } else { 5_000 },
         // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
         bound_pico: TOKEN_PICO * (512 + 128),
         call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,

@@ -212,6 +212,8 @@ pub struct Settings {
 /// Everything that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
+    /// The start, in milliseconds since 1970 by the clock of the database.
+    pub started_at: i64,
     /// The settings.
     pub settings: Settings,
     /// The number of replicas.
@@ -239,6 +241,8 @@ pub struct Record {
     pub outcome: String,
     /// The cost.
     pub cost_pico: i64,
+    /// The time that the charge counts in, in milliseconds since 1970; `None` if the record names none.
+    pub charged_at: Option<i64>,
 }
 
 /// A counter of an account.

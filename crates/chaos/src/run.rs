@@ -64,6 +64,7 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let mut cluster = Cluster::start(&settings, *fault, has_standby).await?;
     snapshot::install_trigger(&cluster)?;
     let recorder = Arc::new(Recorder::new(REPLICAS));
+    let started_at = snapshot::time(&cluster)?.saturating_sub_unsigned(recorder.now());
     let keys = create_lasting_keys(&cluster, &recorder).await?;
     let contents = contents(*seed);
     let files = put_files(&cluster, &contents).await?;
@@ -85,7 +86,8 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let (restarts, failovers) = (injector.restarts(), injector.failovers());
     let (keys, accounts) = recorder.subjects();
     let calls = recorder.with_calls(<[_]>::to_vec);
-    let history = History { settings, replicas: REPLICAS, keys, accounts, windows, restarts, failovers, calls };
+    let history =
+        History { started_at, settings, replicas: REPLICAS, keys, accounts, windows, restarts, failovers, calls };
     let stores = end(&mut cluster, &history, &recorder, &contents, *fault).await?;
     let violations = check(&history, &stores);
     report::result(*seed, &history.calls, &violations);

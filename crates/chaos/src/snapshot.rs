@@ -139,14 +139,29 @@ async fn records(cluster: &Cluster) -> Result<Vec<Record>> {
     let column =
         |name| columns.iter().position(|column| *column == name).with_context(|| format!("no {name}: {columns:?}"));
     let (id, outcome, cost) = (column("id")?, column("outcome")?, column("cost_usd")?);
+    let times = charge_times(cluster)?;
     let record = |line: &str| {
         // These columns come before every column that may contain a comma.
         let cells: Vec<&str> = line.split(',').collect();
         let cell = |index: usize| cells.get(index).copied().context("a line without all columns");
         let cost_pico = parse_usd(cell(cost)?).with_context(|| format!("no cost in {line}"))?;
-        Ok(Record { id: cell(id)?.to_owned(), outcome: cell(outcome)?.to_owned(), cost_pico })
+        let id = cell(id)?.to_owned();
+        let charged_at = times.get(&id).copied();
+        Ok(Record { id, outcome: cell(outcome)?.to_owned(), cost_pico, charged_at })
     };
     lines.map(record).collect()
+}
+
+/// Returns the times that the charges count in, by the id of the answer.
+fn charge_times(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
+    let rows = query(cluster, "SELECT 'gen-dec-' || encode(id, 'hex'), charged_at FROM usage_records")?;
+    rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?.parse()?))).collect()
+}
+
+/// Returns the time of the database, in milliseconds since 1970.
+pub fn time(cluster: &Cluster) -> Result<i64> {
+    let now = query(cluster, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
+    Ok(cell(&now, 0, 0)?.parse()?)
 }
 
 fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::recovery::rejected;
-use crate::history::{Call, Content, FaultWindow, History, Operation, Outage, Outcome, Snapshot, Violation};
+use crate::history::{Call, Content, FaultWindow, History, KeyLimit, Operation, Outage, Outcome, Snapshot, Violation};
 
 const CHECK: &str = "documents";
 
@@ -79,7 +79,7 @@ fn check_cut(window: &FaultWindow, history: &History) -> Vec<Violation> {
         let text = format!("{} promotions succeeded during {}", succeeded.len(), window.fault);
         found.push(Violation::of_calls(CHECK, text, history, succeeded));
     }
-    let rejected = rejected(history, window.began, window.ended);
+    let rejected = rejected(history, &[KeyLimit::None, KeyLimit::Rate], window.began, window.ended);
     if !rejected.is_empty() {
         let text = format!("{} Decisions requests were rejected during {}", rejected.len(), window.fault);
         found.push(Violation::of_calls(CHECK, text, history, rejected));

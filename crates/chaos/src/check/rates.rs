@@ -81,7 +81,7 @@ fn check_room(history: &History, calls: &[&Call]) -> Option<Violation> {
 /// Checks that requests go on without the server, with a delay of its timeout at most.
 fn check_outage(window: &FaultWindow, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
-    let rejected = rejected(history, window.began, window.ended);
+    let rejected = rejected(history, &[KeyLimit::None, KeyLimit::Rate], window.began, window.ended);
     if !rejected.is_empty() {
         let text = format!("{} Decisions requests were rejected during {}", rejected.len(), window.fault);
         found.push(Violation::of_calls(CHECK, text, history, rejected));

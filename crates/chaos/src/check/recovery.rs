@@ -12,6 +12,10 @@ pub const PROCESSOR_PERMILLE: u64 = 1_500;
 /// delay everything.
 pub const P99: Millis = 5_000;
 
+/// The time after a fault within which a replica draws allowances again. Until then it may reject limited requests, also
+/// after it has answered some from what it had.
+const DRAWS: Millis = 10_000;
+
 /// Checks that every replica answered again after each fault, that keys with room were then always answered, and that no
 /// replica exceeded the ceilings.
 pub fn check(history: &History, _: &Snapshot) -> Vec<Violation> {
@@ -26,7 +30,9 @@ fn check_window(window: &FaultWindow, history: &History) -> Vec<Violation> {
         found.push(Violation::of_calls("recovery", text, history, last.take(5)));
         return found;
     };
-    let rejected = rejected(history, recovered, window.quiet_until);
+    let mut rejected = rejected(history, &[KeyLimit::None, KeyLimit::Rate], recovered, window.quiet_until);
+    let drawn_again = recovered.max(window.ended.saturating_add(DRAWS));
+    rejected.extend(self::rejected(history, &[KeyLimit::Roomy], drawn_again, window.quiet_until));
     if !rejected.is_empty() {
         let text = format!("{} calls were rejected in the quiet phase after {}", rejected.len(), window.fault);
         found.push(Violation::of_calls("recovery", text, history, rejected));
@@ -34,11 +40,12 @@ fn check_window(window: &FaultWindow, history: &History) -> Vec<Violation> {
     found
 }
 
-/// Returns the rejected Decisions requests of a time whose keys have room. A rate has its own check.
-pub fn rejected(history: &History, from: Millis, until: Millis) -> Vec<&Call> {
+/// Returns the Decisions requests of a time that were rejected although their keys, of these kinds, have room. A rate has
+/// its own check.
+pub fn rejected<'a>(history: &'a History, kinds: &[KeyLimit], from: Millis, until: Millis) -> Vec<&'a Call> {
     let has_room = |call: &&Call| {
         let key = history.keys.get(call.key).filter(|key| key.revocation.is_none());
-        key.is_some_and(|key| key.limit != KeyLimit::Tight)
+        key.is_some_and(|key| kinds.contains(&key.limit))
     };
     let is_answered = |call: &Call| {
         let is_rated = history.limit_of(call.key) == Some(KeyLimit::Rate);

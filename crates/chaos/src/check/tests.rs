@@ -17,6 +17,8 @@ const LIMITED: usize = 1;
 const REVOKED: usize = 2;
 const RATED: usize = 3;
 const ROOMY: usize = 4;
+/// The start of the run.
+const STARTED_AT: i64 = 1_790_000_000_000;
 /// The limit of [`RATED`]; the share of six processes is two.
 const PER_MINUTE: u32 = 12;
 
@@ -34,7 +36,7 @@ fn rejection(status: u16) -> Outcome {
 }
 
 fn record(id: &str) -> Record {
-    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST }
+    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST, charged_at: None }
 }
 
 fn promote(invoked: u64, outcome: Outcome) -> Call {
@@ -86,6 +88,7 @@ fn sound() -> (History, Snapshot) {
     ];
     let (scope, subject) = account();
     let history = History {
+        started_at: STARTED_AT,
         settings: Settings {
             max_stale: 8_000,
             request_timeout: 5_000,
@@ -358,8 +361,14 @@ fn recovery_finds_unanswered_replica_and_rejections_in_quiet_phase() {
     assert_found(&planted, "recovery", "1 calls were rejected in the quiet phase");
     let limited = found(|history, _| history.calls.push(decide(1, LIMITED, 25_000, rejection(503))));
     assert_eq!(limited, [], "an allowance of a lost process is not yet accounted for");
-    let roomy = found(|history, _| history.calls.push(decide(1, ROOMY, 25_000, rejection(503))));
-    assert_found(&roomy, "recovery", "1 calls were rejected in the quiet phase");
+    let roomy = |invoked| {
+        found(|history, _| {
+            history.windows[0].quiet_until = 40_000;
+            history.calls.push(decide(1, ROOMY, invoked, rejection(503)));
+        })
+    };
+    assert_eq!(roomy(29_900), [], "it draws again within ten seconds");
+    assert_found(&roomy(30_000), "recovery", "1 calls were rejected in the quiet phase");
 }
 
 #[test]
@@ -532,4 +541,14 @@ fn failover_permits_no_lost_answer() {
         snapshot.records.retain(|record| record.id != "a");
     });
     assert_found(&planted, "set", "the answer a has no record");
+}
+
+#[test]
+fn clock_finds_charge_at_another_time_than_its_request() {
+    let charge = |at: i64| found(|_, snapshot| snapshot.records[0].charged_at = Some(STARTED_AT + at));
+    for at in [-1_900, 100, 2_110] {
+        assert_eq!(charge(at), [], "{at}");
+    }
+    assert_found(&charge(-1_901), "clock", "the answer a was charged at -1901 ms, its request ran from 100 to 110 ms");
+    assert_found(&charge(2_111), "clock", "the answer a was charged at 2111 ms");
 }
