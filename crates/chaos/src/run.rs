@@ -79,7 +79,11 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let mut injector = FaultInjector::new(&recorder, &probe);
     let mut windows = Vec::new();
     for (number, phase) in phases.iter().enumerate() {
-        windows.extend(stand.run_phase(&mut cluster, &mut injector, number, *phase).await?);
+        let window = stand.run_phase(&mut cluster, &mut injector, number, *phase).await;
+        if window.is_err() {
+            print_evidence(&cluster, *seed)?;
+        }
+        windows.extend(window?);
     }
     load.stop().await;
     revoker.stop().await;
@@ -92,10 +96,15 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let violations = check(&history, &stores);
     report::result(*seed, &history.calls, &violations);
     if !violations.is_empty() {
-        let folder = keep_evidence(&cluster, *seed)?;
-        report::line(&format!("logs of the replicas and the database: {}", folder.display()));
+        print_evidence(&cluster, *seed)?;
     }
     Ok(violations.is_empty())
+}
+
+fn print_evidence(cluster: &Cluster, seed: u64) -> Result<()> {
+    let folder = keep_evidence(cluster, seed)?;
+    report::line(&format!("logs of the replicas and the database: {}", folder.display()));
+    Ok(())
 }
 
 /// Copies the logs of the replicas and the database, which end with the run, to a folder beside this program's.
@@ -137,6 +146,9 @@ impl Stand<'_> {
         let ended = self.recorder.now();
         let usage = self.usage(began, ended);
         let recovered = self.wait_for_recovery(ended).await;
+        if recovered.is_none() {
+            snapshot::activity(cluster)?.iter().for_each(|line| report::line(&format!("   in the database: {line}")));
+        }
         sleep(self.fault).await;
         count_provider_calls(&cluster.upstream, self.recorder);
         let window = FaultWindow {

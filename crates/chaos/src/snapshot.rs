@@ -158,6 +158,15 @@ fn charge_times(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
     rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?.parse()?))).collect()
 }
 
+/// Returns what the connections to the database are doing.
+pub fn activity(cluster: &Cluster) -> Result<Vec<String>> {
+    let sql = "SELECT a.client_port, a.state, a.wait_event, now() - a.xact_start, \
+               EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted), \
+               left(regexp_replace(a.query, '\\s+', ' ', 'g'), 100) \
+               FROM pg_stat_activity AS a WHERE a.application_name = 'tollgate' AND a.xact_start IS NOT NULL";
+    Ok(query(cluster, sql)?.iter().map(|row| row.join(" | ")).collect())
+}
+
 /// Returns the time of the database, in milliseconds since 1970.
 pub fn time(cluster: &Cluster) -> Result<i64> {
     let now = query(cluster, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
