@@ -30,7 +30,9 @@ const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
 const DISK_MEBIBYTES: u32 = 96;
 /// The longest run of a command.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// Commands wait for the database, so that a busy machine alone does not end a run.
+const PATIENT: &str = "[storage]\nbusy_timeout_ms = 30000\n";
 
 /// A replica: a machine of its own, as far as Tollgate can see.
 pub struct Replica {
@@ -55,7 +57,7 @@ pub struct Cluster {
     pub admin: Instance,
     /// The network of commands to the database, which only a new database changes.
     pub admin_network: Relay,
-    /// What the replicas share.
+    /// The stores that the replicas share.
     pub stores: Stores,
     /// The provider.
     pub upstream: Upstream,
@@ -84,7 +86,7 @@ impl Cluster {
         let upstream = Upstream::start(Behaviour::Late(LATENCY, ANSWER.to_owned())).await?;
         let toml = configuration(settings, fault, &upstream.base_url());
         let admin_network = Relay::start(stores.database.address().parse()?).await?;
-        let admin = install(&toml, &admin_network, &stores)?;
+        let admin = install(&(toml.clone() + PATIENT), &admin_network, &stores)?;
         let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream };
         cluster.command(&["migrate", "up"]).await?;
         for _ in 0..REPLICAS {
@@ -106,7 +108,8 @@ impl Cluster {
 
     /// Creates another folder for commands, for a task that runs beside the faults.
     pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
-        install(&configuration(settings, fault, &self.upstream.base_url()), &self.admin_network, &self.stores)
+        let toml = configuration(settings, fault, &self.upstream.base_url()) + PATIENT;
+        install(&toml, &self.admin_network, &self.stores)
     }
 
     /// Ends every connection to the database, and permits no new one.

@@ -71,7 +71,7 @@ pub enum Outcome {
 pub struct Key {
     /// The name.
     pub name: String,
-    /// What can reject its requests.
+    /// The limit that can reject its requests.
     pub limit: KeyLimit,
     /// The time of the acknowledged creation.
     pub created: Millis,
@@ -114,7 +114,7 @@ pub struct Account {
     pub keys: Vec<usize>,
 }
 
-/// What replicas cannot use during a fault.
+/// The store that replicas cannot use during a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outage {
     /// Every store can be used, or a replica does not run.
@@ -137,7 +137,7 @@ pub struct FaultWindow {
     pub fault: String,
     /// The affected replica; `None` for all.
     pub replica: Option<usize>,
-    /// What the affected replicas cannot use.
+    /// The store that the affected replicas cannot use.
     pub outage: Outage,
     /// The start.
     pub began: Millis,
@@ -164,6 +164,8 @@ pub struct ResourceUsage {
     pub processor_permille: u64,
     /// The 99th percentile of the time of answers.
     pub p99_ms: Millis,
+    /// The longest time that the harness waited for a processor: other work on the machine.
+    pub delay_ms: Millis,
 }
 
 /// An end of a replica's process.
@@ -188,7 +190,7 @@ pub struct Failover {
     pub lag_began: Millis,
     /// The time at which the standby took over.
     pub promoted: Millis,
-    /// What was spent and allotted of each account on the lost server and not on the standby, by scope and subject.
+    /// The amount spent and allotted of each account on the lost server and not on the standby, by scope and subject.
     pub drawn_pico: BTreeMap<(String, String), i64>,
 }
 

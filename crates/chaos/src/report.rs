@@ -38,10 +38,11 @@ pub fn phase(number: usize, phase: Phase, window: &FaultWindow, calls: &[Call]) 
     line(&format!("   quiet: {}", counts(calls, quiet_from, window.quiet_until)));
     let usage = window.usage;
     line(&format!(
-        "   during the fault: {} MiB, {} ms of processor time a second, p99 {} ms",
+        "   during the fault: {} MiB, {} ms of processor time a second, p99 {} ms; this program waited {} ms for a processor",
         usage.memory_kib / 1_024,
         usage.processor_permille,
-        usage.p99_ms
+        usage.p99_ms,
+        usage.delay_ms
     ));
 }
 

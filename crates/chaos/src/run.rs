@@ -168,14 +168,14 @@ impl Stand<'_> {
     }
 
     fn usage(&self, began: Millis, ended: Millis) -> ResourceUsage {
-        let (memory_kib, processor_permille) = self.probe.take();
+        let (memory_kib, processor_permille, delay_ms) = self.probe.take();
         let times = self.recorder.with_calls(|calls| {
             let during = calls.iter().filter(|call| call.invoked >= began && call.completed <= ended);
             let answered =
                 during.filter(|call| call.operation == Operation::Decide && matches!(call.outcome, Outcome::Ok { .. }));
             answered.map(|call| call.completed - call.invoked).collect()
         });
-        ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times) }
+        ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times), delay_ms }
     }
 
     /// Waits until every replica answers the keys that always have room, without a rejection for some time.

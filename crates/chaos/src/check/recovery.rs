@@ -61,7 +61,7 @@ pub fn rejected<'a>(history: &'a History, kinds: &[KeyLimit], from: Millis, unti
 }
 
 fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {
-    let ResourceUsage { memory_kib, processor_permille, p99_ms } = window.usage;
+    let ResourceUsage { memory_kib, processor_permille, p99_ms, delay_ms: _ } = window.usage;
     let ceilings = [
         ("KiB of memory", memory_kib, MEMORY_KIB),
         ("thousandths of processor time", processor_permille, PROCESSOR_PERMILLE),

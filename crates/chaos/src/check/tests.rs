@@ -58,7 +58,7 @@ fn window(fault: &str, outage: Outage) -> FaultWindow {
         ended: 20_000,
         recovered: Some(21_000),
         quiet_until: 30_000,
-        usage: ResourceUsage { memory_kib: 50_000, processor_permille: 400, p99_ms: 80 },
+        usage: ResourceUsage { memory_kib: 50_000, processor_permille: 400, p99_ms: 80, delay_ms: 2 },
     }
 }
 
