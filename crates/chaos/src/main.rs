@@ -44,13 +44,17 @@ struct Arguments {
     /// Run only these faults: also those that are no part of a run by default.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<Fault>,
+    /// Skip the faults that do not fit into this time. At least one runs.
+    #[arg(long, value_name = "SECONDS")]
+    budget_seconds: Option<u64>,
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let Arguments { seed, seconds_per_fault, only } = Arguments::parse();
+    let Arguments { seed, seconds_per_fault, only, budget_seconds } = Arguments::parse();
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
-    let plan = Plan { seed, fault: Duration::from_secs(seconds_per_fault), only };
+    let (fault, budget) = (Duration::from_secs(seconds_per_fault), budget_seconds.map(Duration::from_secs));
+    let plan = Plan { seed, fault, only, budget };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // A dropped run ends its servers, which also wakes a frozen database.
     let holds = tokio::select! {

@@ -31,6 +31,11 @@ const STEADY: Millis = 500;
 /// The container files, and their size.
 const FILES: usize = 4;
 const FILE_BYTES: usize = 20_000;
+/// A phase lasts for its fault, a quiet time of the same length, and what the commands and the recovery usually take.
+const PHASE_PAUSES: u32 = 2;
+const PHASE_OVERHEAD: Duration = Duration::from_secs(5);
+/// The end of a run: processes that died with their journals count as lost, then the stores are swept and read.
+const END: Duration = Duration::from_secs(30);
 /// Answers per second of a fault after which a limit of a phase is used up.
 const ANSWERS_PER_SECOND: i64 = 8;
 
@@ -43,6 +48,15 @@ pub struct Plan {
     pub fault: Duration,
     /// The faults; all if empty.
     pub only: Vec<Fault>,
+    /// The time for the whole run, if it is limited.
+    pub budget: Option<Duration>,
+}
+
+impl Plan {
+    /// Returns true if a further phase and the end of the run fit into the budget.
+    fn has_time(&self, elapsed: Duration) -> bool {
+        self.budget.is_none_or(|budget| elapsed + PHASE_PAUSES * self.fault + PHASE_OVERHEAD + END <= budget)
+    }
 }
 
 /// The parts of a run that its phases use.
@@ -56,7 +70,8 @@ struct Stand<'a> {
 
 /// Runs the plan; returns true if every property holds.
 pub async fn run(plan_of_run: &Plan) -> Result<bool> {
-    let Plan { seed, fault, only } = plan_of_run;
+    let began = Instant::now();
+    let Plan { seed, fault, only, .. } = plan_of_run;
     let phases = plan(*seed, only, REPLICAS);
     report::schedule(*seed, fault.as_secs(), &phases);
     let settings = settings(*fault);
@@ -79,6 +94,10 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let mut injector = FaultInjector::new(&recorder, &probe);
     let mut windows = Vec::new();
     for (number, phase) in phases.iter().enumerate() {
+        if number > 0 && !plan_of_run.has_time(began.elapsed()) {
+            report::line(&format!("{}. {phase}: skipped, the budget is used up", number + 1));
+            continue;
+        }
         let window = stand.run_phase(&mut cluster, &mut injector, number, *phase).await;
         if window.is_err() {
             print_evidence(&cluster, *seed)?;
@@ -263,6 +282,15 @@ mod tests {
     fn call(replica: usize, key: usize, invoked: Millis, outcome: Outcome) -> Call {
         let completed = invoked + 10;
         Call { operation: Operation::Decide, replica, incarnation: 0, key, invoked, completed, outcome }
+    }
+
+    #[test]
+    fn phases_that_do_not_fit_into_the_budget_are_skipped() {
+        let plan = |budget| Plan { seed: 1, fault: Duration::from_secs(2), only: Vec::new(), budget };
+        let limited = plan(Some(Duration::from_secs(100)));
+        assert!(limited.has_time(Duration::from_secs(61)));
+        assert!(!limited.has_time(Duration::from_secs(62)));
+        assert!(plan(None).has_time(Duration::from_hours(9)));
     }
 
     #[test]
