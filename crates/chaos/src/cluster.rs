@@ -29,6 +29,8 @@ const ANSWER: &str =
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
 const DISK_MEBIBYTES: u32 = 96;
+/// The least `journal.process_lost_after_ms`: a process that counts as lost draws nothing until it is restarted.
+const LOST_AFTER_MS: u128 = 45_000;
 /// The longest run of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// Commands wait for the database, so that a busy machine alone does not end a run.
@@ -216,8 +218,8 @@ fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
 
 fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String {
     let Settings { max_stale, request_timeout, rate_timeout, .. } = settings;
-    // A replica that is cut off for the length of a fault must not count as lost.
-    let lost_after = u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000;
+    // A replica that is cut off for the length of a fault, or waits for a busy machine, must not count as lost.
+    let lost_after = (u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000).max(LOST_AFTER_MS);
     format!(
         r#"
 [keys]
