@@ -168,7 +168,9 @@ impl Stand<'_> {
         if recovered.is_none() {
             // The database may not answer, which is no reason to end the run.
             let activity = snapshot::activity(cluster).unwrap_or_else(|error| vec![format!("{error:#}")]);
-            activity.iter().for_each(|line| report::line(&format!("   in the database: {line}")));
+            for line in activity {
+                report::line(&format!("   in the database: {line}"));
+            }
         }
         sleep(self.fault).await;
         count_provider_calls(&cluster.upstream, self.recorder);
