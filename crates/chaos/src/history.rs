@@ -216,6 +216,8 @@ pub struct Settings {
 pub struct History {
     /// The start, in milliseconds since 1970 by the clock of the database.
     pub started_at: i64,
+    /// The longest time that the harness waited for a processor. Other work on the machine delays replicas as much.
+    pub delay: Millis,
     /// The settings.
     pub settings: Settings,
     /// The number of replicas.

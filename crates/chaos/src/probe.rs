@@ -27,6 +27,7 @@ pub struct Probe {
 struct Peaks {
     memory_kib: u64,
     delay: Duration,
+    longest_delay: Duration,
     used: Vec<Duration>,
     since: Option<Instant>,
 }
@@ -55,9 +56,16 @@ impl Probe {
                 sleep(PERIOD).await;
                 let mut peaks = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 peaks.delay = peaks.delay.max(began.elapsed().saturating_sub(PERIOD));
+                peaks.longest_delay = peaks.longest_delay.max(peaks.delay);
             }
         });
         Self { processes, peaks, _task: task }
+    }
+
+    /// Returns the longest time that this program waited for a processor since the start.
+    pub fn longest_delay(&self) -> Millis {
+        let peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
+        Millis::try_from(peaks.longest_delay.as_millis()).unwrap_or(Millis::MAX)
     }
 
     /// Sets the process of a replica.
@@ -76,7 +84,8 @@ impl Probe {
         let permille = (used.as_millis() * 1_000).checked_div(elapsed.as_millis()).unwrap_or(0);
         let (memory_kib, delay) = (peaks.memory_kib, peaks.delay);
         let used = vec![Duration::ZERO; peaks.used.len()];
-        *peaks = Peaks { used, since: Some(Instant::now()), ..Peaks::default() };
+        let longest_delay = peaks.longest_delay;
+        *peaks = Peaks { used, since: Some(Instant::now()), longest_delay, ..Peaks::default() };
         let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
         (memory_kib, whole(permille), whole(delay.as_millis()))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use crate::check::{MEMORY_KIB, P99, PROCESSOR_PERMILLE};
-use crate::history::{Call, FaultWindow, Millis, Outcome, Violation};
+use crate::history::{Call, FaultWindow, History, Millis, Outcome, Violation};
 use crate::schedule::Phase;
 
 /// Prints a line. A closed terminal does not stop a run.
@@ -47,8 +47,9 @@ pub fn phase(number: usize, phase: Phase, window: &FaultWindow, calls: &[Call]) 
 }
 
 /// Prints the violations and the result.
-pub fn result(seed: u64, calls: &[Call], violations: &[Violation]) {
-    line(&format!("all: {}", counts(calls, 0, Millis::MAX)));
+pub fn result(seed: u64, history: &History, violations: &[Violation]) {
+    line(&format!("all: {}", counts(&history.calls, 0, Millis::MAX)));
+    line(&format!("this program waited up to {} ms for a processor, which checks of times add", history.delay));
     line(&format!(
         "ceilings of a replica: {} MiB, {PROCESSOR_PERMILLE} ms of processor time a second, p99 {P99} ms",
         MEMORY_KIB / 1_024

@@ -113,7 +113,7 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
         History { started_at, settings, replicas: REPLICAS, keys, accounts, windows, restarts, failovers, calls };
     let stores = end(&mut cluster, &history, &recorder, &contents, *fault).await?;
     let violations = check(&history, &stores);
-    report::result(*seed, &history.calls, &violations);
+    report::result(*seed, &history, &violations);
     if !violations.is_empty() {
         print_evidence(&cluster, *seed)?;
     }

@@ -112,10 +112,11 @@ fn check_delay(window: &FaultWindow, history: &History, rated: &[&Call], others:
     let (ours, theirs) = (sorted_times(rated), sorted_times(others));
     let middle = |times: &[Millis]| times.get(times.len() / 2).copied().unwrap_or_default();
     let longest = |times: &[Millis]| times.last().copied().unwrap_or_default();
+    let slack = SLACK.saturating_add(history.delay);
     // Only requests that meet the first failure wait for it.
     let rules = [
         ("half of", middle(&ours), middle(&theirs).saturating_add(timeout / 2)),
-        ("one of", longest(&ours), longest(&theirs).saturating_add(timeout).saturating_add(SLACK)),
+        ("one of", longest(&ours), longest(&theirs).saturating_add(timeout).saturating_add(slack)),
     ];
     let (which, took, most) = rules.into_iter().find(|(_, took, most)| took > most)?;
     let text = format!(

@@ -65,7 +65,7 @@ fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {
     let ceilings = [
         ("KiB of memory", memory_kib, MEMORY_KIB),
         ("thousandths of processor time", processor_permille, PROCESSOR_PERMILLE),
-        ("ms at the 99th percentile", p99_ms, P99),
+        ("ms at the 99th percentile", p99_ms, P99.saturating_add(history.delay)),
     ];
     let above = ceilings.into_iter().filter(|(_, used, ceiling)| used > ceiling);
     above

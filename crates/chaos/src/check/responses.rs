@@ -63,7 +63,7 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
 
 /// Checks that every response arrives before the deadline of its request.
 pub fn check_deadlines(history: &History, _: &Snapshot) -> Vec<Violation> {
-    let deadline = history.settings.request_timeout.saturating_add(SLACK);
+    let deadline = history.settings.request_timeout.saturating_add(SLACK).saturating_add(history.delay);
     let has_response = |call: &&Call| matches!(call.outcome, Outcome::Ok { .. } | Outcome::Rejected { .. });
     let late = history.calls.iter().filter(|call| call.operation == Operation::Decide).filter(has_response);
     let late = late.filter(|call| call.completed.saturating_sub(call.invoked) > deadline);

@@ -17,7 +17,7 @@ pub fn check(history: &History, _: &crate::history::Snapshot) -> Vec<Violation> 
         if history.is_lost(acknowledged) {
             continue;
         }
-        let allowed = acknowledged.saturating_add(allowance(history, call, acknowledged));
+        let allowed = acknowledged.saturating_add(allowance(history, call, acknowledged)).saturating_add(history.delay);
         if call.invoked > allowed {
             let text = format!(
                 "{} was revoked at {acknowledged} ms and answered by replica {} at {} ms, which is allowed until {allowed} ms",

@@ -89,6 +89,7 @@ fn sound() -> (History, Snapshot) {
     let (scope, subject) = account();
     let history = History {
         started_at: STARTED_AT,
+        delay: 0,
         settings: Settings {
             max_stale: 8_000,
             request_timeout: 5_000,
@@ -551,4 +552,24 @@ fn clock_finds_charge_at_another_time_than_its_request() {
     }
     assert_found(&charge(-1_901), "clock", "the answer a was charged at -1901 ms, its request ran from 100 to 110 ms");
     assert_found(&charge(2_111), "clock", "the answer a was charged at 2111 ms");
+}
+
+#[test]
+fn checks_of_times_add_the_delay_of_the_machine() {
+    let late = |delay| {
+        found(|history, _| {
+            history.delay = delay;
+            history.calls.push(Call { completed: 7_500, ..decide(0, UNLIMITED, 400, rejection(503)) });
+        })
+    };
+    assert_found(&late(99), "deadline", "a response took 7100 ms");
+    assert_eq!(late(100), []);
+    let slow = |delay| {
+        found(|history, _| {
+            history.delay = delay;
+            history.windows[0].usage.p99_ms = 5_100;
+        })
+    };
+    assert_found(&slow(99), "resources", "99th percentile");
+    assert_eq!(slow(100), []);
 }
