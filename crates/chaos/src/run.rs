@@ -109,8 +109,19 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     let (restarts, failovers) = (injector.restarts(), injector.failovers());
     let (keys, accounts) = recorder.subjects();
     let calls = recorder.with_calls(<[_]>::to_vec);
-    let history =
-        History { started_at, settings, replicas: REPLICAS, keys, accounts, windows, restarts, failovers, calls };
+    let delay = probe.longest_delay();
+    let history = History {
+        started_at,
+        delay,
+        settings,
+        replicas: REPLICAS,
+        keys,
+        accounts,
+        windows,
+        restarts,
+        failovers,
+        calls,
+    };
     let stores = end(&mut cluster, &history, &recorder, &contents, *fault).await?;
     let violations = check(&history, &stores);
     report::result(*seed, &history, &violations);
