@@ -23,6 +23,7 @@ pub enum Network {
 pub struct Relay {
     address: SocketAddr,
     network: watch::Sender<Network>,
+    server: watch::Sender<SocketAddr>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -32,13 +33,15 @@ impl Relay {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (network, state) = watch::channel(Network::Up);
+        let (server, target) = watch::channel(server);
         #[expect(clippy::disallowed_methods, reason = "the relay ends with its test")]
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                let server = *target.borrow();
                 tokio::spawn(relay(client, server, state.clone()));
             }
         });
-        Ok(Self { address, network, accepting })
+        Ok(Self { address, network, server, accepting })
     }
 
     /// Returns the address of the relay.
@@ -49,6 +52,11 @@ impl Relay {
     /// Changes the network.
     pub fn set(&self, network: Network) {
         self.network.send_replace(network);
+    }
+
+    /// Sends later connections to another server. The others stay; cut the network before to end them.
+    pub fn redirect(&self, server: SocketAddr) {
+        self.server.send_replace(server);
     }
 }
 

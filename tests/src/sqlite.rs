@@ -46,6 +46,13 @@ impl SecondHand {
         Ok(row.try_get_by_index(0)?)
     }
 
+    /// Returns the first column of a query's rows.
+    pub async fn texts(&self, sql: &str) -> Result<Vec<String>> {
+        let statement = Statement::from_string(self.0.get_database_backend(), sql);
+        let rows = self.0.query_all_raw(statement).await?;
+        rows.iter().map(|row| Ok(row.try_get_by_index(0)?)).collect()
+    }
+
     /// Closes the connection, which releases every lock.
     pub async fn close(self) -> Result<()> {
         Ok(self.0.close().await?)

@@ -178,6 +178,17 @@ impl Database {
         id.ok_or_else(|| StoreError::Corrupt("the identity of the database is missing".to_owned()))
     }
 
+    /// Reads the time of the store. Otherwise the first transaction does, and until then the time is that of the machine.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the database cannot be read.
+    pub async fn read_clock(&self) -> Result<(), StoreError> {
+        match &self.shared.backend {
+            Backend::Sqlite(_) => Ok(()),
+            Backend::Postgres(_) => self.snapshot().await.map(drop),
+        }
+    }
+
     /// Commits a write that changes nothing, so that a full disk shows.
     ///
     /// # Errors

@@ -178,6 +178,15 @@ async fn replicas_that_start_at_once_apply_each_migration_once() {
 }
 
 #[tokio::test]
+async fn time_of_server_is_known_before_the_first_write() {
+    let database = database(true).await;
+    let ahead = || domain::system::Clock::now(&database) - at(0);
+    assert_eq!(ahead(), TimeDelta::zero(), "the clock of the test's machine stands still at an earlier moment");
+    database.read_clock().await.unwrap();
+    assert!(ahead().abs() > TimeDelta::hours(1), "{}", ahead());
+}
+
+#[tokio::test]
 async fn time_is_that_of_server() {
     let database = database(true).await;
     let feed = SeaOrmBudgetStore::new(database.clone());

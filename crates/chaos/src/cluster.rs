@@ -1,20 +1,21 @@
-//! Three replicas, each with its own folder, journal and network, over one database and one folder of blobs.
+//! Three replicas, each with its own folder, journal and network to the database, over shared stores.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tempfile::TempDir;
+use test_object_store::{ACCESS_KEY_ID, SECRET_ACCESS_KEY};
 use test_servers::FaultyPostgres;
 use tokio::time::timeout;
-use tollgate_tests::{Behaviour, Instance, Relay, Server, Upstream};
+use tollgate_tests::{Behaviour, Instance, Network, Relay, Server, Upstream};
 
 use crate::disk::SmallDisk;
 use crate::history::{Millis, Settings};
 use crate::skew;
+use crate::stores::{Stores, blobs_url};
 
 /// The number of replicas.
 pub const REPLICAS: usize = 3;
@@ -28,8 +29,12 @@ const ANSWER: &str =
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
 const DISK_MEBIBYTES: u32 = 96;
+/// The least `journal.process_lost_after_ms`: a process that counts as lost draws nothing until it is restarted.
+const LOST_AFTER_MS: u128 = 45_000;
 /// The longest run of a command.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// Commands wait for the database, so that a busy machine alone does not end a run.
+const PATIENT: &str = "[storage]\nbusy_timeout_ms = 30000\n";
 
 /// A replica: a machine of its own, as far as Tollgate can see.
 pub struct Replica {
@@ -50,13 +55,14 @@ pub struct Replica {
 pub struct Cluster {
     /// The replicas.
     pub replicas: Vec<Replica>,
-    /// Runs commands, over an undisturbed connection to the database.
+    /// Runs commands.
     pub admin: Instance,
-    /// The database.
-    pub database: FaultyPostgres,
+    /// The network of commands to the database, which only a new database changes.
+    pub admin_network: Relay,
+    /// The stores that the replicas share.
+    pub stores: Stores,
     /// The provider.
     pub upstream: Upstream,
-    shared: TempDir,
 }
 
 /// Returns the settings of a run with faults of this length: they outlast `keys.max_stale_ms`.
@@ -64,36 +70,37 @@ pub fn settings(fault: Duration) -> Settings {
     let fault = Millis::try_from(fault.as_millis()).unwrap_or(Millis::MAX);
     Settings {
         max_stale: (fault * 4 / 5).max(2_000),
-        request_timeout: 5_000,
+        // Long faults outlast it. In a run of short ones a busy machine alone must not.
+        request_timeout: if fault < 6_000 { 10_000 } else { 5_000 },
         // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
         bound_pico: TOKEN_PICO * (512 + 128),
         call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,
+        // Each replica's share is four, and a phase asks for many more.
+        requests_per_minute: 12,
+        rate_timeout: 50,
     }
 }
 
 impl Cluster {
     /// Starts everything.
-    pub async fn start(settings: &Settings, fault: Duration) -> Result<Self> {
-        let database = tokio::task::block_in_place(FaultyPostgres::start)?;
+    pub async fn start(settings: &Settings, fault: Duration, has_standby: bool) -> Result<Self> {
+        let stores = Stores::start(fault, has_standby).await?;
         let upstream = Upstream::start(Behaviour::Late(LATENCY, ANSWER.to_owned())).await?;
-        let shared = TempDir::with_prefix("tollgate-chaos-")?;
-        let blobs = shared.path().join("blobs");
-        std::fs::create_dir(&blobs)?;
         let toml = configuration(settings, fault, &upstream.base_url());
-        let admin = install(&toml, &database.url_at(&database.address()), &blobs)?;
-        let mut cluster = Self { replicas: Vec::new(), admin, database, upstream, shared };
+        let admin_network = Relay::start(stores.database.address().parse()?).await?;
+        let admin = install(&(toml.clone() + PATIENT), &admin_network, &stores)?;
+        let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream };
         cluster.command(&["migrate", "up"]).await?;
         for _ in 0..REPLICAS {
-            let replica = cluster.add_replica(&toml, &blobs).await?;
+            let replica = cluster.add_replica(&toml).await?;
             cluster.replicas.push(replica);
         }
         Ok(cluster)
     }
 
-    async fn add_replica(&self, toml: &str, blobs: &Path) -> Result<Replica> {
-        let relay = Relay::start(self.database.address().parse()?).await?;
-        let url = self.database.url_at(&relay.address().to_string());
-        let instance = install(toml, &url, blobs)?;
+    async fn add_replica(&self, toml: &str) -> Result<Replica> {
+        let relay = Relay::start(self.stores.database.address().parse()?).await?;
+        let instance = install(toml, &relay, &self.stores)?;
         let journal = instance.path().join("journal");
         let disk = SmallDisk::mount(&journal, DISK_MEBIBYTES)?;
         let server = instance.serve().await?;
@@ -101,17 +108,30 @@ impl Cluster {
         Ok(Replica { instance, relay, server: Some(server), disk, address, journal })
     }
 
-    /// Returns the folder of the blobs.
-    pub fn blobs(&self) -> PathBuf {
-        self.shared.path().join("blobs")
+    /// Creates another folder for commands, for a task that runs beside the faults.
+    pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
+        let toml = configuration(settings, fault, &self.upstream.base_url()) + PATIENT;
+        install(&toml, &self.admin_network, &self.stores)
     }
 
-    /// Creates another folder for commands, for a task that runs beside the faults. Its blobs are its own: a command
-    /// creates a missing folder, also one that a fault has moved away.
-    pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
-        let toml = configuration(settings, fault, &self.upstream.base_url());
-        let blobs = self.shared.path().join("unused-blobs");
-        install(&toml, &self.database.url_at(&self.database.address()), &blobs)
+    /// Ends every connection to the database, and permits no new one.
+    pub fn disconnect(&self) {
+        self.networks().for_each(|network| network.set(Network::Cut));
+    }
+
+    /// Connects everything to another database.
+    pub fn connect(&mut self, database: FaultyPostgres) -> Result<()> {
+        let address = database.address().parse()?;
+        self.stores.database = database;
+        self.networks().for_each(|network| {
+            network.redirect(address);
+            network.set(Network::Up);
+        });
+        Ok(())
+    }
+
+    fn networks(&self) -> impl Iterator<Item = &Relay> {
+        self.replicas.iter().map(|replica| &replica.relay).chain([&self.admin_network])
     }
 
     /// Runs a command that must succeed; returns its standard output.
@@ -177,13 +197,17 @@ pub async fn json(instance: &Instance, arguments: &[&str]) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{arguments:?} printed {text:?}"))
 }
 
-fn install(toml: &str, database: &str, blobs: &Path) -> Result<Instance> {
-    let mut instance = Instance::new(toml)?;
+fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
+    let mut instance = Instance::on_file(toml)?;
     let journal = instance.path().join("journal");
     let variables: BTreeMap<&str, String> = BTreeMap::from([
         ("ALPHA_API_KEY", "alpha-secret-0001".to_owned()),
-        ("TOLLGATE__STORAGE__URL", database.to_owned()),
-        ("TOLLGATE__BLOBS__URL", format!("file:{}", blobs.display())),
+        ("TOLLGATE__STORAGE__URL", stores.database.url_at(&network.address().to_string())),
+        ("TOLLGATE__BLOBS__URL", blobs_url()),
+        ("TOLLGATE__BLOBS__ENDPOINT", stores.objects.endpoint()),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY.to_owned()),
+        ("TOLLGATE__RATE_LIMITS__URL", stores.rates.url()),
         ("TOLLGATE__JOURNAL__PATH", journal.display().to_string()),
     ]);
     for (name, value) in variables {
@@ -193,15 +217,20 @@ fn install(toml: &str, database: &str, blobs: &Path) -> Result<Instance> {
 }
 
 fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String {
-    let Settings { max_stale, request_timeout, .. } = settings;
-    // A replica that is cut off for the length of a fault must not count as lost.
-    let lost_after = u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000;
+    let Settings { max_stale, request_timeout, rate_timeout, .. } = settings;
+    // A replica that is cut off for the length of a fault, or waits for a busy machine, must not count as lost.
+    let lost_after = (u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000).max(LOST_AFTER_MS);
     format!(
         r#"
 [keys]
 max_stale_ms = {max_stale}
 [limits]
 request_timeout_ms = {request_timeout}
+[blobs]
+connect_timeout_ms = 1000
+request_timeout_ms = 2000
+[rate_limits]
+timeout_ms = {rate_timeout}
 [journal]
 max_bytes = 67108864
 retention_ms = 5000

@@ -12,12 +12,26 @@ use anyhow::Result;
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a disk of some mebibytes. Returns `None` if this user may not mount one.
+    /// Mounts a disk of some mebibytes for this user. Returns `None` if this user may not mount one.
     pub fn mount(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
+        Self::mount_with_mode(at, mebibytes, "700")
+    }
+
+    /// Mounts a disk on which every user may create files. Returns `None` if this user may not mount one.
+    pub fn mount_for_all(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
+        Self::mount_with_mode(at, mebibytes, "1777")
+    }
+
+    fn mount_with_mode(at: &Path, mebibytes: u32, mode: &str) -> Result<Option<Self>> {
         std::fs::create_dir_all(at)?;
-        let size = format!("size={mebibytes}m,mode=700");
+        let size = format!("size={mebibytes}m,mode={mode}");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
         Ok(mounted.is_ok_and(|mounted| mounted.status.success()).then(|| Self(at.to_owned())))
+    }
+
+    /// Returns its folder.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Writes until the disk is full.

@@ -17,8 +17,9 @@ use crate::recorder::Recorder;
 
 /// The clients of each replica.
 const CLIENTS: usize = 4;
-/// The pause of a client between calls.
-const PAUSE: Duration = Duration::from_millis(25);
+/// The pause of a client between calls. The load is far below what the replicas can answer, so that a busy machine can
+/// carry it, too.
+const PAUSE: Duration = Duration::from_millis(60);
 /// The pause after a refused connection.
 const RETRY: Duration = Duration::from_millis(100);
 /// One of so many calls is a promotion.

@@ -1,17 +1,23 @@
 //! The faults: each begins, lasts while the load goes on, and ends.
 
-use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use test_servers::StopMode;
 use tokio::task::block_in_place;
+use tokio::time::sleep;
 use tollgate_tests::Network;
 
 use crate::cluster::{Cluster, Replica};
-use crate::history::{Millis, Restart};
+use crate::disk::SmallDisk;
+use crate::history::{Failover, Millis, Restart};
 use crate::probe::Probe;
 use crate::recorder::Recorder;
 use crate::schedule::{Fault, Phase};
+use crate::snapshot::taken_of_accounts;
+
+/// The time within which a disconnected server has committed or rolled back what it was doing.
+const DISCONNECTED: Duration = Duration::from_millis(200);
 
 /// The end of a process that a fault has stopped.
 struct Stopped {
@@ -24,13 +30,14 @@ pub struct FaultInjector<'a> {
     recorder: &'a Recorder,
     probe: &'a Probe,
     restarts: Vec<Restart>,
+    failovers: Vec<Failover>,
     stopped: Option<Stopped>,
 }
 
 impl<'a> FaultInjector<'a> {
-    /// Creates an injector that reports restarts.
+    /// Creates an injector that reports restarts and failovers.
     pub fn new(recorder: &'a Recorder, probe: &'a Probe) -> Self {
-        Self { recorder, probe, restarts: Vec::new(), stopped: None }
+        Self { recorder, probe, restarts: Vec::new(), failovers: Vec::new(), stopped: None }
     }
 
     /// Returns the restarts so far.
@@ -38,17 +45,26 @@ impl<'a> FaultInjector<'a> {
         self.restarts.clone()
     }
 
+    /// Returns the failovers so far.
+    pub fn failovers(&self) -> Vec<Failover> {
+        self.failovers.clone()
+    }
+
     /// Begins the fault of a phase. Returns false if this machine does not permit it.
     pub async fn begin(&mut self, cluster: &mut Cluster, phase: Phase) -> Result<bool> {
-        let replica = &mut cluster.replicas[phase.replica];
+        let Cluster { replicas, stores, .. } = cluster;
+        let replica = &mut replicas[phase.replica];
         match phase.fault {
             Fault::KillReplica | Fault::LoseJournal => self.kill(replica, phase.replica).await?,
-            Fault::RestartDatabase => block_in_place(|| cluster.database.stop(StopMode::Fast))?,
-            Fault::CrashDatabase => block_in_place(|| cluster.database.stop(StopMode::Immediate))?,
-            Fault::FreezeDatabase => block_in_place(|| cluster.database.freeze())?,
+            Fault::RestartDatabase => block_in_place(|| stores.database.stop(StopMode::Fast))?,
+            Fault::CrashDatabase => block_in_place(|| stores.database.stop(StopMode::Immediate))?,
+            Fault::FreezeDatabase => block_in_place(|| stores.database.freeze())?,
             Fault::CutNetwork => replica.relay.set(Network::Cut),
             Fault::FreezeNetwork => replica.relay.set(Network::Frozen),
-            Fault::RemoveBlobs => std::fs::rename(cluster.blobs(), away(cluster))?,
+            Fault::RemoveBlobs => stores.remove_bucket()?,
+            Fault::CutObjectStore => stores.objects.stop(),
+            Fault::KillValkey => block_in_place(|| stores.rates.kill())?,
+            Fault::FreezeValkey => stores.rates.freeze()?,
             Fault::SkewClock => {
                 self.stop(replica, phase.replica).await?;
                 replica.skew(phase.skew_seconds)?;
@@ -58,33 +74,72 @@ impl<'a> FaultInjector<'a> {
                 Some(disk) => block_in_place(|| disk.fill())?,
                 None => return Ok(false),
             },
+            Fault::FillDatabaseDisk => match &stores.disk {
+                Some(disk) => block_in_place(|| disk.fill())?,
+                None => return Ok(false),
+            },
+            Fault::FailOverDatabase => self.fail_over(cluster).await?,
         }
         Ok(true)
     }
 
     /// Ends the fault of a phase.
     pub async fn end(&mut self, cluster: &mut Cluster, phase: Phase) -> Result<()> {
-        let replica = &mut cluster.replicas[phase.replica];
+        let Cluster { replicas, stores, .. } = cluster;
+        let replica = &mut replicas[phase.replica];
         match phase.fault {
             Fault::KillReplica => self.restart(replica, phase.replica, false).await,
             Fault::LoseJournal => {
                 replica.remove_journal()?;
                 self.restart(replica, phase.replica, true).await
             }
-            Fault::RestartDatabase | Fault::CrashDatabase => block_in_place(|| cluster.database.launch()),
-            Fault::FreezeDatabase => block_in_place(|| cluster.database.resume()),
+            Fault::RestartDatabase | Fault::CrashDatabase => block_in_place(|| stores.database.launch()),
+            Fault::FreezeDatabase => block_in_place(|| stores.database.resume()),
             Fault::CutNetwork | Fault::FreezeNetwork => {
                 replica.relay.set(Network::Up);
                 Ok(())
             }
-            Fault::RemoveBlobs => Ok(std::fs::rename(away(cluster), cluster.blobs())?),
+            Fault::RemoveBlobs => stores.return_bucket(),
+            Fault::CutObjectStore => block_in_place(|| stores.objects.resume()),
+            Fault::KillValkey => block_in_place(|| stores.rates.restart()),
+            Fault::FreezeValkey => stores.rates.resume(),
             Fault::SkewClock => {
                 self.stop(replica, phase.replica).await?;
                 replica.unskew();
                 self.restart(replica, phase.replica, false).await
             }
-            Fault::FillJournalDisk => replica.disk.as_ref().map_or(Ok(()), crate::disk::SmallDisk::free),
+            Fault::FillJournalDisk => replica.disk.as_ref().map_or(Ok(()), SmallDisk::free),
+            Fault::FillDatabaseDisk => {
+                stores.disk.as_ref().map_or(Ok(()), SmallDisk::free)?;
+                // A server that cannot write its log ends.
+                block_in_place(|| stores.database.revive())
+            }
+            // The old database does not come back.
+            Fault::FailOverDatabase => Ok(()),
         }
+    }
+
+    /// Lets the standby fall behind and take over. Everything is disconnected before the database is killed, so that the
+    /// counters of the lost server are known exactly.
+    async fn fail_over(&mut self, cluster: &mut Cluster) -> Result<()> {
+        let standby = cluster.stores.standby.take().context("the run has no standby")?;
+        standby.wait_for(&cluster.stores.database)?;
+        let lag_began = self.recorder.now();
+        standby.lag().await;
+        cluster.disconnect();
+        sleep(DISCONNECTED).await;
+        let taken = block_in_place(|| taken_of_accounts(&cluster.stores.database))?;
+        block_in_place(|| cluster.stores.database.kill())?;
+        let database = standby.promote()?;
+        let known = block_in_place(|| taken_of_accounts(&database))?;
+        let drawn_pico = taken.into_iter().map(|(account, pico)| {
+            let lost = pico - known.get(&account).copied().unwrap_or_default();
+            (account, lost.max(0))
+        });
+        let drawn_pico = drawn_pico.collect();
+        cluster.connect(database)?;
+        self.failovers.push(Failover { lag_began, promoted: self.recorder.now(), drawn_pico });
+        Ok(())
     }
 
     async fn kill(&mut self, replica: &mut Replica, number: usize) -> Result<()> {
@@ -113,8 +168,4 @@ impl<'a> FaultInjector<'a> {
         self.restarts.push(Restart { replica: number, incarnation, stopped: at, ready, lost_journal });
         Ok(())
     }
-}
-
-fn away(cluster: &Cluster) -> PathBuf {
-    cluster.blobs().with_extension("away")
 }

@@ -71,12 +71,25 @@ pub enum Outcome {
 pub struct Key {
     /// The name.
     pub name: String,
-    /// True if a limit can reject its requests.
-    pub is_limited: bool,
+    /// The limit that can reject its requests.
+    pub limit: KeyLimit,
     /// The time of the acknowledged creation.
     pub created: Millis,
     /// The revocation.
     pub revocation: Option<Revocation>,
+}
+
+/// The limit of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyLimit {
+    /// None.
+    None,
+    /// An amount of money that no run spends.
+    Roomy,
+    /// An amount of money that is spent within a phase.
+    Tight,
+    /// Requests per minute: [`Settings::requests_per_minute`].
+    Rate,
 }
 
 /// The disabling or deletion of a key.
@@ -101,6 +114,22 @@ pub struct Account {
     pub keys: Vec<usize>,
 }
 
+/// The store that replicas cannot use during a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outage {
+    /// Every store can be used, or a replica does not run.
+    None,
+    /// The database.
+    Database,
+    /// The object store.
+    Blobs,
+    /// The server of rate limits.
+    Rates {
+        /// True if the server loses its counts.
+        forgets: bool,
+    },
+}
+
 /// A fault and the recovery from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultWindow {
@@ -108,10 +137,14 @@ pub struct FaultWindow {
     pub fault: String,
     /// The affected replica; `None` for all.
     pub replica: Option<usize>,
-    /// Whether the replica cannot reach the database.
-    pub blocks_database: bool,
+    /// The store that the affected replicas cannot use.
+    pub outage: Outage,
     /// The start.
     pub began: Millis,
+    /// The time from which the fault was complete.
+    pub in_force: Millis,
+    /// The time until which the fault was complete.
+    pub until: Millis,
     /// The end.
     pub ended: Millis,
     /// The time from which every replica answered again; `None` if one did not.
@@ -131,6 +164,8 @@ pub struct ResourceUsage {
     pub processor_permille: u64,
     /// The 99th percentile of the time of answers.
     pub p99_ms: Millis,
+    /// The longest time that the harness waited for a processor: other work on the machine.
+    pub delay_ms: Millis,
 }
 
 /// An end of a replica's process.
@@ -148,6 +183,17 @@ pub struct Restart {
     pub lost_journal: bool,
 }
 
+/// The replacement of the database by an asynchronous standby.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failover {
+    /// The time from which the standby received nothing.
+    pub lag_began: Millis,
+    /// The time at which the standby took over.
+    pub promoted: Millis,
+    /// The amount spent and allotted of each account on the lost server and not on the standby, by scope and subject.
+    pub drawn_pico: BTreeMap<(String, String), i64>,
+}
+
 /// The settings that the checks depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -159,11 +205,19 @@ pub struct Settings {
     pub bound_pico: i64,
     /// The cost that the provider charges for a call.
     pub call_cost_pico: i64,
+    /// The limit of the keys with a rate.
+    pub requests_per_minute: u32,
+    /// `rate_limits.timeout_ms`.
+    pub rate_timeout: Millis,
 }
 
 /// Everything that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
+    /// The start, in milliseconds since 1970 by the clock of the database.
+    pub started_at: i64,
+    /// The longest time that the harness waited for a processor. Other work on the machine delays replicas as much.
+    pub delay: Millis,
     /// The settings.
     pub settings: Settings,
     /// The number of replicas.
@@ -176,6 +230,8 @@ pub struct History {
     pub windows: Vec<FaultWindow>,
     /// The ended processes.
     pub restarts: Vec<Restart>,
+    /// The replacements of the database.
+    pub failovers: Vec<Failover>,
     /// The calls, in the order of their completion.
     pub calls: Vec<Call>,
 }
@@ -189,6 +245,8 @@ pub struct Record {
     pub outcome: String,
     /// The cost.
     pub cost_pico: i64,
+    /// The time that the charge counts in, in milliseconds since 1970; `None` if the record names none.
+    pub charged_at: Option<i64>,
 }
 
 /// A counter of an account.
@@ -272,6 +330,26 @@ impl History {
         })
     }
 
+    /// Returns true if the database lost a change that was acknowledged at this time, because its standby had not
+    /// received it.
+    pub fn is_lost(&self, acknowledged: Millis) -> bool {
+        self.failovers.iter().any(|failover| {
+            let from = failover.lag_began.saturating_sub(REPLICATED);
+            (from..=failover.promoted).contains(&acknowledged)
+        })
+    }
+
+    /// Returns what was drawn of an account on servers that were lost before their standby knew of it.
+    pub fn drawn_in_lag(&self, scope: &str, subject: &str) -> i64 {
+        let name = (scope.to_owned(), subject.to_owned());
+        self.failovers.iter().filter_map(|failover| failover.drawn_pico.get(&name)).sum()
+    }
+
+    /// Returns the limit of a key.
+    pub fn limit_of(&self, key: usize) -> Option<KeyLimit> {
+        self.keys.get(key).map(|key| key.limit)
+    }
+
     /// Returns the name of a key.
     pub fn key_name(&self, key: usize) -> &str {
         self.keys.get(key).map_or("an unknown key", |key| key.name.as_str())
@@ -308,5 +386,7 @@ impl fmt::Display for Violation {
     }
 }
 
+/// The time within which a standby has a change that was acknowledged before its network failed.
+const REPLICATED: Millis = 1_000;
 /// The most lines of evidence that are printed for a violation.
 const MAX_EVIDENCE: usize = 5;

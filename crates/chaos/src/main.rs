@@ -18,6 +18,7 @@ mod run;
 mod schedule;
 mod skew;
 mod snapshot;
+mod stores;
 mod subjects;
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -40,16 +41,20 @@ struct Arguments {
     /// Duration of each fault, and of the quiet phase after it.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds_per_fault: u64,
-    /// Run only these faults.
+    /// Run only these faults: also those that are no part of a run by default.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<Fault>,
+    /// Skip the faults that do not fit into this time. At least one runs.
+    #[arg(long, value_name = "SECONDS")]
+    budget_seconds: Option<u64>,
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let Arguments { seed, seconds_per_fault, only } = Arguments::parse();
+    let Arguments { seed, seconds_per_fault, only, budget_seconds } = Arguments::parse();
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
-    let plan = Plan { seed, fault: Duration::from_secs(seconds_per_fault), only };
+    let (fault, budget) = (Duration::from_secs(seconds_per_fault), budget_seconds.map(Duration::from_secs));
+    let plan = Plan { seed, fault, only, budget };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // A dropped run ends its servers, which also wakes a frozen database.
     let holds = tokio::select! {

@@ -26,6 +26,8 @@ pub struct Probe {
 #[derive(Debug, Default)]
 struct Peaks {
     memory_kib: u64,
+    delay: Duration,
+    longest_delay: Duration,
     used: Vec<Duration>,
     since: Option<Instant>,
 }
@@ -50,10 +52,20 @@ impl Probe {
                         *last = (process, used);
                     }
                 }
+                let began = Instant::now();
                 sleep(PERIOD).await;
+                let mut peaks = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                peaks.delay = peaks.delay.max(began.elapsed().saturating_sub(PERIOD));
+                peaks.longest_delay = peaks.longest_delay.max(peaks.delay);
             }
         });
         Self { processes, peaks, _task: task }
+    }
+
+    /// Returns the longest time that this program waited for a processor since the start.
+    pub fn longest_delay(&self) -> Millis {
+        let peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
+        Millis::try_from(peaks.longest_delay.as_millis()).unwrap_or(Millis::MAX)
     }
 
     /// Sets the process of a replica.
@@ -63,16 +75,19 @@ impl Probe {
         }
     }
 
-    /// Returns the largest memory in KiB and the largest processor time in thousandths since the last call.
-    pub fn take(&self) -> (u64, u64) {
+    /// Returns the largest memory in KiB, the largest processor time in thousandths, and the longest time that this
+    /// program waited for a processor, all since the last call.
+    pub fn take(&self) -> (u64, u64, Millis) {
         let mut peaks = self.peaks.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed = peaks.since.map_or(Duration::ZERO, |since| since.elapsed());
         let used = peaks.used.iter().copied().max().unwrap_or_default();
         let permille = (used.as_millis() * 1_000).checked_div(elapsed.as_millis()).unwrap_or(0);
-        let memory_kib = peaks.memory_kib;
-        let replicas = peaks.used.len();
-        *peaks = Peaks { memory_kib: 0, used: vec![Duration::ZERO; replicas], since: Some(Instant::now()) };
-        (memory_kib, u64::try_from(permille).unwrap_or(u64::MAX))
+        let (memory_kib, delay) = (peaks.memory_kib, peaks.delay);
+        let used = vec![Duration::ZERO; peaks.used.len()];
+        let longest_delay = peaks.longest_delay;
+        *peaks = Peaks { used, since: Some(Instant::now()), longest_delay, ..Peaks::default() };
+        let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+        (memory_kib, whole(permille), whole(delay.as_millis()))
     }
 }
 

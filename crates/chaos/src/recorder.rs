@@ -6,14 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use crate::history::{Account, Call, Key, Millis, Operation, Outcome};
+use crate::history::{Account, Call, Key, KeyLimit, Millis, Operation, Outcome};
 
 /// The keys that the load uses, by purpose; each an index of the keys.
 #[derive(Debug, Clone, Default)]
 pub struct KeySet {
     /// A key without a limit.
     pub unlimited: usize,
-    /// All keys of the current phase: that without a limit, one with room, and those whose limits end in the phase.
+    /// The keys that every replica answers when it has recovered.
+    pub lasting: Vec<usize>,
+    /// All keys of the current phase: the lasting ones, those whose limits end in the phase, and one with a rate.
     pub all: Vec<usize>,
 }
 
@@ -81,8 +83,8 @@ impl Recorder {
     }
 
     /// Adds a key; returns its index.
-    pub fn add_key(&self, name: String, secret: String, is_limited: bool) -> usize {
-        let key = Key { name, is_limited, created: self.now(), revocation: None };
+    pub fn add_key(&self, name: String, secret: String, limit: KeyLimit) -> usize {
+        let key = Key { name, limit, created: self.now(), revocation: None };
         let mut keys = lock(&self.keys);
         keys.push((key, secret));
         keys.len() - 1

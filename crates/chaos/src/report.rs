@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use crate::check::{MEMORY_KIB, P99, PROCESSOR_PERMILLE};
-use crate::history::{Call, FaultWindow, Millis, Outcome, Violation};
+use crate::history::{Call, FaultWindow, History, Millis, Outcome, Violation};
 use crate::schedule::Phase;
 
 /// Prints a line. A closed terminal does not stop a run.
@@ -26,7 +26,7 @@ pub fn phase(number: usize, phase: Phase, window: &FaultWindow, calls: &[Call]) 
         || "not recovered".to_owned(),
         |at| format!("recovered after {} ms", at.saturating_sub(window.ended)),
     );
-    line(&format!("{}. {phase}: {recovered}", number + 1));
+    line(&format!("{}. {phase}: {}..{} ms, {recovered}", number + 1, window.began, window.ended));
     if let Some(target) = window.replica {
         let (affected, others): (Vec<Call>, Vec<Call>) = calls.iter().cloned().partition(|call| call.replica == target);
         line(&format!("   fault, this replica: {}", counts(&affected, window.began, window.ended)));
@@ -38,16 +38,18 @@ pub fn phase(number: usize, phase: Phase, window: &FaultWindow, calls: &[Call]) 
     line(&format!("   quiet: {}", counts(calls, quiet_from, window.quiet_until)));
     let usage = window.usage;
     line(&format!(
-        "   during the fault: {} MiB, {} ms of processor time a second, p99 {} ms",
+        "   during the fault: {} MiB, {} ms of processor time a second, p99 {} ms; this program waited {} ms for a processor",
         usage.memory_kib / 1_024,
         usage.processor_permille,
-        usage.p99_ms
+        usage.p99_ms,
+        usage.delay_ms
     ));
 }
 
 /// Prints the violations and the result.
-pub fn result(seed: u64, calls: &[Call], violations: &[Violation]) {
-    line(&format!("all: {}", counts(calls, 0, Millis::MAX)));
+pub fn result(seed: u64, history: &History, violations: &[Violation]) {
+    line(&format!("all: {}", counts(&history.calls, 0, Millis::MAX)));
+    line(&format!("this program waited up to {} ms for a processor, which checks of times add", history.delay));
     line(&format!(
         "ceilings of a replica: {} MiB, {PROCESSOR_PERMILLE} ms of processor time a second, p99 {P99} ms",
         MEMORY_KIB / 1_024

@@ -12,7 +12,7 @@ use tollgate_tests::Instance;
 
 use crate::cluster;
 use crate::driver::decide;
-use crate::history::{Millis, Revocation};
+use crate::history::{KeyLimit, Millis, Revocation};
 use crate::recorder::Recorder;
 use crate::subjects::text;
 
@@ -79,7 +79,7 @@ impl Revoking {
         let create = ["key", "create", "--name", &name];
         let made = timeout(COMMAND_TIMEOUT, cluster::json(admin, &create)).await??;
         let (secret, hash) = (text(&made, "key")?, text(&made, "hash")?);
-        let key = self.recorder.add_key(name, secret, false);
+        let key = self.recorder.add_key(name, secret, KeyLimit::None);
         let ended = Arc::new(AtomicBool::new(false));
         for (replica, address) in self.replicas.iter().copied().enumerate() {
             let (recorder, ended) = (Arc::clone(&self.recorder), Arc::clone(&ended));

@@ -4,10 +4,11 @@ use std::fmt;
 
 use clap::ValueEnum;
 
+use crate::history::Outage;
 use crate::random::Random;
 
-/// A fault. Faults of an object store and of Valkey belong here, too: a variant, the name in `cargo xtask chaos --only`
-/// that follows from it, and their begin and end in `faults.rs`.
+/// A fault. A further one is a variant, from which the name in `cargo xtask chaos --only` follows, and its begin and end in
+/// `faults.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
     /// `kill -9` of a replica, and a restart with its journal.
@@ -24,12 +25,23 @@ pub enum Fault {
     CutNetwork,
     /// The network between a replica and the database is silent.
     FreezeNetwork,
-    /// The folder of the blobs is moved away.
+    /// The bucket of the blobs is moved away.
     RemoveBlobs,
+    /// The object store stops.
+    CutObjectStore,
+    /// `kill -9` of the server of rate limits, and a restart without its counts.
+    KillValkey,
+    /// The server of rate limits is suspended.
+    FreezeValkey,
     /// The clock of a replica differs by two minutes.
     SkewClock,
     /// The disk of a replica's journal is full.
     FillJournalDisk,
+    /// The disk of the database is full.
+    FillDatabaseDisk,
+    /// `kill -9` of PostgreSQL, whose asynchronous standby takes over and lacks the last writes. It is not part of a run
+    /// unless it is named.
+    FailOverDatabase,
 }
 
 /// A part of the schedule.
@@ -53,16 +65,38 @@ impl Fault {
             | Self::FreezeNetwork
             | Self::SkewClock
             | Self::FillJournalDisk => true,
-            Self::RestartDatabase | Self::CrashDatabase | Self::FreezeDatabase | Self::RemoveBlobs => false,
+            Self::RestartDatabase
+            | Self::CrashDatabase
+            | Self::FreezeDatabase
+            | Self::RemoveBlobs
+            | Self::CutObjectStore
+            | Self::KillValkey
+            | Self::FreezeValkey
+            | Self::FillDatabaseDisk
+            | Self::FailOverDatabase => false,
         }
     }
 
-    /// Returns true if its targets cannot reach the database.
-    pub fn blocks_database(self) -> bool {
-        matches!(
-            self,
-            Self::RestartDatabase | Self::CrashDatabase | Self::FreezeDatabase | Self::CutNetwork | Self::FreezeNetwork
-        )
+    /// Returns what the targets cannot use.
+    pub fn outage(self) -> Outage {
+        match self {
+            Self::RestartDatabase
+            | Self::CrashDatabase
+            | Self::FreezeDatabase
+            | Self::CutNetwork
+            | Self::FreezeNetwork
+            | Self::FillDatabaseDisk
+            | Self::FailOverDatabase => Outage::Database,
+            Self::RemoveBlobs | Self::CutObjectStore => Outage::Blobs,
+            Self::KillValkey => Outage::Rates { forgets: true },
+            Self::FreezeValkey => Outage::Rates { forgets: false },
+            Self::KillReplica | Self::LoseJournal | Self::SkewClock | Self::FillJournalDisk => Outage::None,
+        }
+    }
+
+    /// Returns true if a run without `--only` has the fault.
+    pub fn is_default(self) -> bool {
+        self != Self::FailOverDatabase
     }
 }
 
@@ -86,10 +120,11 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Returns the schedule of a seed: every chosen fault once, in a random order.
+/// Returns the schedule of a seed: every chosen fault once, else every default one, in a random order.
 pub fn plan(seed: u64, only: &[Fault], replicas: usize) -> Vec<Phase> {
     let mut random = Random::new(seed, 0);
-    let mut faults = if only.is_empty() { Fault::value_variants().to_vec() } else { only.to_vec() };
+    let defaults = Fault::value_variants().iter().copied().filter(|fault| fault.is_default());
+    let mut faults = if only.is_empty() { defaults.collect() } else { only.to_vec() };
     random.shuffle(&mut faults);
     let phase = |fault| {
         let skew_seconds = if random.below(2) == 0 { 120 } else { -120 };
@@ -103,15 +138,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedule_repeats_with_its_seed_and_has_every_fault() {
+    fn schedule_repeats_with_its_seed_and_has_every_default_fault() {
         let first = plan(7, &[], 3);
         assert_eq!(first, plan(7, &[], 3));
         assert!((8..40).any(|seed| plan(seed, &[], 3) != first), "the seed has an effect");
         for fault in Fault::value_variants() {
-            assert_eq!(first.iter().filter(|phase| phase.fault == *fault).count(), 1, "{fault}");
+            let count = first.iter().filter(|phase| phase.fault == *fault).count();
+            assert_eq!(count, usize::from(fault.is_default()), "{fault}");
         }
         assert!(first.iter().all(|phase| phase.replica < 3));
-        assert_eq!(plan(7, &[Fault::CutNetwork], 3).len(), 1);
+        let named = plan(7, &[Fault::FailOverDatabase], 3);
+        assert_eq!(named.iter().map(|phase| phase.fault).collect::<Vec<_>>(), [Fault::FailOverDatabase]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use test_servers::FaultyPostgres;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::files_below;
@@ -36,6 +37,16 @@ CREATE CONSTRAINT TRIGGER chaos_limits AFTER INSERT OR UPDATE ON public.spend_co
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW."interval" = 'total') EXECUTE FUNCTION chaos.compare();
 "#;
 
+/// Returns what is spent and allotted of each account with a total limit, by scope and subject.
+pub fn taken_of_accounts(database: &FaultyPostgres) -> Result<BTreeMap<(String, String), i64>> {
+    let sql = "SELECT scope, subject, spent_pico + allotted_pico FROM spend_counters WHERE \"interval\" = 'total'";
+    let rows = database.query(sql)?;
+    rows.iter()
+        .enumerate()
+        .map(|(row, _)| Ok(((cell(&rows, row, 0)?, cell(&rows, row, 1)?), cell(&rows, row, 2)?.parse()?)))
+        .collect()
+}
+
 /// Installs the trigger.
 pub fn install_trigger(cluster: &Cluster) -> Result<()> {
     query(cluster, TRIGGER).map(drop)
@@ -56,27 +67,31 @@ pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest:
 }
 
 /// Runs the sweeper until no orphan is left or its time is over. All rows and files are aged before: the sweeper's clock is
-/// that of the database, which a run does not shift.
-pub async fn sweep(cluster: &mut Cluster) -> Result<()> {
+/// that of the database, which a run does not shift. So many replicas serve meanwhile.
+pub async fn sweep(cluster: &mut Cluster, serving: usize) -> Result<()> {
     let aged_ms = SWEPT_AGE.as_millis();
     query(cluster, &format!("UPDATE documents SET created_at = created_at - {aged_ms}"))?;
-    for path in files_below(&cluster.blobs().join("documents"))? {
+    for path in files_below(&cluster.stores.documents())? {
         let file = std::fs::File::options().write(true).open(&path)?;
         file.set_modified(file.metadata()?.modified()? - SWEPT_AGE)?;
     }
-    cluster.replicas[0].start().await?;
+    for replica in cluster.replicas.iter_mut().take(serving) {
+        replica.start().await?;
+    }
     let end = Instant::now() + SWEEP_TIMEOUT;
     while Instant::now() < end {
         let documents = documents(cluster)?;
         let is_known = |path: &std::path::PathBuf| documents.contains_key(&name(path));
-        let has_orphans = !files_below(&cluster.blobs().join("documents"))?.iter().all(is_known);
+        let has_orphans = !files_below(&cluster.stores.documents())?.iter().all(is_known);
         if !has_orphans && documents.values().all(|state| state == "ready") {
             break;
         }
         sleep(POLL).await;
     }
-    if let Some(server) = cluster.replicas[0].server.take() {
-        server.stop().await?;
+    for replica in &mut cluster.replicas {
+        if let Some(server) = replica.server.take() {
+            server.stop().await?;
+        }
     }
     Ok(())
 }
@@ -105,7 +120,7 @@ pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap
         let (scope, subject, at) = (scope.clone(), subject.clone(), at.clone());
         snapshot.excesses.push(Excess { scope, subject, counter, at });
     }
-    for path in files_below(&cluster.blobs().join("documents"))? {
+    for path in files_below(&cluster.stores.documents())? {
         let bytes = std::fs::read(&path)?;
         let content = files.iter().position(|file| *file == bytes).map_or(Content::Other, Content::File);
         snapshot.blobs.insert(name(&path), content);
@@ -124,14 +139,38 @@ async fn records(cluster: &Cluster) -> Result<Vec<Record>> {
     let column =
         |name| columns.iter().position(|column| *column == name).with_context(|| format!("no {name}: {columns:?}"));
     let (id, outcome, cost) = (column("id")?, column("outcome")?, column("cost_usd")?);
+    let times = charge_times(cluster)?;
     let record = |line: &str| {
         // These columns come before every column that may contain a comma.
         let cells: Vec<&str> = line.split(',').collect();
         let cell = |index: usize| cells.get(index).copied().context("a line without all columns");
         let cost_pico = parse_usd(cell(cost)?).with_context(|| format!("no cost in {line}"))?;
-        Ok(Record { id: cell(id)?.to_owned(), outcome: cell(outcome)?.to_owned(), cost_pico })
+        let id = cell(id)?.to_owned();
+        let charged_at = times.get(&id).copied();
+        Ok(Record { id, outcome: cell(outcome)?.to_owned(), cost_pico, charged_at })
     };
     lines.map(record).collect()
+}
+
+/// Returns the times that the charges count in, by the id of the answer.
+fn charge_times(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
+    let rows = query(cluster, "SELECT 'gen-dec-' || encode(id, 'hex'), charged_at FROM usage_records")?;
+    rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?.parse()?))).collect()
+}
+
+/// Returns what the connections to the database are doing.
+pub fn activity(cluster: &Cluster) -> Result<Vec<String>> {
+    let sql = "SELECT a.client_port, a.state, a.wait_event, now() - a.xact_start, \
+               EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted), \
+               left(regexp_replace(a.query, '\\s+', ' ', 'g'), 100) \
+               FROM pg_stat_activity AS a WHERE a.application_name = 'tollgate' AND a.xact_start IS NOT NULL";
+    Ok(query(cluster, sql)?.iter().map(|row| row.join(" | ")).collect())
+}
+
+/// Returns the time of the database, in milliseconds since 1970.
+pub fn time(cluster: &Cluster) -> Result<i64> {
+    let now = query(cluster, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
+    Ok(cell(&now, 0, 0)?.parse()?)
 }
 
 fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
@@ -140,7 +179,7 @@ fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
 }
 
 fn query(cluster: &Cluster, sql: &str) -> Result<Vec<Vec<String>>> {
-    block_in_place(|| cluster.database.query(sql))
+    block_in_place(|| cluster.stores.database.query(sql))
 }
 
 fn cell(rows: &[Vec<String>], row: usize, column: usize) -> Result<String> {
@@ -154,7 +193,6 @@ fn name(path: &std::path::Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use test_servers::FaultyPostgres;
 
     #[test]
     fn trigger_records_committed_states_above_limits_only() {

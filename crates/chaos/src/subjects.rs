@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::history::Account;
+use crate::history::{Account, KeyLimit, Settings};
 use crate::money::format_usd;
 use crate::recorder::{KeySet, Recorder};
 
@@ -28,43 +28,67 @@ struct CreatedKey {
 
 /// Creates the keys of all phases: one without a limit, and one whose limit has room for all of them.
 pub async fn create_lasting_keys(cluster: &Cluster, recorder: &Recorder) -> Result<LastingKeys> {
-    let unlimited = create_key(cluster, recorder, "unlimited", &[], false).await?;
+    let unlimited = create_key(cluster, recorder, "unlimited", &[], KeyLimit::None).await?;
     let limit = format_usd(ROOMY_PICO);
-    let roomy = create_key(cluster, recorder, "roomy", &["--limit-usd", &limit], true).await?;
+    let roomy = create_key(cluster, recorder, "roomy", &["--limit-usd", &limit], KeyLimit::Roomy).await?;
     let keys = LastingKeys { unlimited: unlimited.index, roomy: roomy.index };
     add_account(cluster, recorder, "key", roomy.id, ROOMY_PICO, roomy.index)?;
-    recorder.activate(KeySet { unlimited: keys.unlimited, all: vec![keys.unlimited, keys.roomy] });
+    let lasting = vec![keys.unlimited, keys.roomy];
+    recorder.activate(KeySet { unlimited: keys.unlimited, all: lasting.clone(), lasting });
     Ok(keys)
 }
 
-/// Creates keys whose limits are used up within a phase: of the key, of a guardrail, and the credit of a workspace.
+/// Creates keys whose limits are used up within a phase: of the key, of a guardrail, the credit of a workspace, and a
+/// rate.
 pub async fn create_phase_keys(
     cluster: &Cluster,
     recorder: &Recorder,
     lasting: LastingKeys,
     phase: usize,
     limit_pico: i64,
+    settings: &Settings,
 ) -> Result<()> {
-    let limit = format_usd(limit_pico);
-    let own = create_key(cluster, recorder, &format!("limited-{phase}"), &["--limit-usd", &limit], true).await?;
-    add_account(cluster, recorder, "key", own.id, limit_pico, own.index)?;
+    let (own, guarded, credited, rated) = tokio::try_join!(
+        create_limited(cluster, recorder, phase, limit_pico),
+        create_guarded(cluster, recorder, phase, limit_pico),
+        create_credited(cluster, recorder, phase, limit_pico),
+        create_rated(cluster, recorder, phase, settings),
+    )?;
+    let LastingKeys { unlimited, roomy } = lasting;
+    let all = vec![unlimited, unlimited, roomy, own, guarded, credited, rated];
+    recorder.activate(KeySet { unlimited, lasting: vec![unlimited, roomy], all });
+    Ok(())
+}
 
-    let guarded = create_key(cluster, recorder, &format!("guarded-{phase}"), &[], true).await?;
-    let guardrail = create_guardrail(cluster, phase, &limit).await?;
-    cluster.json(&["guardrail", "assign", &guardrail, &guarded.hash]).await?;
-    let subject = format!("{guardrail}:{}", guarded.id);
-    add_account(cluster, recorder, "guardrail", subject, limit_pico, guarded.index)?;
+async fn create_limited(cluster: &Cluster, recorder: &Recorder, phase: usize, limit_pico: i64) -> Result<usize> {
+    let options = ["--limit-usd", &format_usd(limit_pico)];
+    let key = create_key(cluster, recorder, &format!("limited-{phase}"), &options, KeyLimit::Tight).await?;
+    add_account(cluster, recorder, "key", key.id, limit_pico, key.index)?;
+    Ok(key.index)
+}
 
+async fn create_guarded(cluster: &Cluster, recorder: &Recorder, phase: usize, limit_pico: i64) -> Result<usize> {
+    let key = create_key(cluster, recorder, &format!("guarded-{phase}"), &[], KeyLimit::Tight).await?;
+    let guardrail = create_guardrail(cluster, phase, &format_usd(limit_pico)).await?;
+    cluster.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
+    add_account(cluster, recorder, "guardrail", format!("{guardrail}:{}", key.id), limit_pico, key.index)?;
+    Ok(key.index)
+}
+
+async fn create_credited(cluster: &Cluster, recorder: &Recorder, phase: usize, limit_pico: i64) -> Result<usize> {
     let made = cluster.json(&["workspace", "create", "--name", &format!("credited-{phase}")]).await?;
     let workspace = text(&made, "id")?;
-    cluster.json(&["workspace", "credit", &workspace, "--add-usd", &limit]).await?;
+    cluster.json(&["workspace", "credit", &workspace, "--add-usd", &format_usd(limit_pico)]).await?;
     let options = ["--workspace", &workspace];
-    let credited = create_key(cluster, recorder, &format!("credited-{phase}"), &options, true).await?;
-    add_account(cluster, recorder, "workspace", credited.workspace, limit_pico, credited.index)?;
+    let key = create_key(cluster, recorder, &format!("credited-{phase}"), &options, KeyLimit::Tight).await?;
+    add_account(cluster, recorder, "workspace", key.workspace, limit_pico, key.index)?;
+    Ok(key.index)
+}
 
-    let all = vec![lasting.unlimited, lasting.unlimited, lasting.roomy, own.index, guarded.index, credited.index];
-    recorder.activate(KeySet { unlimited: lasting.unlimited, all });
-    Ok(())
+async fn create_rated(cluster: &Cluster, recorder: &Recorder, phase: usize, settings: &Settings) -> Result<usize> {
+    let options = ["--rpm", &settings.requests_per_minute.to_string()];
+    let key = create_key(cluster, recorder, &format!("rated-{phase}"), &options, KeyLimit::Rate).await?;
+    Ok(key.index)
 }
 
 async fn create_guardrail(cluster: &Cluster, phase: usize, limit: &str) -> Result<String> {
@@ -79,10 +103,10 @@ async fn create_key(
     recorder: &Recorder,
     name: &str,
     options: &[&str],
-    is_limited: bool,
+    limit: KeyLimit,
 ) -> Result<CreatedKey> {
     let made = cluster.json(&[&["key", "create", "--name", name], options].concat()).await?;
-    let index = recorder.add_key(name.to_owned(), text(&made, "key")?, is_limited);
+    let index = recorder.add_key(name.to_owned(), text(&made, "key")?, limit);
     Ok(CreatedKey {
         index,
         id: text(&made, "id")?,
@@ -101,7 +125,7 @@ fn add_account(
     key: usize,
 ) -> Result<()> {
     let sql = format!("INSERT INTO chaos.limits VALUES ('{scope}', '{subject}', {limit_pico})");
-    tokio::task::block_in_place(|| cluster.database.query(&sql))?;
+    tokio::task::block_in_place(|| cluster.stores.database.query(&sql))?;
     recorder.add_account(Account { scope: scope.to_owned(), subject, limit_pico, keys: vec![key] });
     Ok(())
 }

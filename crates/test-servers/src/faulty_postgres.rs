@@ -1,7 +1,7 @@
-//! A PostgreSQL server that a test restarts, crashes and freezes.
+//! A PostgreSQL server that a test restarts, crashes, freezes and replaces by its standby.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::ports;
 use crate::postgres::{programs, run};
+use crate::process::{children, signal, state};
 use crate::user::User;
 
 const SUPERUSER: &str = "tollgate";
@@ -61,18 +62,80 @@ impl FaultyPostgres {
     /// # Errors
     /// PostgreSQL is not installed, or the server does not start.
     pub fn start() -> anyhow::Result<Self> {
-        let programs = programs()?;
-        let user = User::unprivileged()?;
-        let folder = TempDir::with_prefix("postgres-").context("no temporary folder")?.keep();
-        user.own(&folder)?;
-        let mut initdb = Command::new(programs.join("initdb"));
-        initdb.current_dir(&folder).arg("-D").arg(folder.join("data"));
+        Self::start_below(&std::env::temp_dir())
+    }
+
+    /// Starts a server whose folder is in another one, such as a small disk, and creates its database. The user of the
+    /// server must have the right to write there.
+    ///
+    /// # Errors
+    /// PostgreSQL is not installed, or the server does not start.
+    pub fn start_below(parent: &Path) -> anyhow::Result<Self> {
+        let mut server = Self::stopped_below(parent)?;
+        let mut initdb = server.tool("initdb");
         initdb.args(["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
-        run(user.run(&mut initdb))?;
-        let mut server = Self { programs, folder, user, port: ports::free()?, guard: None };
+        run(server.user.run(&mut initdb))?;
         server.launch()?;
         run(server.client("createdb").arg(DATABASE))?;
         Ok(server)
+    }
+
+    /// Starts an asynchronous standby of this server, beside its folder. It reads from the server through `network`, the
+    /// address of a relay to it.
+    ///
+    /// # Errors
+    /// The server does not run, or the standby does not start.
+    pub fn start_standby(&self, network: SocketAddr) -> anyhow::Result<Self> {
+        let parent = self.folder.parent().context("a folder without a parent")?;
+        let mut standby = Self::stopped_below(parent)?;
+        let mut copy = standby.tool("pg_basebackup");
+        copy.args(["-h", &network.ip().to_string(), "-p", &network.port().to_string(), "-U", SUPERUSER]);
+        // The copy is a standby of the server that it was read from.
+        copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]);
+        run(standby.user.run(&mut copy))?;
+        standby.launch()?;
+        Ok(standby)
+    }
+
+    /// Waits until this standby has everything that was committed on its server when it was called.
+    ///
+    /// # Errors
+    /// It is not there within a minute, or one of the servers cannot be reached.
+    pub fn wait_for(&self, server: &Self) -> anyhow::Result<()> {
+        let position = server.value("SELECT pg_current_wal_insert_lsn()")?;
+        let is_there = format!("SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn");
+        for _ in 0..START_TIMEOUT.as_millis() / POLL.as_millis() {
+            if self.value(&is_there)? == "t" {
+                return Ok(());
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("the standby is behind {position} after {} s: {}", START_TIMEOUT.as_secs(), self.log())
+    }
+
+    /// Turns this standby into a server that takes writes, with what it has received.
+    ///
+    /// # Errors
+    /// It is no standby, or is not promoted within a minute.
+    pub fn promote(&self) -> anyhow::Result<()> {
+        let promoted = self.value(&format!("SELECT pg_promote(true, {})", START_TIMEOUT.as_secs()))?;
+        ensure!(promoted == "t", "the standby was not promoted: {}", self.log());
+        Ok(())
+    }
+
+    /// Creates the folder of a server that is not started.
+    fn stopped_below(parent: &Path) -> anyhow::Result<Self> {
+        let (programs, user) = (programs()?, User::unprivileged()?);
+        let folder = TempDir::with_prefix_in("postgres-", parent).context("no temporary folder")?.keep();
+        user.own(&folder)?;
+        Ok(Self { programs, folder, user, port: ports::free()?, guard: None })
+    }
+
+    /// Returns a program that fills the folder of the data.
+    fn tool(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.current_dir(&self.folder).arg("-D").arg(self.folder.join("data"));
+        command
     }
 
     /// Returns the address of the server.
@@ -96,6 +159,37 @@ impl FaultyPostgres {
         drop(input);
         guard.shell.wait()?;
         Ok(())
+    }
+
+    /// Ends every process of the server with `SIGKILL`. Its data remains, and its next start recovers.
+    ///
+    /// # Errors
+    /// The server does not run.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.freeze()?;
+        let server = self.pid()?;
+        let processes = [children(server)?, vec![server]].concat();
+        signal("KILL", &processes)?;
+        // The guard only waits for what has ended.
+        self.stop(StopMode::Fast)
+    }
+
+    /// Starts the server again if it has ended by itself, and waits until it accepts connections.
+    ///
+    /// # Errors
+    /// The server does not start, or recovers for longer than a minute.
+    pub fn revive(&mut self) -> anyhow::Result<()> {
+        for _ in 0..START_TIMEOUT.as_millis() / POLL.as_millis() {
+            if self.guard.is_some() && matches!(state(self.pid()?), None | Some('Z')) {
+                self.stop(StopMode::Fast)?;
+                return self.launch();
+            }
+            if self.client("pg_isready").arg("-q").status()?.success() {
+                return Ok(());
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("PostgreSQL does not recover: {}", self.log())
     }
 
     /// Starts a stopped server, on the same port and data.
@@ -150,6 +244,19 @@ impl FaultyPostgres {
         Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
     }
 
+    /// Writes the database to a file, as SQL.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the file cannot be written.
+    pub fn dump(&self, to: &Path) -> anyhow::Result<()> {
+        run(self.client("pg_dump").arg("-f").arg(to).arg(DATABASE))
+    }
+
+    /// Returns the only value of a query.
+    fn value(&self, sql: &str) -> anyhow::Result<String> {
+        self.query(sql)?.pop().and_then(|mut row| row.pop()).with_context(|| format!("{sql} returned nothing"))
+    }
+
     fn start_guard(&self) -> anyhow::Result<Guard> {
         let _ = std::fs::remove_file(self.folder.join("pid"));
         let log = std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?;
@@ -177,6 +284,9 @@ impl FaultyPostgres {
             "fsync=off".to_owned(),
             "full_page_writes=off".to_owned(),
             "shared_buffers=64MB".to_owned(),
+            // The log of a run stays small, so that it fits on a small disk.
+            "min_wal_size=32MB".to_owned(),
+            "max_wal_size=96MB".to_owned(),
         ]
     }
 
@@ -211,41 +321,10 @@ impl Drop for FaultyPostgres {
     }
 }
 
-/// Returns the ids of the processes that a process has started.
-fn children(process: u32) -> anyhow::Result<Vec<u32>> {
-    let list = Path::new("/proc").join(process.to_string()).join("task").join(process.to_string()).join("children");
-    let text = std::fs::read_to_string(&list).with_context(|| format!("{} is not readable", list.display()))?;
-    text.split_whitespace().map(|id| Ok(id.parse()?)).collect()
-}
-
-/// Sends a signal. A process that has ended since it was listed is no error.
-fn signal(name: &str, processes: &[u32]) -> anyhow::Result<()> {
-    let mut script = String::new();
-    for process in processes {
-        writeln!(script, "kill -{name} {process} 2>/dev/null")?;
-    }
-    Command::new("sh").args(["-c", &script]).status().context("no signal was sent")?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn state(process: u32) -> String {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").map(|(_, rest)| rest[..1].to_owned()).unwrap_or_default()
-    }
-
-    fn wait_for_state(process: u32, expected: &[&str]) {
-        for _ in 0..200 {
-            if expected.contains(&state(process).as_str()) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("process {process} is {:?}, not {expected:?}", state(process));
-    }
+    use crate::process::wait_for_state;
 
     #[test]
     fn server_keeps_rows_across_stops_and_freezes() {
@@ -259,17 +338,53 @@ mod tests {
         }
         server.freeze().unwrap();
         let process = server.pid().unwrap();
-        wait_for_state(process, &["T"]);
+        wait_for_state(process, &['T']);
         for child in children(process).unwrap() {
             // The child of a closed connection may have ended, and waits for its parent.
-            wait_for_state(child, &["T", "Z"]);
+            wait_for_state(child, &['T', 'Z']);
         }
         server.resume().unwrap();
         assert_eq!(server.query("SELECT n FROM t").unwrap(), [["7"]]);
+        let dump = server.folder.join("dump.sql");
+        server.dump(&dump).unwrap();
+        assert!(std::fs::read_to_string(dump).unwrap().contains("CREATE TABLE public.t"));
         server.freeze().unwrap();
         let (folder, port) = (server.folder.clone(), server.port);
         drop(server);
         assert!(!folder.exists(), "the folder of a frozen server is removed");
         assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(), "the server is gone");
+    }
+    #[test]
+    fn server_that_was_killed_or_ended_by_itself_starts_again() {
+        let mut server = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
+        server.query("CREATE TABLE t (n bigint); INSERT INTO t VALUES (7)").unwrap();
+        server.revive().unwrap_or_else(|error| panic!("a running server: {error:#}"));
+        let first = server.pid().unwrap();
+        server.kill().unwrap();
+        assert!(server.query("SELECT n FROM t").is_err(), "the server is killed");
+        server.launch().unwrap_or_else(|error| panic!("{error:#}"));
+        let second = server.pid().unwrap();
+        assert_ne!(first, second);
+        signal("QUIT", &[second]).unwrap();
+        wait_for_state(second, &['Z']);
+        server.revive().unwrap_or_else(|error| panic!("{error:#}"));
+        assert_eq!(server.query("SELECT n FROM t").unwrap(), [["7"]]);
+    }
+
+    #[test]
+    fn promoted_standby_has_what_it_received() {
+        let mut server = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
+        server.query("CREATE TABLE t (n bigint); INSERT INTO t VALUES (7)").unwrap();
+        let standby =
+            server.start_standby(server.address().parse().unwrap()).unwrap_or_else(|error| panic!("{error:#}"));
+        server.query("INSERT INTO t VALUES (8)").unwrap();
+        standby.wait_for(&server).unwrap_or_else(|error| panic!("{error:#}"));
+        assert_eq!(standby.query("SELECT n FROM t").unwrap(), [["7"], ["8"]]);
+        assert!(standby.query("INSERT INTO t VALUES (9)").is_err(), "a standby takes no writes");
+        server.kill().unwrap();
+        standby.promote().unwrap_or_else(|error| panic!("{error:#}"));
+        standby.query("INSERT INTO t VALUES (9)").unwrap();
+        assert_eq!(standby.query("SELECT n FROM t").unwrap(), [["7"], ["8"], ["9"]]);
+        assert!(standby.promote().is_err(), "it is no standby any more");
     }
 }

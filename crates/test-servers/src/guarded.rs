@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::Context;
 
+use crate::process;
 use crate::user::User;
 
 /// A server under a shell that waits for the end of its standard input, which closes when the test process ends, and
@@ -15,7 +16,7 @@ pub(crate) struct Guarded {
     input: Option<ChildStdin>,
 }
 
-const SCRIPT: &str = r#"folder=$1; signal=$2; shift 2; "$@" & server=$!; read -r _; kill -"$signal" "$server"; wait "$server"; rm -rf "$folder""#;
+const SCRIPT: &str = r#"folder=$1; signal=$2; shift 2; "$@" & server=$!; read -r _; kill -CONT "$server"; kill -"$signal" "$server"; wait "$server"; rm -rf "$folder""#;
 
 impl Guarded {
     /// Starts a server that ends at `signal`.
@@ -35,6 +36,11 @@ impl Guarded {
             user.run(&mut command).spawn().with_context(|| format!("{} did not start", program.display()))?;
         let input = shell.stdin.take();
         Ok(Self { shell, input })
+    }
+
+    /// Returns the id of the server's process.
+    pub(crate) fn server(&self) -> anyhow::Result<u32> {
+        process::children(self.shell.id())?.first().copied().context("the server has not started")
     }
 }
 

@@ -8,6 +8,7 @@ mod guarded;
 mod pgbouncer;
 mod ports;
 mod postgres;
+mod process;
 mod user;
 mod valkey;
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::guarded::Guarded;
 use crate::ports;
+use crate::process;
 use crate::user::User;
 
 /// The programs, the preferred one first, and the folders of packages.
@@ -62,6 +63,37 @@ impl Valkey {
     /// Stops the server. Its data is lost.
     pub fn stop(&self) {
         drop(self.lock().take());
+    }
+
+    /// Ends the server with `SIGKILL`. Its data is lost.
+    ///
+    /// # Errors
+    /// The server is stopped.
+    pub fn kill(&self) -> anyhow::Result<()> {
+        self.signal("KILL")?;
+        self.stop();
+        Ok(())
+    }
+
+    /// Suspends the server: it accepts connections and does not answer, until [`Valkey::resume`].
+    ///
+    /// # Errors
+    /// The server is stopped.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.signal("STOP")
+    }
+
+    /// Continues a frozen server, with its data.
+    ///
+    /// # Errors
+    /// The server is stopped.
+    pub fn resume(&self) -> anyhow::Result<()> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let server = self.lock().as_ref().context("the server is stopped")?.server()?;
+        process::signal(name, &[server])
     }
 
     /// Starts a stopped server again, empty and at the same address.
@@ -132,5 +164,24 @@ mod tests {
         let address = server.address();
         drop(server);
         assert!(std::net::TcpListener::bind(address).is_ok(), "the server is gone");
+    }
+    #[test]
+    fn frozen_server_is_silent_and_a_killed_one_is_gone() {
+        let server = Valkey::start().unwrap_or_else(|error| panic!("{error:#}"));
+        let process = server.lock().as_ref().unwrap().server().unwrap();
+        server.freeze().unwrap();
+        process::wait_for_state(process, &['T']);
+        assert!(TcpStream::connect(server.address()).is_ok(), "the kernel still accepts connections");
+        assert!(server.answers().is_err(), "it is silent");
+        server.resume().unwrap();
+        assert!(server.answers().unwrap());
+        server.kill().unwrap();
+        assert!(server.freeze().is_err() && TcpStream::connect(server.address()).is_err(), "it is gone");
+        server.restart().unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(server.answers().unwrap());
+        server.freeze().unwrap();
+        let address = server.address();
+        drop(server);
+        assert!(std::net::TcpListener::bind(address).is_ok(), "a frozen server is gone, too");
     }
 }

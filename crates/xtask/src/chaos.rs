@@ -16,9 +16,12 @@ pub struct Options {
     /// Duration of each fault; a quiet phase of the same length follows.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     seconds_per_fault: u64,
-    /// Run only these faults.
+    /// Run only these faults: also those that are no part of a run by default.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<String>,
+    /// Skip the faults that do not fit into this time, which begins after the build.
+    #[arg(long, value_name = "SECONDS")]
+    budget_seconds: Option<u64>,
     /// Use the build of `cargo xtask test` instead of a release build: for CI.
     #[arg(long)]
     dev: bool,
@@ -38,6 +41,9 @@ pub fn run(options: &Options) -> Result<()> {
     command.args(["--seconds-per-fault", &options.seconds_per_fault.to_string()]);
     if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(seconds) = options.budget_seconds {
+        command.args(["--budget-seconds", &seconds.to_string()]);
     }
     if !options.only.is_empty() {
         command.args(["--only", &options.only.join(",")]);

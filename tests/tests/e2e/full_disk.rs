@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use test_servers::FaultyPostgres;
 use tollgate_tests::{Behaviour, Call, Instance, Reply, Upstream, files_below, free_address, wait_for};
 
-use crate::gateway::{ANSWER, QUESTIONS, TestGateway, providers_toml};
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
 
 /// A small disk; unmounted when it is dropped.
 struct SmallDisk(PathBuf);
@@ -18,7 +19,8 @@ impl SmallDisk {
     /// Mounts a disk of some mebibytes. Returns `None` if this user may not mount one.
     fn mount(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
         std::fs::create_dir_all(at)?;
-        let size = format!("size={mebibytes}m,mode=700");
+        // PostgreSQL runs as another user.
+        let size = format!("size={mebibytes}m,mode=1777");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
         Ok(mounted.is_ok_and(|mounted| mounted.status.success()).then(|| Self(at.to_owned())))
     }
@@ -188,6 +190,47 @@ async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Res
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;
     ensure!(crate::costs::rows(&listed)?.len() == 2, "both answers are charged: {listed}");
     Ok(())
+}
+
+#[tokio::test]
+async fn full_disk_of_postgres_lets_charges_wait_in_the_journal() -> Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let Some(disk) = SmallDisk::mount(&folder.path().join("small"), 256)? else { return Ok(()) };
+    let mut database = FaultyPostgres::start_below(&disk.0)?;
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let toml = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let mut instance = Instance::on_database(&toml, database.url_at(&database.address()))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    let gateway = TestGateway::of(instance).await?;
+    gateway.decide(body("acme/alone")).await?;
+    disk.fill()?;
+    let path = Call::post("/api/v1/guardrails").key(&gateway.management.secret);
+    let mut sent = 0;
+    // The server may end, because it cannot write its log.
+    loop {
+        let body = format!(r#"{{"name":"g{sent}","description":"{}"}}"#, "x".repeat(900));
+        if gateway.server.send(&path.clone().json(body)).await?.status == 503 {
+            break;
+        }
+        sent += 1;
+        ensure!(sent < 20_000, "the disk is never full");
+    }
+    for _ in 0..5 {
+        gateway.decide(body("acme/alone")).await?;
+    }
+    disk.free()?;
+    database.revive()?;
+    let listed = async || {
+        let listed = gateway.instance.run(&["usage", "list", "--json"]).await?;
+        anyhow::Ok(serde_json::from_slice::<serde_json::Value>(&listed.stdout).unwrap_or_default())
+    };
+    for _ in 0..500 {
+        if crate::costs::rows(&listed().await?).is_ok_and(|rows| rows.len() == 6) {
+            return gateway.server.ensure_healthy().await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("not every answer is charged: {}", listed().await?)
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ mod http_interface;
 mod idempotency;
 mod interrupted_promotions;
 mod large_requests;
+mod later_release;
 mod lifecycle;
 mod limit_sizes;
 mod limits;

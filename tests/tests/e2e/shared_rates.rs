@@ -175,6 +175,28 @@ async fn silent_server_delays_few_requests_and_replicas_decide() -> Result<()> {
 }
 
 #[tokio::test]
+async fn killed_server_is_replaced_by_shares_until_it_is_back() -> Result<()> {
+    let valkey = Valkey::start()?;
+    let toml = format!("[limits]\nrequests_per_minute = 6\n{}", section(&valkey.url(), ""));
+    let gateway = TestGateway::start(&toml).await?;
+    let beside = gateway.instance.serve_beside().await?;
+    valkey.kill()?;
+    for server in [&gateway.server, &beside] {
+        wait_until_ready(server, true).await?;
+        wait_for_share(&gateway.instance, server, 3).await?;
+    }
+    valkey.restart()?;
+    for server in [&gateway.server, &beside] {
+        wait_until_ready(server, false).await?;
+    }
+    let key = gateway.instance.inference_key().await?;
+    let both = accepted(&gateway.server, &key.secret, 10).await? + accepted(&beside, &key.secret, 10).await?;
+    ensure!((6..=7).contains(&both), "{both} were accepted by the server");
+    beside.stop().await?;
+    gateway.server.stop().await
+}
+
+#[tokio::test]
 async fn lost_server_rejects_limited_requests_if_configured() -> Result<()> {
     let valkey = Valkey::start()?;
     let gateway = TestGateway::start(&section(&valkey.url(), "on_failure = \"reject\"\n")).await?;

@@ -2,6 +2,7 @@
 
 mod bank;
 mod documents;
+mod rates;
 mod records;
 mod recovery;
 mod responses;
@@ -18,8 +19,10 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     let checks = [
         bank::check,
         records::check,
+        records::check_times,
         records::check_ledger,
         documents::check,
+        rates::check,
         revocation::check,
         responses::check_statuses,
         responses::check_deadlines,

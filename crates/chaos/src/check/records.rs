@@ -8,6 +8,9 @@ use crate::history::{Call, History, Millis, Outcome, Record, Snapshot, Violation
 /// there within 100 ms. Until then the journal is the only copy, as docs/operations.md says.
 pub const UNFOLDED: Millis = 2_000;
 
+/// The difference between the clock of the database and what a replica on a busy machine knows of it.
+const CLOCK_SLACK: i64 = 2_000;
+
 /// Checks that every acknowledged answer has one record with its cost and the outcome `completed`.
 pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     const CHECK: &str = "set";
@@ -48,6 +51,24 @@ fn may_be_lost(history: &History, call: &Call) -> bool {
             && (restart.replica, restart.incarnation) == (call.replica, call.incarnation)
             && call.completed.saturating_add(UNFOLDED) >= restart.stopped
     })
+}
+
+/// Checks that every answer is charged at a time at which its request ran, by the clock of the database, whatever the
+/// clock of the replica is.
+pub fn check_times(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
+    let times: BTreeMap<&str, i64> =
+        snapshot.records.iter().filter_map(|record| Some((record.id.as_str(), record.charged_at?))).collect();
+    let mut found = Vec::new();
+    for (call, id, _) in history.answers() {
+        let Some(at) = times.get(id).map(|at| at.saturating_sub(history.started_at)) else { continue };
+        let bound = |millis: Millis| i64::try_from(millis).unwrap_or(i64::MAX);
+        let (from, until) = (bound(call.invoked), bound(call.completed));
+        if at < from - CLOCK_SLACK || at > until + CLOCK_SLACK {
+            let text = format!("the answer {id} was charged at {at} ms, its request ran from {from} to {until} ms");
+            found.push(Violation::of_calls("clock", text, history, [call]));
+        }
+    }
+    found
 }
 
 /// Checks that the audit of the ledger passes, and that no allowance is left of ended processes.

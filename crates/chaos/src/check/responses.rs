@@ -1,6 +1,6 @@
 //! Statuses are honest, and no response comes after its deadline.
 
-use crate::history::{Call, History, Millis, Operation, Outcome, Snapshot, Violation};
+use crate::history::{Call, History, KeyLimit, Millis, Operation, Outcome, Snapshot, Violation};
 
 /// The time that a busy machine needs beyond a deadline to deliver a response.
 const SLACK: Millis = 2_000;
@@ -36,10 +36,10 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
         Outcome::Invalid(error) => Some(format!("the response is not the documented one: {error}")),
         Outcome::Rejected { status: 401, .. } => {
             let may_be_revoked = key.revocation.is_some_and(|revocation| revocation.invoked <= call.completed);
-            (!may_be_revoked).then(|| "401 for a valid key".to_owned())
+            (!may_be_revoked && !history.is_lost(key.created)).then(|| "401 for a valid key".to_owned())
         }
         Outcome::Rejected { status: 402, remaining_pico, .. } => {
-            if !key.is_limited {
+            if matches!(key.limit, KeyLimit::None | KeyLimit::Rate) {
                 return Some("402 for a key without a limit".to_owned());
             }
             let bound = history.settings.bound_pico;
@@ -51,6 +51,9 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
                 None => Some("402 without the figures of its limit".to_owned()),
             }
         }
+        Outcome::Rejected { status: 429, has_retry_after, .. } if key.limit == KeyLimit::Rate => {
+            (!has_retry_after).then(|| "429 without Retry-After".to_owned())
+        }
         Outcome::Rejected { status: 503, has_retry_after, .. } => {
             (!has_retry_after).then(|| "503 without Retry-After".to_owned())
         }
@@ -60,7 +63,7 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
 
 /// Checks that every response arrives before the deadline of its request.
 pub fn check_deadlines(history: &History, _: &Snapshot) -> Vec<Violation> {
-    let deadline = history.settings.request_timeout.saturating_add(SLACK);
+    let deadline = history.settings.request_timeout.saturating_add(SLACK).saturating_add(history.delay);
     let has_response = |call: &&Call| matches!(call.outcome, Outcome::Ok { .. } | Outcome::Rejected { .. });
     let late = history.calls.iter().filter(|call| call.operation == Operation::Decide).filter(has_response);
     let late = late.filter(|call| call.completed.saturating_sub(call.invoked) > deadline);

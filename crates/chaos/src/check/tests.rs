@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::check;
 use crate::history::{
-    Account, Call, Content, Counter, Excess, FaultWindow, History, Key, Operation, Outcome, Record, ResourceUsage,
-    Restart, Revocation, Settings, Snapshot,
+    Account, Call, Content, Counter, Excess, Failover, FaultWindow, History, Key, KeyLimit, Operation, Outage, Outcome,
+    Record, ResourceUsage, Restart, Revocation, Settings, Snapshot,
 };
 
 const COST: i64 = 4_200_000;
@@ -15,6 +15,12 @@ const LIMIT: i64 = 100_000_000;
 const UNLIMITED: usize = 0;
 const LIMITED: usize = 1;
 const REVOKED: usize = 2;
+const RATED: usize = 3;
+const ROOMY: usize = 4;
+/// The start of the run.
+const STARTED_AT: i64 = 1_790_000_000_000;
+/// The limit of [`RATED`]; the share of six processes is two.
+const PER_MINUTE: u32 = 12;
 
 fn decide(replica: usize, key: usize, invoked: u64, outcome: Outcome) -> Call {
     let operation = Operation::Decide;
@@ -30,23 +36,29 @@ fn rejection(status: u16) -> Outcome {
 }
 
 fn record(id: &str) -> Record {
-    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST }
+    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST, charged_at: None }
 }
 
-fn key(name: &str, is_limited: bool) -> Key {
-    Key { name: name.to_owned(), is_limited, created: 0, revocation: None }
+fn promote(invoked: u64, outcome: Outcome) -> Call {
+    Call { operation: Operation::Promote { file: 2 }, ..decide(0, UNLIMITED, invoked, outcome) }
 }
 
-fn window(fault: &str, blocks_database: bool) -> FaultWindow {
+fn key(name: &str, limit: KeyLimit) -> Key {
+    Key { name: name.to_owned(), limit, created: 0, revocation: None }
+}
+
+fn window(fault: &str, outage: Outage) -> FaultWindow {
     FaultWindow {
         fault: fault.to_owned(),
         replica: Some(1),
-        blocks_database,
+        outage,
         began: 10_000,
+        in_force: 10_010,
+        until: 19_990,
         ended: 20_000,
         recovered: Some(21_000),
         quiet_until: 30_000,
-        usage: ResourceUsage { memory_kib: 50_000, processor_permille: 400, p99_ms: 80 },
+        usage: ResourceUsage { memory_kib: 50_000, processor_permille: 400, p99_ms: 80, delay_ms: 2 },
     }
 }
 
@@ -56,10 +68,15 @@ fn account() -> (String, String) {
 
 /// Returns a history and a snapshot without a violation.
 fn sound() -> (History, Snapshot) {
-    let mut keys = vec![key("unlimited", false), key("limited", true), key("revoked", false)];
+    let mut keys = vec![
+        key("unlimited", KeyLimit::None),
+        key("limited", KeyLimit::Tight),
+        key("revoked", KeyLimit::None),
+        key("rated", KeyLimit::Rate),
+        key("roomy", KeyLimit::Roomy),
+    ];
     keys[REVOKED].revocation = Some(Revocation { invoked: 4_000, acknowledged: Some(4_100) });
-    let promoted = Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0 };
-    let promotion = Call { operation: Operation::Promote { file: 2 }, ..decide(0, UNLIMITED, 300, promoted) };
+    let promotion = promote(300, Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0 });
     let calls = vec![
         decide(0, UNLIMITED, 100, answer("a")),
         decide(1, LIMITED, 200, answer("b")),
@@ -71,12 +88,22 @@ fn sound() -> (History, Snapshot) {
     ];
     let (scope, subject) = account();
     let history = History {
-        settings: Settings { max_stale: 8_000, request_timeout: 5_000, bound_pico: BOUND, call_cost_pico: COST },
+        started_at: STARTED_AT,
+        delay: 0,
+        settings: Settings {
+            max_stale: 8_000,
+            request_timeout: 5_000,
+            bound_pico: BOUND,
+            call_cost_pico: COST,
+            requests_per_minute: PER_MINUTE,
+            rate_timeout: 50,
+        },
         replicas: 3,
         keys,
         accounts: vec![Account { scope, subject, limit_pico: LIMIT, keys: vec![LIMITED] }],
-        windows: vec![window("cut-network of replica 1", true)],
+        windows: vec![window("cut-network of replica 1", Outage::Database)],
         restarts: Vec::new(),
+        failovers: Vec::new(),
         calls,
     };
     let snapshot = Snapshot {
@@ -199,6 +226,8 @@ fn counter_finds_failed_audit_and_remaining_allowance() {
     let planted = found(|history, snapshot| {
         history.calls.clear();
         snapshot.records.clear();
+        snapshot.documents.clear();
+        snapshot.blobs.clear();
     });
     assert_found(&planted, "counter", "no call was answered");
 }
@@ -266,9 +295,20 @@ fn status_finds_client_errors_for_valid_keys() {
     assert_found(&reject(REVOKED, 401), "status", "401 for a valid key");
     assert_found(&reject(UNLIMITED, 402), "status", "402 for a key without a limit");
     assert_found(&reject(LIMITED, 402), "status", "402 without the figures of its limit");
+    assert_found(&reject(RATED, 402), "status", "402 for a key without a limit");
     for status in [403, 404, 429, 500, 502, 504, 524, 529] {
         assert_found(&reject(UNLIMITED, status), "status", &format!("{status} is not the status"));
     }
+    let planted = found(|history, snapshot| {
+        for number in 0..2 {
+            history.calls.push(decide(0, RATED, 390 + number, answer(&format!("rated-{number}"))));
+            snapshot.records.push(record(&format!("rated-{number}")));
+        }
+        let Outcome::Rejected { message, .. } = rejection(429) else { panic!("no rejection") };
+        let outcome = Outcome::Rejected { status: 429, has_retry_after: false, message, remaining_pico: None };
+        history.calls.push(decide(0, RATED, 400, outcome));
+    });
+    assert_found(&planted, "status", "429 without Retry-After");
 }
 
 #[test]
@@ -322,6 +362,14 @@ fn recovery_finds_unanswered_replica_and_rejections_in_quiet_phase() {
     assert_found(&planted, "recovery", "1 calls were rejected in the quiet phase");
     let limited = found(|history, _| history.calls.push(decide(1, LIMITED, 25_000, rejection(503))));
     assert_eq!(limited, [], "an allowance of a lost process is not yet accounted for");
+    let roomy = |invoked| {
+        found(|history, _| {
+            history.windows[0].quiet_until = 40_000;
+            history.calls.push(decide(1, ROOMY, invoked, rejection(503)));
+        })
+    };
+    assert_eq!(roomy(29_900), [], "it draws again within ten seconds");
+    assert_found(&roomy(30_000), "recovery", "1 calls were rejected in the quiet phase");
 }
 
 #[test]
@@ -329,9 +377,199 @@ fn resources_finds_each_ceiling() {
     let usages = [
         (ResourceUsage { memory_kib: 600_000, ..ResourceUsage::default() }, "KiB of memory"),
         (ResourceUsage { processor_permille: 1_600, ..ResourceUsage::default() }, "processor time"),
-        (ResourceUsage { p99_ms: 3_100, ..ResourceUsage::default() }, "99th percentile"),
+        (ResourceUsage { p99_ms: 5_100, ..ResourceUsage::default() }, "99th percentile"),
     ];
     for (usage, text) in usages {
         assert_found(&found(|history, _| history.windows[0].usage = usage), "resources", text);
     }
+}
+
+/// Replaces the outage of the sound history by one of the object store.
+fn cut_blobs(history: &mut History) {
+    history.windows = vec![window("cut-object-store", Outage::Blobs)];
+    history.calls.retain(|call| call.outcome != rejection(503));
+    history.calls.push(promote(15_000, rejection(503)));
+}
+
+#[test]
+fn documents_finds_effects_of_a_cut_object_store() {
+    let plant = |change: &dyn Fn(&mut History, &mut Snapshot)| {
+        found(|history, snapshot| {
+            cut_blobs(history);
+            change(history, snapshot);
+        })
+    };
+    assert_eq!(plant(&|_, _| ()), []);
+    let succeeded = plant(&|history, snapshot| {
+        history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+        snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+        snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
+    });
+    assert_found(&succeeded, "documents", "1 promotions succeeded during cut-object-store");
+    let rejected = plant(&|history, _| history.calls.push(decide(0, UNLIMITED, 15_000, rejection(503))));
+    assert_found(&rejected, "documents", "1 Decisions requests were rejected during cut-object-store");
+    let untried = plant(&|history, _| history.calls.retain(|call| call.outcome != rejection(503)));
+    assert_found(&untried, "documents", "no promotion was tried during cut-object-store");
+}
+
+#[test]
+fn documents_finds_document_of_a_rejected_promotion() {
+    let plant = |invoked| {
+        found(|history, snapshot| {
+            cut_blobs(history);
+            history.calls.push(promote(invoked, rejection(503)));
+            snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+            snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
+        })
+    };
+    assert_found(
+        &plant(15_000),
+        "documents",
+        "1 documents exist without an acknowledgement, 0 calls may have made one",
+    );
+    assert_eq!(plant(9_995), [], "the promotion had begun before the object store was cut");
+}
+
+/// Plants an outage of the server of rate limits with responses of these durations for the key with a rate.
+fn cut_rates(forgets: bool, durations: &[u64], change: impl FnOnce(&mut History)) -> Vec<(&'static str, String)> {
+    found(|history, snapshot| {
+        history.windows = vec![window("kill-valkey", Outage::Rates { forgets })];
+        history.calls.retain(|call| call.outcome != rejection(503));
+        for (number, duration) in durations.iter().enumerate() {
+            let id = format!("rated-{number}");
+            let begun = 12_000 + number as u64;
+            history.calls.push(Call { completed: begun + duration, ..decide(0, RATED, begun, answer(&id)) });
+            snapshot.records.push(record(&id));
+        }
+        history.calls.push(decide(1, UNLIMITED, 12_000, answer("other")));
+        snapshot.records.push(record("other"));
+        change(history);
+    })
+}
+
+#[test]
+fn rate_finds_rejected_and_delayed_requests_without_its_server() {
+    assert_eq!(cut_rates(true, &[60, 10, 10], |_| ()), []);
+    let rejected = cut_rates(true, &[10], |history| history.calls.push(decide(0, RATED, 13_000, rejection(503))));
+    assert_found(&rejected, "rate", "1 Decisions requests were rejected during kill-valkey");
+    assert_found(&cut_rates(true, &[60, 60, 10], |_| ()), "rate", "half of the 3 requests with a rate took 60 ms");
+    assert_found(&cut_rates(true, &[600, 10, 10], |_| ()), "rate", "one of the 3 requests with a rate took 600 ms");
+    assert_found(&cut_rates(true, &[], |_| ()), "rate", "no request was answered by a replica's share");
+}
+
+#[test]
+fn rate_finds_more_answers_than_server_and_shares_admit() {
+    let calls = |count| vec![10; count];
+    // Twelve by the server and twelve by the shares at once; another twelve if the server lost its counts.
+    assert_eq!(cut_rates(false, &calls(24), |_| ()), []);
+    assert_found(
+        &cut_rates(false, &calls(25), |_| ()),
+        "rate",
+        "25 requests were answered within 35 ms at 12 a minute",
+    );
+    assert_eq!(cut_rates(true, &calls(36), |_| ()), []);
+    assert_found(&cut_rates(true, &calls(37), |_| ()), "rate", "37 requests were answered within 47 ms");
+    // Both refill: 24 a minute.
+    let later = |after: u64| {
+        cut_rates(false, &calls(25), |history| {
+            for call in history.calls.iter_mut().filter(|call| call.outcome == answer("rated-24")) {
+                *call = Call { invoked: 12_000 + after, completed: 12_010 + after, ..call.clone() };
+            }
+        })
+    };
+    assert_eq!(later(2_500), []);
+    assert_found(&later(2_400), "rate", "25 requests were answered within 2411 ms");
+}
+
+#[test]
+fn rate_finds_rejection_of_an_unused_key() {
+    let reject = |used: u64| {
+        found(|history, snapshot| {
+            for number in 0..used {
+                let id = format!("used-{number}");
+                history.calls.push(decide(0, RATED, 30_000 + number, answer(&id)));
+                snapshot.records.push(record(&id));
+            }
+            history.calls.push(decide(1, RATED, 40_000, rejection(429)));
+        })
+    };
+    assert_eq!(reject(2), []);
+    assert_found(&reject(1), "rate", "429 although the key was used 1 times in the last minute, a share is 2");
+    let planted = found(|history, snapshot| {
+        history.calls.push(decide(0, RATED, 30_000, answer("used")));
+        snapshot.records.push(record("used"));
+        history.calls.push(decide(0, RATED, 100_000, rejection(429)));
+    });
+    assert_found(&planted, "rate", "used 0 times");
+}
+
+#[test]
+fn failover_permits_what_the_standby_did_not_receive_only() {
+    let lose = |lag_began, drawn| {
+        found(|history, snapshot| {
+            let drawn_pico = BTreeMap::from([(account(), drawn)]);
+            history.failovers.push(Failover { lag_began, promoted: lag_began + 2_000, drawn_pico });
+            let above = Counter { spent_pico: LIMIT, allotted_pico: 7 };
+            snapshot.counters.insert(account(), above);
+            let (scope, subject) = account();
+            snapshot.excesses.push(Excess { scope, subject, counter: above, at: "12:00".to_owned() });
+            // A document, a revocation and a key of the lag.
+            history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+            history.keys[REVOKED].revocation = Some(Revocation { invoked: 30_900, acknowledged: Some(31_000) });
+            history.calls.push(decide(2, REVOKED, 45_000, answer("late")));
+            history.keys[ROOMY].created = 31_000;
+            history.calls.push(decide(2, ROOMY, 45_000, rejection(401)));
+            history.calls.retain(|call| (call.key, call.invoked) != (REVOKED, 5_500));
+            snapshot.records.push(record("late"));
+        })
+    };
+    assert_eq!(lose(30_000, 7), []);
+    let texts: Vec<String> = lose(30_000, 6).into_iter().map(|(_, text)| text).collect();
+    assert!(texts.iter().any(|text| text.contains("was above its limit at 12:00")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("are spent and held of a limit of")), "{texts:?}");
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    let texts: Vec<String> = lose(40_000, 7).into_iter().map(|(_, text)| text).collect();
+    for expected in ["the document tgfile_b does not exist", "was revoked at 31000 ms", "401 for a valid key"] {
+        assert!(texts.iter().any(|text| text.contains(expected)), "{expected}: {texts:?}");
+    }
+    assert_eq!(texts.len(), 3, "{texts:?}");
+}
+
+#[test]
+fn failover_permits_no_lost_answer() {
+    let planted = found(|history, snapshot| {
+        history.failovers.push(Failover { lag_began: 0, promoted: 2_000, drawn_pico: BTreeMap::new() });
+        snapshot.records.retain(|record| record.id != "a");
+    });
+    assert_found(&planted, "set", "the answer a has no record");
+}
+
+#[test]
+fn clock_finds_charge_at_another_time_than_its_request() {
+    let charge = |at: i64| found(|_, snapshot| snapshot.records[0].charged_at = Some(STARTED_AT + at));
+    for at in [-1_900, 100, 2_110] {
+        assert_eq!(charge(at), [], "{at}");
+    }
+    assert_found(&charge(-1_901), "clock", "the answer a was charged at -1901 ms, its request ran from 100 to 110 ms");
+    assert_found(&charge(2_111), "clock", "the answer a was charged at 2111 ms");
+}
+
+#[test]
+fn checks_of_times_add_the_delay_of_the_machine() {
+    let late = |delay| {
+        found(|history, _| {
+            history.delay = delay;
+            history.calls.push(Call { completed: 7_500, ..decide(0, UNLIMITED, 400, rejection(503)) });
+        })
+    };
+    assert_found(&late(99), "deadline", "a response took 7100 ms");
+    assert_eq!(late(100), []);
+    let slow = |delay| {
+        found(|history, _| {
+            history.delay = delay;
+            history.windows[0].usage.p99_ms = 5_100;
+        })
+    };
+    assert_found(&slow(99), "resources", "99th percentile");
+    assert_eq!(slow(100), []);
 }

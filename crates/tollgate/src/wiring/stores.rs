@@ -98,6 +98,8 @@ impl Stores {
         }
         if schema != Schema::AsItIs {
             require_complete(&database, storage).await?;
+            // No request may be charged by the clock of this machine.
+            database.read_clock().await.context("the time of the database cannot be read")?;
         }
         let blobs = open_blobs(&config.blobs)?;
         let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));

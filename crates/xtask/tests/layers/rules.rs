@@ -93,7 +93,12 @@ const LAYERS: &[Layer] = &[
         others: None,
     },
     // The chaos runs use the binary from outside, over the harness of the end-to-end tests.
-    Layer { name: "chaos", ours: &["test-servers", "tollgate-tests"], technologies: &["tokio"], others: None },
+    Layer {
+        name: "chaos",
+        ours: &["test-object-store", "test-servers", "tollgate-tests"],
+        technologies: &["tokio"],
+        others: None,
+    },
     // The ledger is tested with the real store and the real journal; only the binary combines them otherwise.
     Layer {
         name: "ledger-tests",
