@@ -24,6 +24,8 @@ const TOKEN_PICO: i64 = 42_000;
 const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
+/// `storage.busy_timeout_ms`: less than half of the deadline of requests. By default it is a twelfth.
+const BUSY_TIMEOUT: u32 = 2_000;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
@@ -200,6 +202,8 @@ fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String
         r#"
 [keys]
 max_stale_ms = {max_stale}
+[storage]
+busy_timeout_ms = {BUSY_TIMEOUT}
 [limits]
 request_timeout_ms = {request_timeout}
 [journal]
