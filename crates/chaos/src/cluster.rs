@@ -25,7 +25,7 @@ const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
 /// `storage.busy_timeout_ms`: less than half of the deadline of requests. By default it is a twelfth.
-const BUSY_TIMEOUT: u32 = 2_000;
+const BUSY_TIMEOUT: u32 = 3_000;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
@@ -66,7 +66,7 @@ pub fn settings(fault: Duration) -> Settings {
     let fault = Millis::try_from(fault.as_millis()).unwrap_or(Millis::MAX);
     Settings {
         max_stale: (fault * 4 / 5).max(2_000),
-        request_timeout: 5_000,
+        request_timeout: 8_000,
         // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
         bound_pico: TOKEN_PICO * (512 + 128),
         call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,

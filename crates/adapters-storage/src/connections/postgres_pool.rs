@@ -47,6 +47,9 @@ pub(crate) struct PostgresPool {
     server: Arc<Reachability>,
     /// Attempts to connect, and rollbacks. Each ends within its time limit.
     tasks: TaskTracker,
+    /// The runtime that opened the database. A socket belongs to the runtime that connects it, and runtimes of workers end
+    /// before the last writes.
+    runtime: Handle,
 }
 
 struct IdleConnection {
@@ -63,16 +66,9 @@ impl PostgresPool {
         busy_timeout: Duration,
         server: Arc<Reachability>,
     ) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(limit as usize));
-        Arc::new(Self {
-            options,
-            busy_timeout,
-            places,
-            limit,
-            idle: Mutex::default(),
-            server,
-            tasks: TaskTracker::new(),
-        })
+        let (places, tasks, runtime) =
+            (Arc::new(Semaphore::new(limit as usize)), TaskTracker::new(), Handle::current());
+        Arc::new(Self { options, busy_timeout, places, limit, idle: Mutex::default(), server, tasks, runtime })
     }
 
     /// Returns the connections in use, the idle ones, and their limit.
@@ -130,19 +126,18 @@ impl PostgresPool {
         };
         let (sender, receiver) = oneshot::channel();
         let pool = Arc::clone(self);
-        self.tasks.spawn(async move {
+        let connecting = async move {
             let opened = pool.attempt(attempt).await;
             if let Err(Ok(connection)) = sender.send(opened) {
                 pool.keep(connection, Instant::now());
             }
-        });
-        match timeout(self.busy_timeout, receiver).await {
-            Ok(opened) => opened.unwrap_or_else(|_| Err(unavailable("the attempt to connect was interrupted"))),
-            Err(_) => {
-                self.server.delayed();
-                Err(unavailable("PostgreSQL accepted no connection within storage.busy_timeout_ms"))
-            }
-        }
+        };
+        self.tasks.spawn_on(connecting, &self.runtime);
+        let Ok(opened) = timeout(self.busy_timeout, receiver).await else {
+            self.server.delayed();
+            return Err(unavailable("PostgreSQL accepted no connection within storage.busy_timeout_ms"));
+        };
+        opened.unwrap_or_else(|_| Err(unavailable("the attempt to connect was interrupted")))
     }
 
     async fn attempt(&self, attempt: ConnectAttempt) -> Result<PgConnection, DbErr> {
@@ -249,15 +244,16 @@ impl PooledConnection {
 
     /// Rolls back in the background, and then returns the connection to its pool.
     pub(super) fn roll_back(mut self) {
-        let (Some(connection), Ok(_)) = (&mut self.connection, Handle::try_current()) else { return };
+        let Some(connection) = &mut self.connection else { return };
         Manager::start_rollback(connection);
-        let tasks = self.pool.tasks.clone();
-        tasks.spawn(async move {
+        let (tasks, runtime) = (self.pool.tasks.clone(), self.pool.runtime.clone());
+        let rollback = async move {
             let end = Instant::now() + TEST_TIMEOUT;
             if self.call(end, |connection| Box::pin(connection.ping())).await.is_ok() {
                 self.release();
             }
-        });
+        };
+        tasks.spawn_on(rollback, &runtime);
     }
 }
 

@@ -41,10 +41,10 @@ impl Transaction {
     ) -> Result<Self, DbErr> {
         let connection = pool.acquire().await?;
         let session = Session(Mutex::new(Some(connection)));
-        let begun = Self { kind: Kind::Postgres(session), limits, end: limits.transaction_end() };
+        let transaction = Self { kind: Kind::Postgres(session), limits, end: limits.transaction_end() };
         let begin = AssertSqlSafe(statement).into_sql_str();
-        begun.on_server(|connection| Box::pin(Manager::begin(connection, Some(begin)))).await?;
-        Ok(begun)
+        transaction.on_server(|connection| Box::pin(Manager::begin(connection, Some(begin)))).await?;
+        Ok(transaction)
     }
 
     /// Commits. After an error the transaction may have taken effect or not.
