@@ -104,7 +104,7 @@ async fn every_call_ends_while_server_is_suspended_and_works_once_it_continues()
     tokio::time::timeout(BOUND, database.close()).await.unwrap();
 }
 
-/// A call that is dropped before its reply, as by a time limit of its caller, leaves its connection to nobody.
+/// A call that is dropped before its reply, as by a time limit of its caller, closes its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_calls_take_no_connection_from_later_ones() {
     let server = FaultyPostgres::start().unwrap();
@@ -153,7 +153,7 @@ fn count_entries(server: &FaultyPostgres) -> u64 {
     server.query("SELECT count(*) FROM audit_log").unwrap()[0][0].parse().unwrap()
 }
 
-/// Relays to a server until it is told to swallow all bytes.
+/// Relays to a server. Once the sender is set to true, the relay swallows all bytes.
 async fn relay(server: String) -> (String, watch::Sender<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_attempt_at_a_time_follows_failures_with_growing_pauses() {
+    async fn attempts_follow_failures_one_at_a_time_with_growing_pauses() {
         let server = Arc::new(Reachability::default());
         let (one, two) = (server.begin().unwrap(), server.begin().unwrap());
         assert!(!one.is_probe() && !two.is_probe(), "connections are opened at once while the server responds");
