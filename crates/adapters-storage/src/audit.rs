@@ -48,7 +48,7 @@ impl AuditLog for SeaOrmAuditLog {
             .filter(Column::Seq.gte(signed(from, "audit_log.seq", from)?))
             .order_by_asc(Column::Seq)
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers()?)
+            .all(self.database.report_readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_entry).collect()
@@ -58,7 +58,7 @@ impl AuditLog for SeaOrmAuditLog {
         let rows = Entity::find()
             .order_by_desc(Column::Seq)
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers()?)
+            .all(self.database.report_readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_entry).collect()
@@ -69,7 +69,7 @@ impl AuditLog for SeaOrmAuditLog {
         if let Some(after) = after {
             query = query.filter(Column::Seq.gt(after));
         }
-        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        let rows = query.all(self.database.report_readers()?).await.map_err(store_error)?;
         Ok(rows.into_iter().map(to_stored).collect())
     }
 
@@ -78,7 +78,7 @@ impl AuditLog for SeaOrmAuditLog {
     }
 
     async fn check_rows(&self, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
-        let snapshot = self.database.snapshot().await?;
+        let snapshot = self.database.report_snapshot().await?;
         check(&snapshot, limit).await
     }
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::audit::{AuditDraft, AuditEntry, AuditHash, StoredAuditEntry};
 use domain::error::StoreError;
-use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit_rows::RowChanges;
 use crate::audit_state::{self, StateRecord};
@@ -14,7 +14,7 @@ use crate::errors::{corrupt, store_error};
 /// Appends an entry in the transaction of the change that it describes, with the changed managed rows. The transaction
 /// holds the write lock, so that no other entry can follow the same one.
 pub(crate) async fn append(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     draft: &AuditDraft,
     at: DateTime<Utc>,
     changes: &RowChanges,
@@ -32,7 +32,7 @@ pub(crate) async fn append(
 /// Returns the number and hash that the next entry follows: those of the last written entry, even if that was removed,
 /// so that a removed entry stays detectable. Foreign rows cause a gap and never block a change.
 async fn previous(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     state: Option<&StateRecord>,
 ) -> Result<Option<(u64, AuditHash)>, StoreError> {
     // Read only these columns: a manipulated entry must not block every change.

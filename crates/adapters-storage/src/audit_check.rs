@@ -5,7 +5,7 @@ use domain::audit::{Actor, AuditDraft, AuditHash, RowSum, RowSums, RowViolation}
 use domain::error::StoreError;
 use domain::json::Json;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges, assignment_hash};
@@ -25,7 +25,7 @@ const GONE: &str = "the row is missing";
 const UNKNOWN_ROW: &str = "(not known which)";
 
 /// Returns the rows that the log does not account for, as of `snapshot`.
-pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
+pub(crate) async fn check(snapshot: &impl ConnectionTrait, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
     let fault = |table, row: &str, problem| RowViolation { table, row: row.to_owned(), problem };
     let Some(state) = audit_state::load(snapshot).await? else {
         return Ok(vec![fault("audit_state", "1", GONE)]);
@@ -124,7 +124,7 @@ async fn keys_after(connection: &impl ConnectionTrait, after: &[u8]) -> Result<V
 }
 
 /// Accounts for the rows of a database that predates the accounting, and appends an entry about it.
-pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
+pub(crate) async fn adopt(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
     let mut changes = RowChanges::default();
     let mut keys = 0_u64;
     let mut after = Vec::new();
@@ -161,7 +161,7 @@ pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) 
 
 /// Accounts for keys that just got their ids, and appends an entry about it. The sums change by the difference of each
 /// row, and only rows with a correct hash are sealed again, so that earlier manipulations stay detectable.
-pub(crate) async fn adopt_key_ids(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
+pub(crate) async fn adopt_key_ids(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
     let mut changes = RowChanges::default();
     let mut keys = 0_u64;
     let mut after = Vec::new();
@@ -191,7 +191,7 @@ pub(crate) async fn adopt_key_ids(transaction: &DatabaseTransaction, at: DateTim
     append(transaction, &draft, at, &changes).await.map(drop)
 }
 
-async fn seal_key(transaction: &DatabaseTransaction, id: Vec<u8>, hash: AuditHash) -> Result<(), StoreError> {
+async fn seal_key(transaction: &impl ConnectionTrait, id: Vec<u8>, hash: AuditHash) -> Result<(), StoreError> {
     api_keys::Entity::update_many()
         .col_expr(api_keys::Column::AuditHash, Expr::value(hash.0.to_vec()))
         .filter(api_keys::Column::Id.eq(id))

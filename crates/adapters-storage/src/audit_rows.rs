@@ -7,7 +7,7 @@
 use domain::audit::{AuditHash, RowHasher, RowSums};
 use domain::error::StoreError;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter};
 use uuid::Uuid;
 
 use crate::entities::{api_keys, guardrails, workspaces};
@@ -206,7 +206,7 @@ impl RowChanges {
     /// Reads a key after its change and seals it.
     pub(crate) async fn key_changed(
         &mut self,
-        transaction: &DatabaseTransaction,
+        transaction: &impl ConnectionTrait,
         before: &api_keys::Model,
     ) -> Result<(), StoreError> {
         let found = api_keys::Entity::find_by_id(before.id.clone()).one(transaction).await.map_err(store_error)?;
@@ -224,7 +224,7 @@ impl RowChanges {
     /// Reads a guardrail after its change and seals it.
     pub(crate) async fn guardrail_changed(
         &mut self,
-        transaction: &DatabaseTransaction,
+        transaction: &impl ConnectionTrait,
         before: &guardrails::Model,
     ) -> Result<(), StoreError> {
         let found = guardrails::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;
@@ -242,7 +242,7 @@ impl RowChanges {
     /// Reads a workspace after its change and seals it.
     pub(crate) async fn workspace_changed(
         &mut self,
-        transaction: &DatabaseTransaction,
+        transaction: &impl ConnectionTrait,
         before: &workspaces::Model,
     ) -> Result<(), StoreError> {
         let found = workspaces::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;

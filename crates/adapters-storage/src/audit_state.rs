@@ -6,7 +6,7 @@
 use domain::audit::{AuditAnchor, AuditEntry, AuditHash, AuditState, RowSum, RowSums};
 use domain::error::StoreError;
 use sea_orm::sea_query::{Expr, ExprTrait};
-use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter};
 
 use crate::convert::signed;
 use crate::entities::audit_state::{Column, Entity, Model};
@@ -29,7 +29,7 @@ pub(crate) async fn load(connection: &impl ConnectionTrait) -> Result<Option<Sta
 }
 
 /// Loads the record for a change; `None` if it is missing or unreadable.
-pub(crate) async fn load_for_change(transaction: &DatabaseTransaction) -> Result<Option<StateRecord>, StoreError> {
+pub(crate) async fn load_for_change(transaction: &impl ConnectionTrait) -> Result<Option<StateRecord>, StoreError> {
     match load(transaction).await {
         Err(StoreError::Corrupt(_)) => Ok(None),
         loaded => loaded,
@@ -38,7 +38,7 @@ pub(crate) async fn load_for_change(transaction: &DatabaseTransaction) -> Result
 
 /// Stores the newest entry and the sums after its change.
 pub(crate) async fn note_appended(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     entry: &AuditEntry,
     sums: &RowSums,
 ) -> Result<(), StoreError> {
@@ -58,7 +58,7 @@ pub(crate) async fn note_appended(
 
 /// Stores the number of entries that retention removed, and the last of them.
 pub(crate) async fn note_removed(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     (seq, hash): (i64, Vec<u8>),
     count: u64,
 ) -> Result<(), StoreError> {

@@ -23,6 +23,7 @@ use crate::audit_state;
 use crate::budget::UnreadableRows;
 use crate::change_feed;
 use crate::checkpoint::Checkpoints;
+use crate::connections::{CallLimits, Connection, PostgresPool, Transaction};
 use crate::data_version::DataVersionReader;
 use crate::database_file::DatabaseFile;
 use crate::durable::DurableConnection;
@@ -30,7 +31,7 @@ use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location, is_postgres};
-use crate::postgres::{self, Length, PostgresPools, PostgresTransactions};
+use crate::postgres::{self, PostgresPools, PostgresTransactions};
 use crate::schema;
 use crate::settings::StorageSettings;
 use crate::sqlite;
@@ -42,11 +43,15 @@ pub struct Database {
 }
 
 struct Shared {
-    /// The only writing connection of this process. Queueing for it is fair and needs no polling.
-    writer: DatabaseConnection,
+    /// The only writing connection of this process, for single statements. Queueing for it is fair and needs no polling.
+    writer: Connection,
     /// Connections for reading.
-    readers: DatabaseConnection,
+    readers: Connection,
+    /// The same connections, for statements that may take long.
+    report_readers: Connection,
     backend: Backend,
+    /// The time limits of requests and of background work.
+    limits: CallLimits,
     /// The cipher of secrets.
     cipher: ColumnCipher,
     /// The rows that budget alerts skipped.
@@ -58,11 +63,19 @@ struct Shared {
 /// The kind of the database, with the parts that only this kind has.
 enum Backend {
     Sqlite(Box<SqliteParts>),
-    Postgres(PostgresTransactions),
+    Postgres(Box<PostgresParts>),
+}
+
+/// The parts of a PostgreSQL database.
+struct PostgresParts {
+    pools: PostgresPools,
+    transactions: PostgresTransactions,
 }
 
 /// The parts of a SQLite database. All processes with the same file run on this machine.
 pub(crate) struct SqliteParts {
+    writer: DatabaseConnection,
+    readers: DatabaseConnection,
     pub(crate) checkpoints: Arc<Checkpoints>,
     pub(crate) durable: DurableConnection,
     pub(crate) data_version: DataVersionReader,
@@ -102,34 +115,33 @@ impl Database {
         let writer = open_writer(settings, &location, &checkpoints).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
         let backend = Backend::Sqlite(Box::new(SqliteParts {
+            writer,
+            readers,
             checkpoints: Arc::new(checkpoints),
             durable: DurableConnection::new(settings, &location),
             data_version: DataVersionReader::new(settings, &location),
             file: DatabaseFile::new(&location),
         }));
-        Ok(Self::new(writer, readers, backend, settings, clock))
+        Ok(Self::new(backend, settings, clock))
     }
 
     /// Connects on first use, so that a server that is away does not keep the process from starting.
     fn open_postgres(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let PostgresPools { writer, readers } = postgres::pools(settings)?;
-        let backend = Backend::Postgres(PostgresTransactions::new(settings, Arc::clone(&clock)));
-        Ok(Self::new(writer, readers, backend, settings, clock))
+        let transactions = PostgresTransactions::new(settings, Arc::clone(&clock));
+        let backend = Backend::Postgres(Box::new(PostgresParts { pools: postgres::pools(settings)?, transactions }));
+        Ok(Self::new(backend, settings, clock))
     }
 
-    fn new(
-        writer: DatabaseConnection,
-        readers: DatabaseConnection,
-        backend: Backend,
-        settings: &StorageSettings,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    fn new(backend: Backend, settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
         let cipher = ColumnCipher::new(settings.encryption_key.clone());
+        let limits = backend.limits(settings);
         Self {
             shared: Arc::new(Shared {
-                writer,
-                readers,
+                writer: backend.writer(limits),
+                readers: backend.readers(limits),
+                report_readers: backend.readers(CallLimits::LONG),
                 backend,
+                limits,
                 cipher,
                 unreadable_rows: UnreadableRows::default(),
                 clock,
@@ -147,7 +159,7 @@ impl Database {
         if steps.iter().all(|step| step.applied) {
             return Ok(());
         }
-        let transaction = self.begin_of_length(Length::Unlimited).await?;
+        let transaction = self.begin_migration().await?;
         // Another process may have been faster.
         let is_accounted_for = audit_is_accounting(&transaction).await?;
         let pending = Migrator::get_pending_migrations(&transaction).await.map_err(store_error)?;
@@ -165,7 +177,7 @@ impl Database {
     /// # Errors
     /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
     pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
-        schema::status(self.readers()?).await
+        schema::status(self.schema()?).await
     }
 
     /// Returns the identity of the database, which copies of it share.
@@ -210,15 +222,21 @@ impl Database {
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
         }
-        let durable = self.sqlite().and_then(|sqlite| sqlite.durable.get());
-        for connection in [Some(&self.shared.readers), durable, Some(&self.shared.writer)] {
-            let Some(connection) = connection else { continue };
-            if let Err(error) = connection.close_by_ref().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
+        match &self.shared.backend {
+            Backend::Sqlite(sqlite) => {
+                let connections = [Some(&sqlite.readers), sqlite.durable.get(), Some(&sqlite.writer)];
+                for connection in connections.into_iter().flatten() {
+                    close(connection).await;
+                }
+                sqlite.checkpoints.end().await;
             }
-        }
-        if let Some(sqlite) = self.sqlite() {
-            sqlite.checkpoints.end().await;
+            Backend::Postgres(postgres) => {
+                let PostgresPools { writer, readers, schema } = &postgres.pools;
+                readers.close().await;
+                writer.close().await;
+                // The library waits without limit for a connection in use.
+                drop(tokio::time::timeout(PROBE_TIMEOUT, close(schema)).await);
+            }
         }
     }
 
@@ -226,29 +244,64 @@ impl Database {
     ///
     /// # Errors
     /// The database's file was removed or replaced.
-    pub(crate) fn readers(&self) -> Result<&DatabaseConnection, StoreError> {
+    pub(crate) fn readers(&self) -> Result<&Connection, StoreError> {
         self.check_file().map(|()| &self.shared.readers)
     }
 
+    /// Returns the connections for read-only statements that may take long: lists, sums and audits.
+    ///
+    /// # Errors
+    /// The database's file was removed or replaced.
+    pub(crate) fn report_readers(&self) -> Result<&Connection, StoreError> {
+        self.check_file().map(|()| &self.shared.report_readers)
+    }
+
+    /// Returns a connection for the state of the schema, without time limits.
+    ///
+    /// # Errors
+    /// The database's file was removed or replaced.
+    pub(crate) fn schema(&self) -> Result<&DatabaseConnection, StoreError> {
+        self.check_file()?;
+        Ok(match &self.shared.backend {
+            Backend::Sqlite(sqlite) => &sqlite.readers,
+            Backend::Postgres(postgres) => &postgres.pools.schema,
+        })
+    }
+
     /// Begins a transaction that reads one state of the database.
-    pub(crate) async fn snapshot(&self) -> Result<DatabaseTransaction, StoreError> {
-        let readers = self.readers()?;
+    pub(crate) async fn snapshot(&self) -> Result<Transaction, StoreError> {
+        self.snapshot_within(self.shared.limits).await
+    }
+
+    /// Begins a transaction that reads one state of the database and may take long.
+    pub(crate) async fn report_snapshot(&self) -> Result<Transaction, StoreError> {
+        self.snapshot_within(CallLimits::LONG).await
+    }
+
+    async fn snapshot_within(&self, limits: CallLimits) -> Result<Transaction, StoreError> {
+        self.check_file()?;
         match &self.shared.backend {
-            Backend::Sqlite(_) => readers.begin().await.map_err(store_error),
-            Backend::Postgres(postgres) => postgres.snapshot(readers).await,
+            Backend::Sqlite(sqlite) => {
+                let begun = sqlite.readers.begin().await.map_err(store_error)?;
+                Ok(Transaction::sqlite(begun, limits))
+            }
+            Backend::Postgres(postgres) => postgres.transactions.snapshot(&postgres.pools.readers, limits).await,
         }
     }
 
-    /// Returns the pools for reading and for writing.
-    pub(crate) fn connections(&self) -> [&DatabaseConnection; 2] {
-        [&self.shared.readers, &self.shared.writer]
+    /// Returns the pools of a PostgreSQL database for reading and for writing.
+    pub(crate) fn postgres_pools(&self) -> Option<[&PostgresPool; 2]> {
+        match &self.shared.backend {
+            Backend::Sqlite(_) => None,
+            Backend::Postgres(postgres) => Some([&postgres.pools.readers, &postgres.pools.writer]),
+        }
     }
 
     /// Returns the connection for a single writing statement; several related statements need [`Database::begin`].
     ///
     /// # Errors
     /// The database's file was removed or replaced.
-    pub(crate) fn writer(&self) -> Result<&DatabaseConnection, StoreError> {
+    pub(crate) fn writer(&self) -> Result<&Connection, StoreError> {
         self.check_file().map(|()| &self.shared.writer)
     }
 
@@ -279,7 +332,7 @@ impl Database {
     pub(crate) fn now(&self) -> DateTime<Utc> {
         match &self.shared.backend {
             Backend::Sqlite(_) => self.shared.clock.now(),
-            Backend::Postgres(postgres) => postgres.now(),
+            Backend::Postgres(postgres) => postgres.transactions.now(),
         }
     }
 
@@ -290,21 +343,67 @@ impl Database {
 
     /// Blocks other writers of this process while the connection is held. A SQLite database only.
     pub(crate) async fn acquire_writer(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
-        self.shared.writer.get_sqlite_connection_pool().acquire().await
+        let sqlite = self.sqlite().ok_or(SqlxError::PoolClosed)?;
+        sqlite.writer.get_sqlite_connection_pool().acquire().await
     }
 
     /// Begins a writing transaction. It holds the write lock from the start, so that the rows it reads cannot change
     /// before it writes. Dropping it rolls back.
-    pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
-        self.begin_of_length(Length::Limited).await
-    }
-
-    async fn begin_of_length(&self, length: Length) -> Result<DatabaseTransaction, StoreError> {
+    pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
         self.check_file()?;
         match &self.shared.backend {
-            Backend::Sqlite(_) => begin_immediate(&self.shared.writer).await,
-            Backend::Postgres(postgres) => postgres.begin(&self.shared.writer, length).await,
+            Backend::Sqlite(sqlite) => {
+                let begun = begin_immediate(&sqlite.writer).await?;
+                Ok(Transaction::sqlite(begun, self.shared.limits))
+            }
+            Backend::Postgres(postgres) => postgres.transactions.begin(&postgres.pools.writer).await,
         }
+    }
+
+    /// Begins the transaction of a migration, which has no time limit.
+    async fn begin_migration(&self) -> Result<DatabaseTransaction, StoreError> {
+        self.check_file()?;
+        match &self.shared.backend {
+            Backend::Sqlite(sqlite) => begin_immediate(&sqlite.writer).await,
+            Backend::Postgres(postgres) => postgres.transactions.begin_migration(&postgres.pools.schema).await,
+        }
+    }
+}
+
+impl SqliteParts {
+    /// Returns the connections for reading and for writing.
+    pub(crate) fn connections(&self) -> [&DatabaseConnection; 2] {
+        [&self.readers, &self.writer]
+    }
+}
+
+impl Backend {
+    /// Returns the time limits of requests and of background work.
+    fn limits(&self, settings: &StorageSettings) -> CallLimits {
+        match self {
+            Self::Sqlite(_) => CallLimits::SQLITE,
+            Self::Postgres(_) => CallLimits::short(settings),
+        }
+    }
+
+    fn writer(&self, limits: CallLimits) -> Connection {
+        match self {
+            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.writer.clone(), limits),
+            Self::Postgres(postgres) => Connection::postgres(Arc::clone(&postgres.pools.writer), limits),
+        }
+    }
+
+    fn readers(&self, limits: CallLimits) -> Connection {
+        match self {
+            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.readers.clone(), limits),
+            Self::Postgres(postgres) => Connection::postgres(Arc::clone(&postgres.pools.readers), limits),
+        }
+    }
+}
+
+async fn close(connection: &DatabaseConnection) {
+    if let Err(error) = connection.close_by_ref().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
     }
 }
 

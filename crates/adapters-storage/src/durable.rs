@@ -5,8 +5,9 @@ use std::ops::Deref;
 use domain::error::StoreError;
 use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
-use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqlxSqliteConnector};
+use sea_orm::{DatabaseConnection, DbErr, RuntimeErr, SqlxSqliteConnector};
 
+use crate::connections::{CallLimits, Transaction};
 use crate::database::{Database, begin_immediate};
 use crate::errors::store_error;
 use crate::location::{Access, Location};
@@ -31,7 +32,7 @@ impl DurableConnection {
 
 /// A transaction whose commit syncs itself and all earlier commits to disk.
 pub(crate) struct DurableTransaction {
-    transaction: DatabaseTransaction,
+    transaction: Transaction,
     /// The writing connection, held so that no other task of this process competes for the lock. Released last.
     _writer: Option<PoolConnection<Sqlite>>,
 }
@@ -43,9 +44,9 @@ impl DurableTransaction {
 }
 
 impl Deref for DurableTransaction {
-    type Target = DatabaseTransaction;
+    type Target = Transaction;
 
-    fn deref(&self) -> &DatabaseTransaction {
+    fn deref(&self) -> &Transaction {
         &self.transaction
     }
 }
@@ -60,7 +61,7 @@ impl Database {
         self.check_file()?;
         let turn = self.acquire_writer().await;
         let turn = turn.map_err(|error| store_error(DbErr::Conn(RuntimeErr::SqlxError(error.into()))))?;
-        let transaction = begin_immediate(durable).await?;
+        let transaction = Transaction::sqlite(begin_immediate(durable).await?, CallLimits::SQLITE);
         Ok(DurableTransaction { transaction, _writer: Some(turn) })
     }
 }

@@ -13,6 +13,7 @@ mod budget;
 mod change_feed;
 mod checkpoint;
 mod chunks;
+mod connections;
 mod convert;
 mod copy;
 mod data_version;

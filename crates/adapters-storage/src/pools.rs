@@ -1,9 +1,9 @@
 //! Status of the connection pools, for operators.
 
-use sea_orm::sqlx::{self, Pool};
-use sea_orm::{DatabaseConnection, DbBackend};
+use sea_orm::DatabaseConnection;
 
 use crate::Database;
+use crate::connections::PostgresPool;
 
 /// The status of a connection pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +21,24 @@ pub struct PoolStatus {
 impl Database {
     /// Returns the current status of the pools, without waiting.
     pub fn pools(&self) -> [PoolStatus; 2] {
-        let [reader, writer] = self.connections();
-        [pool_status("reader", reader), pool_status("writer", writer)]
+        let counts = match (self.postgres_pools(), self.sqlite()) {
+            (Some(pools), _) => pools.map(PostgresPool::counts),
+            (None, Some(sqlite)) => sqlite.connections().map(counts),
+            (None, None) => Default::default(),
+        };
+        let [reader, writer] = counts;
+        [status("reader", reader), status("writer", writer)]
     }
 }
 
-fn pool_status(name: &'static str, connection: &DatabaseConnection) -> PoolStatus {
-    let (size, idle, limit) = match connection.get_database_backend() {
-        DbBackend::Postgres => counts(connection.get_postgres_connection_pool()),
-        _ => counts(connection.get_sqlite_connection_pool()),
-    };
-    let idle = u64::try_from(idle).unwrap_or(u64::MAX);
-    // The two counts are not atomic, so that idle may briefly exceed open.
-    PoolStatus { pool: name, busy: u64::from(size).saturating_sub(idle), idle, limit: limit.into() }
+fn status(pool: &'static str, (busy, idle, limit): (u64, u64, u64)) -> PoolStatus {
+    PoolStatus { pool, busy, idle, limit }
 }
 
-/// Returns the open connections, the idle ones among them, and their limit.
-fn counts<D: sqlx::Database>(pool: &Pool<D>) -> (u32, usize, u32) {
-    (pool.size(), pool.num_idle(), pool.options().get_max_connections())
+/// Returns the connections in use, the idle ones, and their limit.
+fn counts(connection: &DatabaseConnection) -> (u64, u64, u64) {
+    let pool = connection.get_sqlite_connection_pool();
+    let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+    // The two counts are not atomic, so that idle may briefly exceed open.
+    (u64::from(pool.size()).saturating_sub(idle), idle, pool.options().get_max_connections().into())
 }

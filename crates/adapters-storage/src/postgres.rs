@@ -15,10 +15,11 @@ use domain::system::Clock;
 use sea_orm::sqlx::ConnectOptions;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, IsolationLevel,
-    SqlxPostgresConnector, Statement, TransactionOptions, TransactionTrait, Value,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, Statement,
+    TransactionTrait, Value,
 };
 
+use crate::connections::{CallLimits, PostgresPool, Reachability, Transaction};
 use crate::errors::store_error;
 use crate::postgres_tls;
 use crate::settings::StorageSettings;
@@ -26,18 +27,18 @@ use crate::settings::StorageSettings;
 /// The number of the lock that writers of one database take in turn. Any constant will do.
 const WRITE_LOCK: i64 = 0x746f_6c6c_6761_7465;
 
-/// The longest idle time of a connection: firewalls drop idle ones silently.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
-/// The longest life of a connection, so that a moved server is found.
-const MAX_LIFETIME: Duration = Duration::from_mins(30);
+/// The idle time after which the connection for migrations is closed: it is used at the start only.
+const SCHEMA_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of prepared statements per connection.
 const STATEMENTS: usize = 256;
 
 /// The pools of a PostgreSQL database.
 pub(crate) struct PostgresPools {
     /// One connection: writers of a process queue for it, so that waiting ones do not take the connections of readers.
-    pub(crate) writer: DatabaseConnection,
-    pub(crate) readers: DatabaseConnection,
+    pub(crate) writer: Arc<PostgresPool>,
+    pub(crate) readers: Arc<PostgresPool>,
+    /// One connection for migrations and for the state of the schema, which need that of the library.
+    pub(crate) schema: DatabaseConnection,
 }
 
 /// Prepares the pools; connections are opened on first use.
@@ -54,80 +55,96 @@ pub(crate) fn pools(settings: &StorageSettings) -> Result<PostgresPools, StoreEr
         // A pooler rejects parameters that it does not know.
         .extra_float_digits(None)
         .disable_statement_logging();
-    let pool = |connections| {
-        let pool = PgPoolOptions::new()
-            .max_connections(connections)
-            .acquire_timeout(settings.busy_timeout)
-            .idle_timeout(IDLE_TIMEOUT)
-            .max_lifetime(MAX_LIFETIME)
-            .connect_lazy_with(options.clone());
-        SqlxPostgresConnector::from_sqlx_postgres_pool(pool)
-    };
-    Ok(PostgresPools { writer: pool(1), readers: pool(settings.read_connections.max(1)) })
+    let server = Arc::new(Reachability::default());
+    let pool =
+        |connections| PostgresPool::new(options.clone(), connections, settings.busy_timeout, Arc::clone(&server));
+    let schema = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(settings.busy_timeout)
+        .idle_timeout(SCHEMA_IDLE_TIMEOUT)
+        .connect_lazy_with(options.clone());
+    Ok(PostgresPools {
+        writer: pool(1),
+        readers: pool(settings.read_connections.max(1)),
+        schema: SqlxPostgresConnector::from_sqlx_postgres_pool(schema),
+    })
 }
 
 /// The shortest and the longest time limit that the server accepts.
 const TIMEOUTS: RangeInclusive<u128> = 1..=2_147_483_647;
 /// The wait of a migration for its turn: another process may be migrating.
 const MIGRATION_TURN_MS: &str = "600000";
-/// The longest statement of a transaction that writes. Migrations and transactions that read have no limit.
-const STATEMENT_TIMEOUT_MS: &str = "60000";
-/// Settings of one transaction: the wait for the lock, the longest statement, and commits that survive a loss of power
-/// whatever the server's default is.
+/// The least limit of a pause between two statements: a process on a busy machine pauses, too.
+const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The value of a time limit that never ends anything.
+const UNLIMITED: &str = "0";
+/// Settings of one transaction: the wait for the lock, the longest statement, the longest pause between two statements,
+/// and commits that survive a loss of power whatever the server's default is. The server ends a transaction whose
+/// process gave up or vanished, so that it blocks other writers for a few seconds only.
 const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), \
+                        set_config('idle_in_transaction_session_timeout', $3, true), \
                         set_config('synchronous_commit', 'on', true)";
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// The isolation level of a migration, whatever the default of the role is.
+const SET_READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// The transactions of a PostgreSQL database.
 pub(crate) struct PostgresTransactions {
     lock_timeout_ms: String,
+    idle_timeout_ms: String,
+    limits: CallLimits,
     clock: StoreClock,
 }
 
 impl PostgresTransactions {
     pub(crate) fn new(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
         let clock = StoreClock { clock, is_of_server: settings.use_server_clock, ahead_ms: AtomicI64::new(UNKNOWN) };
-        let lock_timeout = settings.busy_timeout.as_millis().clamp(*TIMEOUTS.start(), *TIMEOUTS.end());
-        Self { lock_timeout_ms: lock_timeout.to_string(), clock }
+        Self {
+            lock_timeout_ms: millis_text(settings.busy_timeout),
+            idle_timeout_ms: millis_text(settings.busy_timeout.max(MIN_IDLE_TIMEOUT)),
+            limits: CallLimits::short(settings),
+            clock,
+        }
     }
 
     /// Begins a writing transaction after all earlier ones of every process, so that the rows it reads cannot change
-    /// before it writes. It waits for the lock for at most the busy timeout, and longer for a migration.
-    pub(crate) async fn begin(
-        &self,
-        writer: &DatabaseConnection,
-        length: Length,
-    ) -> Result<DatabaseTransaction, StoreError> {
+    /// before it writes. It waits for the lock for at most the busy timeout.
+    pub(crate) async fn begin(&self, writer: &Arc<PostgresPool>) -> Result<Transaction, StoreError> {
         // Each statement sees what was committed before it, so what is read after the lock is current.
-        let options = TransactionOptions {
-            isolation_level: Some(IsolationLevel::ReadCommitted),
-            ..TransactionOptions::default()
-        };
-        let transaction = writer.begin_with_options(options).await.map_err(store_error)?;
-        let turn_ms = match length {
-            Length::Limited => self.lock_timeout_ms.as_str(),
-            Length::Unlimited => MIGRATION_TURN_MS,
-        };
-        self.limit(&transaction, length, turn_ms).await?;
-        self.read_clock(&transaction, "SELECT pg_advisory_xact_lock($1)::text,", &[WRITE_LOCK.into()]).await?;
-        if length == Length::Unlimited {
-            // A statement that waits for the lock of a table blocks later readers of the table, too.
-            self.limit(&transaction, length, &self.lock_timeout_ms).await?;
-        }
+        let transaction = Transaction::begin(writer, BEGIN_WRITE, self.limits).await.map_err(store_error)?;
+        let statement_ms = millis_text(self.limits.statement);
+        limit(&transaction, [&self.lock_timeout_ms, &statement_ms, &self.idle_timeout_ms]).await?;
+        self.take_write_lock(&transaction).await?;
+        Ok(transaction)
+    }
+
+    /// Begins a transaction of a migration, which has no time limit. It waits long for the lock.
+    pub(crate) async fn begin_migration(&self, schema: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
+        let transaction = schema.begin().await.map_err(store_error)?;
+        transaction.execute_unprepared(SET_READ_COMMITTED).await.map_err(store_error)?;
+        limit(&transaction, [MIGRATION_TURN_MS, UNLIMITED, UNLIMITED]).await?;
+        self.take_write_lock(&transaction).await?;
+        // A statement that waits for the lock of a table blocks later readers of the table, too.
+        limit(&transaction, [&self.lock_timeout_ms, UNLIMITED, UNLIMITED]).await?;
         Ok(transaction)
     }
 
     /// Begins a transaction that reads one state of the database.
-    pub(crate) async fn snapshot(&self, readers: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
-        let options = TransactionOptions {
-            isolation_level: Some(IsolationLevel::RepeatableRead),
-            access_mode: Some(AccessMode::ReadOnly),
-            ..TransactionOptions::default()
-        };
-        let transaction = readers.begin_with_options(options).await.map_err(store_error)?;
-        // An audit reads for long. Readers block nobody.
-        self.limit(&transaction, Length::Unlimited, &self.lock_timeout_ms).await?;
+    pub(crate) async fn snapshot(
+        &self,
+        readers: &Arc<PostgresPool>,
+        limits: CallLimits,
+    ) -> Result<Transaction, StoreError> {
+        let transaction = Transaction::begin(readers, BEGIN_SNAPSHOT, limits).await.map_err(store_error)?;
+        // Readers block nobody, and a copy pauses between its reads.
+        limit(&transaction, [&self.lock_timeout_ms, &millis_text(limits.statement), UNLIMITED]).await?;
         self.read_clock(&transaction, "SELECT", &[]).await?;
         Ok(transaction)
+    }
+
+    async fn take_write_lock(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+        self.read_clock(transaction, "SELECT pg_advisory_xact_lock($1)::text,", &[WRITE_LOCK.into()]).await
     }
 
     /// Returns the store's current time.
@@ -135,24 +152,9 @@ impl PostgresTransactions {
         self.clock.now()
     }
 
-    async fn limit(
-        &self,
-        transaction: &DatabaseTransaction,
-        length: Length,
-        lock_timeout_ms: &str,
-    ) -> Result<(), StoreError> {
-        let statement = match length {
-            Length::Limited => STATEMENT_TIMEOUT_MS,
-            Length::Unlimited => "0",
-        };
-        let values = [lock_timeout_ms.into(), statement.into()];
-        let settings = Statement::from_sql_and_values(DbBackend::Postgres, SETTINGS, values);
-        transaction.execute_raw(settings).await.map_err(store_error).map(drop)
-    }
-
     async fn read_clock(
         &self,
-        transaction: &DatabaseTransaction,
+        transaction: &impl ConnectionTrait,
         select: &str,
         values: &[Value],
     ) -> Result<(), StoreError> {
@@ -173,11 +175,14 @@ const MAX_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// No query has told the store's time yet.
 const UNKNOWN: i64 = i64::MIN;
 
-/// Whether a transaction's statements have a time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Length {
-    Limited,
-    Unlimited,
+/// Sets the time limits of a transaction: the wait for a lock, a statement, and a pause between statements.
+async fn limit(transaction: &impl ConnectionTrait, limits_ms: [&str; 3]) -> Result<(), StoreError> {
+    let settings = Statement::from_sql_and_values(DbBackend::Postgres, SETTINGS, limits_ms.map(Value::from));
+    transaction.execute_raw(settings).await.map_err(store_error).map(drop)
+}
+
+fn millis_text(duration: Duration) -> String {
+    duration.as_millis().clamp(*TIMEOUTS.start(), *TIMEOUTS.end()).to_string()
 }
 
 /// The store's clock, as seen by the last transaction: replicas on machines with different clocks agree on it.

@@ -25,6 +25,8 @@ const TOKEN_PICO: i64 = 42_000;
 const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
+/// `storage.busy_timeout_ms`: less than half of the deadline of requests. By default it is a twelfth.
+const BUSY_TIMEOUT: u32 = 3_000;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
@@ -71,7 +73,7 @@ pub fn settings(fault: Duration) -> Settings {
     Settings {
         max_stale: (fault * 4 / 5).max(2_000),
         // Long faults outlast it. In a run of short ones a busy machine alone must not.
-        request_timeout: if fault < 6_000 { 10_000 } else { 5_000 },
+        request_timeout: if fault < 6_000 { 10_000 } else { 8_000 },
         // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
         bound_pico: TOKEN_PICO * (512 + 128),
         call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,
@@ -224,6 +226,8 @@ fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String
         r#"
 [keys]
 max_stale_ms = {max_stale}
+[storage]
+busy_timeout_ms = {BUSY_TIMEOUT}
 [limits]
 request_timeout_ms = {request_timeout}
 [blobs]

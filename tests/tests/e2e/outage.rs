@@ -47,12 +47,6 @@ enum ActiveOutage<'a> {
 }
 
 impl Outage {
-    /// Returns true if a limited key without an allowance is 503 early. A silent server is an open defect: on a busy
-    /// machine the request may wait for its deadline (docs/reliability.md).
-    fn ends_allowances(self) -> bool {
-        self != Self::Frozen
-    }
-
     async fn begin(self, Site { gateway, relay, .. }: &Site) -> Result<ActiveOutage<'_>> {
         let instance = &gateway.instance;
         match self {
@@ -207,10 +201,7 @@ fn ensure_served(outage: Outage, answers: &[TimedReply], (began, ended): (Instan
     ensure!(unlimited.keys().all(|status| matches!(status, 200 | 503)), "{unlimited:?}");
     ensure!(limited.keys().all(|status| matches!(status, 200 | 503)), "{limited:?}");
     ensure!(limited.contains_key(&200), "the limited key had an allowance: {limited:?}");
-    ensure!(
-        limited.contains_key(&503) || !outage.ends_allowances(),
-        "the limited key's allowance never ended: {limited:?}"
-    );
+    ensure!(limited.contains_key(&503), "the limited key's allowance never ended: {limited:?}");
     ensure!(during.iter().all(|answer| answer.status == 200 || answer.has_retry_after), "a 503 without Retry-After");
     Ok(())
 }
@@ -266,9 +257,7 @@ async fn serves_during(outage: Outage, length: Duration) -> Result<()> {
     let away = outage.begin(&site).await?;
     let began = Instant::now();
     sleep(length / 2).await;
-    if outage.ends_allowances() {
-        use_up(&gateway.server, limited).await?;
-    }
+    use_up(&gateway.server, limited).await?;
     if outage != Outage::NoWrites {
         let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
         unavailable(&gateway.server.send(&stranger).await?)?;
@@ -294,9 +283,7 @@ async fn crashes_during(outage: Outage, length: Duration) -> Result<()> {
     sleep(AROUND).await;
     let away = outage.begin(&site).await?;
     let began = Instant::now();
-    if outage.ends_allowances() {
-        use_up(&site.gateway.server, &site.limited).await?;
-    }
+    use_up(&site.gateway.server, &site.limited).await?;
     sleep(length / 2).await;
     let ended = Instant::now();
     site.gateway.server.signal("KILL").await?;

@@ -1,10 +1,23 @@
-//! Servers on PostgreSQL over TLS.
+//! Servers on PostgreSQL: over TLS, and behind a silent network.
+
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use test_servers::{Authority, Postgres};
-use tollgate_tests::{Instance, SecondHand};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Instance, Key, Network, Reply, SecondHand, Server, Upstream, decisions};
 
-use crate::gateway::{TestGateway, body};
+use crate::gateway::{TestGateway, body, providers_toml};
+use crate::limits::{CHEAP, ensure_audit_passes};
+use crate::stores::unavailable;
+
+/// The deadline of requests in the tests of a silent network.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// A time well before it.
+const WELL_BEFORE: Duration = Duration::from_secs(15);
+/// The longest time after a silence until every kind of request works again.
+const RECOVERED: Duration = Duration::from_secs(15);
 
 #[tokio::test]
 async fn server_works_over_verified_tls() -> Result<()> {
@@ -38,4 +51,83 @@ async fn authorities_of_platform_are_trusted() -> Result<()> {
     let output = instance.run(&["migrate", "up"]).await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
+}
+
+/// Sends requests of a key at once. Returns the responses with their durations.
+async fn send_many(server: &Server, key: &Key, count: usize) -> Result<Vec<(Reply, Duration)>> {
+    let mut calls = JoinSet::new();
+    for _ in 0..count {
+        let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
+        calls.spawn(async move {
+            let sent = Instant::now();
+            call.send(address).await.map(|reply| (reply, sent.elapsed()))
+        });
+    }
+    let mut replies = Vec::new();
+    while let Some(reply) = calls.join_next().await {
+        replies.push(reply??);
+    }
+    Ok(replies)
+}
+
+/// While the network to the database is silent, requests that need no store are answered, and all others are 503 well
+/// before the deadline. Nothing waits for the silent connections once the network is back.
+#[tokio::test]
+async fn silent_network_delays_only_requests_that_need_the_database() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let deadline_ms = DEADLINE.as_millis();
+    let toml = format!(
+        "[keys]\nmax_stale_ms = 120000\n[storage]\nbusy_timeout_ms = 1000\n\
+         [limits]\nrequest_timeout_ms = {deadline_ms}\n{providers}"
+    );
+    let (mut instance, relay) = Instance::behind_relay(&toml).await?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    let gateway = TestGateway::of(instance).await?;
+    let server = &gateway.server;
+    // The keys are cached, and the limited ones have no allowance yet.
+    let limited = [
+        gateway.instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?,
+        gateway.instance.key(&["--name", "another", "--limit-usd", "1000"]).await?,
+    ];
+    for key in limited.iter().chain([&gateway.inference]) {
+        server.send(&Call::get("/api/v1/models/count").key(&key.secret)).await?.ok()?;
+    }
+    gateway.decide(body("acme/alone")).await?;
+    for limited in &limited {
+        relay.set(Network::Frozen);
+        for _ in 0..2 {
+            let (unlimited, limited) =
+                tokio::try_join!(send_many(server, &gateway.inference, 20), send_many(server, limited, 20))?;
+            for (reply, took) in unlimited {
+                ensure!(reply.status == 200 && took < WELL_BEFORE, "{took:?}: {} {}", reply.status, reply.text());
+            }
+            for (reply, took) in limited {
+                unavailable(&reply)?;
+                ensure!(took < WELL_BEFORE, "503 after {took:?}");
+            }
+        }
+        let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
+        let since = Instant::now();
+        unavailable(&server.send(&stranger).await?)?;
+        ensure!(since.elapsed() < WELL_BEFORE, "503 after {:?}", since.elapsed());
+        relay.set(Network::Up);
+        ensure_draws(server, limited).await?;
+    }
+    ensure_audit_passes(&gateway.instance).await?;
+    gateway.server.stop().await
+}
+
+/// Waits until a limited key draws an allowance, which writes to the database.
+async fn ensure_draws(server: &Server, limited: &Key) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        let reply = server.decide(&limited.secret, body("acme/alone")).await?;
+        if reply.status == 200 {
+            return Ok(());
+        }
+        unavailable(&reply)?;
+        ensure!(since.elapsed() < RECOVERED, "still {}: {}", reply.status, reply.text());
+        sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -124,7 +124,7 @@ impl<'a> Audit<'a> {
     }
 
     pub(super) async fn run(mut self) -> Result<LedgerAudit, StoreError> {
-        let snapshot = self.database.snapshot().await?;
+        let snapshot = self.database.report_snapshot().await?;
         let end = last_row(&snapshot).await?;
         let (found, mut expected) = self.read_counters(&snapshot, None).await?;
         drop(snapshot);
@@ -185,7 +185,7 @@ impl<'a> Audit<'a> {
     /// compared again.
     async fn check_records(&mut self, end: i64) -> Result<DailyCosts, StoreError> {
         let (mut sums, mut costs) = (PayerSums::default(), StoredCosts::default());
-        let readers = self.database.readers()?;
+        let readers = self.database.report_readers()?;
         let is_ordered = readers.get_database_backend() == DbBackend::Sqlite;
         let (place, first) =
             if is_ordered { ("rowid", i64::MIN.into()) } else { ("id", Value::from(Vec::<u8>::new())) };
@@ -233,7 +233,7 @@ impl<'a> Audit<'a> {
 
     /// Compares the counters of an account in one transaction.
     async fn compare_again(&mut self, account: &AccountName) -> Result<(), StoreError> {
-        let snapshot = self.database.snapshot().await?;
+        let snapshot = self.database.report_snapshot().await?;
         let (counters, allowances) = (self.report.counters, self.report.allowances);
         let (found, mut expected) = self.read_counters(&snapshot, Some(account)).await?;
         (self.report.counters, self.report.allowances) = (counters, allowances);

@@ -17,8 +17,7 @@ use domain::money::Usd;
 use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, UpdateMany, Value,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany, Value,
 };
 
 use crate::audit::append;
@@ -227,7 +226,7 @@ pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<
 
 /// Inserts a key in the caller's transaction. Ids and digests of deleted keys are never reused.
 pub(super) async fn insert(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     key: &ApiKey,
     rows: &mut RowChanges,
 ) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use domain::error::StoreError;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter};
 
 use crate::audit_rows::{RowChanges, workspace_before};
 use crate::entities::workspaces;
@@ -10,7 +10,7 @@ use crate::errors::store_error;
 
 /// Sets or clears the guardrail of a workspace. Returns whether the workspace changed; `None` if it does not exist.
 pub(super) async fn set_guardrail(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     workspace_id: &str,
     guardrail_id: Option<&str>,
     rows: &mut RowChanges,
@@ -28,7 +28,7 @@ pub(super) async fn set_guardrail(
 
 /// Clears a guardrail from all workspaces. Returns the ids of these workspaces.
 pub(super) async fn clear_guardrail(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     guardrail_id: &str,
     rows: &mut RowChanges,
 ) -> Result<Vec<String>, StoreError> {

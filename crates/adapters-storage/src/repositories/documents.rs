@@ -11,8 +11,7 @@ use domain::file::{
 use domain::ids::{DocumentId, WorkspaceId};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, Select,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 
 use crate::audit_append::append;
@@ -175,8 +174,8 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             .await
             .map_err(store_error)?;
         let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
-        remove(&transaction, document_condition(workspace_id, id, READY)).await?;
-        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        remove(&*transaction, document_condition(workspace_id, id, READY)).await?;
+        append(&*transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await?;
         // The bytes are deleted next: the row must be gone for good.
         self.database.check_file()?;
@@ -260,7 +259,7 @@ async fn claim_state(connection: &impl ConnectionTrait, claim: &IdempotencyClaim
 
 /// Takes a free claim; replaces an expired one.
 async fn take_claim(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     claim: &IdempotencyClaim,
     document: &PendingDocument,
 ) -> Result<(), StoreError> {
@@ -281,7 +280,7 @@ async fn take_claim(
 
 /// Reserves quota; returns false if it is exceeded or the workspace does not exist.
 async fn take_quota(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     document: &PendingDocument,
     quota: DocumentQuota,
 ) -> Result<bool, StoreError> {
@@ -331,7 +330,7 @@ async fn usage(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Opt
 }
 
 /// Removes documents with their claims and releases their quota.
-async fn remove(transaction: &DatabaseTransaction, which: Expr) -> Result<Vec<PendingDocument>, StoreError> {
+async fn remove(transaction: &impl ConnectionTrait, which: Expr) -> Result<Vec<PendingDocument>, StoreError> {
     let removed = Entity::delete_many().filter(which).exec_with_returning(transaction).await.map_err(store_error)?;
     for row in &removed {
         workspaces::Entity::update_many()

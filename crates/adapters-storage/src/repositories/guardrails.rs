@@ -13,8 +13,8 @@ use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
 };
 
 use super::api_keys::by_column;
@@ -269,7 +269,10 @@ pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> 
 }
 
 /// Returns the ids and hashes of all keys with a guardrail, including deleted keys.
-async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+async fn holders(
+    transaction: &impl ConnectionTrait,
+    guardrail_id: &str,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
     api_keys::Entity::find()
         .select_only()
         .columns([api_keys::Column::Id, api_keys::Column::Hash])
@@ -305,7 +308,7 @@ struct KeyColumns {
 /// Returns the live keys of the workspace among the named keys, each once, in the order of their ids. Ids rise with the
 /// time of creation, as the rows of the table do, so that updates in this order write each page once.
 async fn find_assignable(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     workspace_id: &str,
     keys: &[KeyReference],
 ) -> Result<Vec<AssignableKey>, StoreError> {
@@ -339,7 +342,7 @@ async fn find_assignable(
 }
 
 async fn assign(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     guardrail_id: &str,
     keys: impl Iterator<Item = Vec<u8>>,
     at: i64,
@@ -357,7 +360,7 @@ async fn assign(
 }
 
 async fn keep_version(
-    transaction: &DatabaseTransaction,
+    transaction: &impl ConnectionTrait,
     row: &Model,
     changed_at: i64,
     audit: &AuditDraft,

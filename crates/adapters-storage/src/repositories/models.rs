@@ -6,9 +6,7 @@ use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
 use sea_orm::sea_query::OnConflict;
-use sea_orm::{
-    ActiveValue, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
@@ -75,7 +73,7 @@ impl ModelRepository for SeaOrmModelRepository {
 }
 
 /// Inserts or updates rows. New rows go to the end; existing ones keep their position.
-async fn upsert(transaction: &DatabaseTransaction, models: &[CatalogueModel]) -> Result<(), StoreError> {
+async fn upsert(transaction: &impl ConnectionTrait, models: &[CatalogueModel]) -> Result<(), StoreError> {
     let mut rows = Vec::with_capacity(models.len());
     for (position, model) in (next_position(transaction).await?..).zip(models) {
         rows.push(ActiveModel {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use domain::audit::AuditDraft;
 use domain::error::StoreError;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, TransactionTrait};
+use sea_orm::ConnectionTrait;
 
 use super::error::CopyError;
 use super::fingerprint::Fingerprint;
@@ -56,7 +56,7 @@ impl StoreCopy {
     /// The source is in use or was changed, the target holds an instance or another copy, or a store failed.
     pub async fn run(&self, mut report: impl FnMut(CopyProgress)) -> Result<(), CopyError> {
         self.check_schemas().await?;
-        let source = self.source.snapshot().await?;
+        let source = self.source.report_snapshot().await?;
         let fingerprint = self.check_source(&source).await?;
         let mut position = self.begin(&fingerprint).await?;
         let current = position.table.clone();
@@ -81,7 +81,7 @@ impl StoreCopy {
     /// # Errors
     /// The rows of a table differ, the source was changed, or a store failed.
     pub async fn verify(&self, mut report: impl FnMut(&TableContent)) -> Result<Vec<TableContent>, CopyError> {
-        let (source, target) = (self.source.snapshot().await?, self.target.snapshot().await?);
+        let (source, target) = (self.source.report_snapshot().await?, self.target.report_snapshot().await?);
         let marker = marker::load(&target).await?.ok_or(CopyError::Concurrent)?;
         if Fingerprint::read(&source).await?.digest != marker.fingerprint {
             return Err(CopyError::SourceChanged);
@@ -112,11 +112,11 @@ impl StoreCopy {
 
     /// Checks that both stores have the same migrations, all of them known.
     async fn check_schemas(&self) -> Result<(), CopyError> {
-        if schema::applied(self.target.readers()?).await?.is_empty() {
+        if schema::applied(self.target.schema()?).await?.is_empty() {
             self.target.migrate().await?;
         }
-        let source = schema::applied(self.source.readers()?).await?;
-        let target = schema::applied(self.target.readers()?).await?;
+        let source = schema::applied(self.source.schema()?).await?;
+        let target = schema::applied(self.target.schema()?).await?;
         let known: HashSet<String> = self.source.migration_status().await?.into_iter().map(|step| step.name).collect();
         let first = |mut names: Vec<&String>| {
             names.sort();
@@ -134,7 +134,7 @@ impl StoreCopy {
     }
 
     /// Checks that the source is complete and unused; returns its state.
-    async fn check_source(&self, source: &DatabaseTransaction) -> Result<Fingerprint, CopyError> {
+    async fn check_source(&self, source: &impl ConnectionTrait) -> Result<Fingerprint, CopyError> {
         if marker::load(source).await?.is_some() {
             return Err(CopyError::UnfinishedSource);
         }
@@ -179,7 +179,7 @@ impl StoreCopy {
 
     async fn copy_table(
         &self,
-        source: &DatabaseTransaction,
+        source: &impl ConnectionTrait,
         table: &Table,
         mut position: Position,
         mut report: impl FnMut(u64),
@@ -210,12 +210,14 @@ impl StoreCopy {
         }
         let Ok(transaction) = self.target.begin().await else { return error.into() };
         for row in rows {
-            let Ok(inner) = transaction.begin().await else { return error.into() };
-            let inserted = table.insert(&inner, std::slice::from_ref(row)).await.map_err(store_error);
+            if transaction.execute_unprepared("SAVEPOINT row").await.is_err() {
+                return error.into();
+            }
+            let inserted = table.insert(&transaction, std::slice::from_ref(row)).await.map_err(store_error);
             if let Err(StoreError::Corrupt(problem)) = inserted {
                 return CopyError::Row { table: table.name, row: row.name(), problem };
             }
-            if inner.commit().await.is_err() {
+            if transaction.execute_unprepared("RELEASE SAVEPOINT row").await.is_err() {
                 break;
             }
         }

@@ -63,7 +63,7 @@ impl RejectionStore for SeaOrmRejectionStore {
             .order_by_asc(Column::Status)
             .order_by_asc(Column::Reason)
             .limit(Ord::min(limit, u64::from(u32::MAX)))
-            .all(self.database.readers()?)
+            .all(self.database.report_readers()?)
             .await
             .map_err(store_error)?;
         rows.iter().map(to_count).collect()
@@ -81,7 +81,7 @@ impl RejectionStore for SeaOrmRejectionStore {
             .group_by(Column::Status)
             .group_by(Column::Reason)
             .into_tuple()
-            .all(self.database.readers()?)
+            .all(self.database.report_readers()?)
             .await
             .map_err(store_error)?;
         let mut sums = rows.into_iter().map(to_sum).collect::<Result<Vec<_>, _>>()?;

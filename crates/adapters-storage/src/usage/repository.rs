@@ -41,7 +41,7 @@ impl UsageRepository for SeaOrmUsageRepository {
             .order_by_desc(Column::Id)
             // The largest number that the database supports.
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers()?)
+            .all(self.database.report_readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_record).collect()

@@ -27,6 +27,8 @@ pub enum StoreFault {
     LostAnswerAfter(u32),
     /// Calls hang.
     Hangs,
+    /// Other tasks run before each call fails without effect.
+    TimesOut,
     /// Other tasks run before and after each call takes effect.
     Slow,
 }
@@ -114,6 +116,10 @@ impl FaultyBudgetStore {
                 let answer = call.await;
                 yield_now().await;
                 answer
+            }
+            StoreFault::TimesOut => {
+                yield_now().await;
+                away()
             }
             StoreFault::Hangs => std::future::pending().await,
             StoreFault::LostAnswer | StoreFault::LostAnswerAfter(_) => {

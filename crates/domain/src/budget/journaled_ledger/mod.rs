@@ -155,10 +155,15 @@ impl JournaledLedger {
         self.work().await.map(drop)
     }
 
-    /// Does one round. Returns true if entries are left to fold.
+    /// Does one round. Returns true if entries are left to fold. If the store is unavailable, so are the requests that
+    /// waited for the round: their draws would wait for the same store, each for its time limit.
     async fn work(&self) -> Result<bool, StoreError> {
-        let worked = self.keeper.lock().await.tick().await;
+        let mut keeper = self.keeper.lock().await;
+        let worked = keeper.tick().await;
         self.state.set_store_away(worked.is_err());
+        if let Err(error @ StoreError::Unavailable(_)) = &worked {
+            keeper.fail_waiting(error);
+        }
         worked
     }
 

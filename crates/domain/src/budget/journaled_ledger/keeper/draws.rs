@@ -69,6 +69,11 @@ impl Keeper {
         })
     }
 
+    /// Fails all waiting requests.
+    pub(in crate::budget::journaled_ledger) fn fail_waiting(&self, error: &StoreError) {
+        Self::fail(&self.state.asks.waiting(), error);
+    }
+
     fn fail(asks: &[Arc<Ask>], error: &StoreError) {
         for ask in asks {
             let answer: Answer = Err(match error {

@@ -62,6 +62,25 @@ pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(
     fixture.audit().await;
 }
 
+pub(super) async fn request_that_waits_for_a_round_fails_with_it(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
+    process.hold(1, 60).await.unwrap().unwrap();
+    process.store.set(StoreFault::TimesOut);
+    let mut round = Box::pin(process.ledger.tick());
+    assert!(poll_immediate(&mut round).await.is_none(), "the store does not answer yet");
+    let mut waiting = pin!(process.hold(2, 60));
+    assert!(poll_immediate(&mut waiting).await.is_none(), "the round has its turn");
+    process.store.set(StoreFault::Hangs);
+    assert!(round.await.is_err());
+    let held = poll_immediate(waiting).await.expect("no draw of its own that would hang");
+    assert!(matches!(held, Err(StoreError::Unavailable(_))));
+    process.store.set(StoreFault::None);
+    process.ledger.tick().await.unwrap();
+    process.hold(2, 40).await.unwrap().unwrap();
+    fixture.audit().await;
+}
+
 pub(super) async fn answered_request_does_not_wait_for_the_draw_of_a_later_one(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 100).await;
     let process = fixture.process(1);

@@ -21,7 +21,7 @@ use self::{
         hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit, pending_records_are_stored_on_demand,
         released_hold_is_free_at_once_and_journaled, request_does_not_queue_behind_a_store_that_failed_and_hangs,
         request_in_flight_when_a_limit_begins_counts_when_it_is_charged, request_that_nothing_limits_needs_no_store,
-        request_waits_for_the_store_only_while_its_counter_is_cold,
+        request_that_waits_for_a_round_fails_with_it, request_waits_for_the_store_only_while_its_counter_is_cold,
     },
     forgetting::{
         allowances_of_a_lost_process_return_where_unknown_usage_is_free,
@@ -70,6 +70,7 @@ suite! {
         hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit,
         answered_request_does_not_wait_for_the_draw_of_a_later_one,
         request_does_not_queue_behind_a_store_that_failed_and_hangs,
+        request_that_waits_for_a_round_fails_with_it,
         draw_with_a_lost_answer_is_granted_once,
         fold_and_return_with_lost_answers_take_effect_once,
         released_hold_is_free_at_once_and_journaled,

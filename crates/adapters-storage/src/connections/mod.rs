@@ -1,0 +1,17 @@
+//! Connections and transactions whose calls end within a bounded time.
+//!
+//! A silent server ends no call by itself: the driver waits for a reply without limit. So every statement has a time
+//! limit on this side, too. A connection whose call timed out or was dropped is closed, because its next reply would
+//! belong to that call.
+
+mod connection;
+mod limits;
+mod postgres_pool;
+mod reachability;
+mod transaction;
+
+pub(crate) use connection::Connection;
+pub(crate) use limits::CallLimits;
+pub(crate) use postgres_pool::PostgresPool;
+pub(crate) use reachability::Reachability;
+pub(crate) use transaction::Transaction;

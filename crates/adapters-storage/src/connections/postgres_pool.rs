@@ -1,0 +1,270 @@
+//! A pool of connections to PostgreSQL.
+//!
+//! The pool of the driver tests a released connection without a time limit and keeps its place meanwhile, so that a
+//! silent server takes all places. Here a connection without a response leaves its place at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
+use sea_orm::sqlx::{ConnectOptions, Connection as _, Error, PgConnection, Postgres};
+use sea_orm::{DbErr, RuntimeErr};
+use sqlx_core::transaction::TransactionManager;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::task::TaskTracker;
+
+use super::limits::unavailable;
+use super::reachability::{ConnectAttempt, Reachability};
+
+/// The longest idle time of a connection: firewalls drop idle ones silently.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
+/// The longest life of a connection, so that a moved server is found.
+const MAX_LIFETIME: Duration = Duration::from_mins(30);
+/// The idle time after which a connection is tested before its next use.
+const TEST_AFTER: Duration = Duration::from_secs(1);
+/// The longest test of a connection, farewell to one, or rollback on one. A slow server gets a new connection.
+const TEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest attempt to connect. It may outlast its caller, so that a slow server is not attempted in vain again and
+/// again.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The pause between attempts to connect to a server that is starting.
+const START_RETRY: Duration = Duration::from_millis(50);
+
+/// The transactions of the driver.
+pub(super) type Manager = <Postgres as sea_orm::sqlx::Database>::TransactionManager;
+
+/// Connections to one server, opened on first use.
+pub(crate) struct PostgresPool {
+    options: PgConnectOptions,
+    /// The longest wait for a place, and again for a connection.
+    busy_timeout: Duration,
+    places: Arc<Semaphore>,
+    limit: u32,
+    idle: Mutex<Vec<IdleConnection>>,
+    server: Arc<Reachability>,
+    /// Attempts to connect, and rollbacks. Each ends within its time limit.
+    tasks: TaskTracker,
+    /// The runtime that opened the database. A socket belongs to the runtime that connects it, and runtimes of workers end
+    /// before the last writes.
+    runtime: Handle,
+}
+
+struct IdleConnection {
+    connection: PgConnection,
+    opened_at: Instant,
+    idle_since: Instant,
+    losses: u64,
+}
+
+impl PostgresPool {
+    pub(crate) fn new(
+        options: PgConnectOptions,
+        limit: u32,
+        busy_timeout: Duration,
+        server: Arc<Reachability>,
+    ) -> Arc<Self> {
+        let (places, tasks, runtime) =
+            (Arc::new(Semaphore::new(limit as usize)), TaskTracker::new(), Handle::current());
+        Arc::new(Self { options, busy_timeout, places, limit, idle: Mutex::default(), server, tasks, runtime })
+    }
+
+    /// Returns the connections in use, the idle ones, and their limit.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let busy = (self.limit as usize).saturating_sub(self.places.available_permits());
+        let as_u64 = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        (as_u64(busy), as_u64(self.idle().len()), u64::from(self.limit))
+    }
+
+    /// Waits for a place and takes an idle connection, or opens one. Both waits end after the busy timeout.
+    pub(super) async fn acquire(self: &Arc<Self>) -> Result<PooledConnection, DbErr> {
+        let place = timeout(self.busy_timeout, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| unavailable("every connection of this process to PostgreSQL is busy"))?;
+        let place = place.map_err(|_| unavailable("the database is closed"))?;
+        while let Some(idle) = self.take_idle() {
+            let opened_at = idle.opened_at;
+            if let Some(connection) = test(idle).await {
+                return Ok(self.pooled(connection, opened_at, place));
+            }
+        }
+        let connection = self.connect().await?;
+        Ok(self.pooled(connection, Instant::now(), place))
+    }
+
+    /// Closes idle connections, and used ones as they are released.
+    pub(crate) async fn close(&self) {
+        self.places.close();
+        while let Some(idle) = self.take_idle() {
+            say_farewell(idle.connection).await;
+        }
+    }
+
+    fn pooled(
+        self: &Arc<Self>,
+        connection: PgConnection,
+        opened_at: Instant,
+        place: OwnedSemaphorePermit,
+    ) -> PooledConnection {
+        PooledConnection { pool: Arc::clone(self), connection: Some(connection), opened_at, _place: place }
+    }
+
+    /// Takes the connection that was used last. Drops those that were open at a loss.
+    fn take_idle(&self) -> Option<IdleConnection> {
+        let losses = self.server.losses();
+        let mut idle = self.idle();
+        idle.retain(|idle| idle.losses == losses);
+        idle.pop()
+    }
+
+    /// Waits for a new connection until the busy timeout. The attempt continues after that, and its connection serves a
+    /// later call.
+    async fn connect(self: &Arc<Self>) -> Result<PgConnection, DbErr> {
+        let Some(attempt) = self.server.begin() else {
+            return Err(unavailable("the last attempt to connect to PostgreSQL failed; the next one follows shortly"));
+        };
+        let (sender, receiver) = oneshot::channel();
+        let pool = Arc::clone(self);
+        let connecting = async move {
+            let opened = pool.attempt(attempt).await;
+            if let Err(Ok(connection)) = sender.send(opened) {
+                pool.keep(connection, Instant::now());
+            }
+        };
+        self.tasks.spawn_on(connecting, &self.runtime);
+        let Ok(opened) = timeout(self.busy_timeout, receiver).await else {
+            self.server.delayed();
+            return Err(unavailable("PostgreSQL accepted no connection within storage.busy_timeout_ms"));
+        };
+        opened.unwrap_or_else(|_| Err(unavailable("the attempt to connect was interrupted")))
+    }
+
+    async fn attempt(&self, attempt: ConnectAttempt) -> Result<PgConnection, DbErr> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open(&attempt)).await;
+        if matches!(opened, Ok(Ok(_))) {
+            attempt.succeeded();
+        } else {
+            attempt.failed();
+        }
+        let opened = opened.map_err(|_| unavailable("PostgreSQL accepted no connection"))?;
+        opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))))
+    }
+
+    /// Keeps a connection for a later call, unless there are enough.
+    fn keep(&self, connection: PgConnection, opened_at: Instant) {
+        let (idle_since, losses) = (Instant::now(), self.server.losses());
+        let mut idle = self.idle();
+        if !self.places.is_closed() && idle.len() < self.limit as usize {
+            idle.push(IdleConnection { connection, opened_at, idle_since, losses });
+        }
+    }
+
+    /// Opens a connection. Waits for a server that is starting, unless it failed before.
+    async fn open(&self, attempt: &ConnectAttempt) -> Result<PgConnection, Error> {
+        loop {
+            match self.options.connect().await {
+                Err(error) if is_starting(&error) && !attempt.is_probe() => tokio::time::sleep(START_RETRY).await,
+                opened => return opened,
+            }
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tests an idle connection. Closes an old or broken one.
+async fn test(idle: IdleConnection) -> Option<PgConnection> {
+    let IdleConnection { mut connection, opened_at, idle_since, .. } = idle;
+    if opened_at.elapsed() > MAX_LIFETIME || idle_since.elapsed() > IDLE_TIMEOUT {
+        say_farewell(connection).await;
+        return None;
+    }
+    let is_usable =
+        idle_since.elapsed() < TEST_AFTER || matches!(timeout(TEST_TIMEOUT, connection.ping()).await, Ok(Ok(())));
+    is_usable.then_some(connection)
+}
+
+/// Ends a session, so that the server does not log its loss. The socket closes in any case.
+async fn say_farewell(connection: PgConnection) {
+    drop(timeout(TEST_TIMEOUT, connection.close()).await);
+}
+
+/// The SQLSTATE of a server that starts or stops, and of one with too many connections.
+const TRANSIENT_CODES: [&str; 2] = ["57P03", "53300"];
+
+fn is_starting(error: &Error) -> bool {
+    match error {
+        Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        Error::Database(error) => {
+            error.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| TRANSIENT_CODES.contains(&error.code()))
+        }
+        _ => false,
+    }
+}
+
+/// A connection that returns to its pool by [`PooledConnection::release`], and is closed otherwise.
+pub(super) struct PooledConnection {
+    pool: Arc<PostgresPool>,
+    /// `None` during a call, and after one without a response.
+    connection: Option<PgConnection>,
+    opened_at: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+impl PooledConnection {
+    /// Runs a call of the driver until `end`. A connection whose call times out, breaks or is dropped is closed.
+    pub(super) async fn call<T>(
+        &mut self,
+        end: Instant,
+        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let closed = || std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection was closed");
+        let mut connection = self.connection.take().ok_or_else(|| Error::Io(closed()))?;
+        let Ok(result) = timeout_at(end, call(&mut connection)).await else {
+            drop(connection);
+            self.pool.server.lost();
+            let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, "PostgreSQL did not respond in time");
+            return Err(Error::Io(silence));
+        };
+        if !result.as_ref().err().is_some_and(is_broken) {
+            self.connection = Some(connection);
+        }
+        result
+    }
+
+    /// Returns the connection to its pool. It must not be in a transaction.
+    pub(super) fn release(mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        self.pool.server.responded();
+        self.pool.keep(connection, self.opened_at);
+    }
+
+    /// Rolls back in the background, and then returns the connection to its pool.
+    pub(super) fn roll_back(mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        Manager::start_rollback(connection);
+        let (tasks, runtime) = (self.pool.tasks.clone(), self.pool.runtime.clone());
+        let rollback = async move {
+            let end = Instant::now() + TEST_TIMEOUT;
+            if self.call(end, |connection| Box::pin(connection.ping())).await.is_ok() {
+                self.release();
+            }
+        };
+        tasks.spawn_on(rollback, &runtime);
+    }
+}
+
+/// Returns true if the server has ended the connection, or its replies cannot be read.
+fn is_broken(error: &Error) -> bool {
+    match error {
+        Error::Database(error) => {
+            let error = error.try_downcast_ref::<PgDatabaseError>();
+            error.is_none_or(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
+        }
+        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed => true,
+        _ => false,
+    }
+}

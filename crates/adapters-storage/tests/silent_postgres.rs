@@ -1,0 +1,210 @@
+//! A PostgreSQL server that is suspended: every call ends within its time limit, and the server is used again once it
+//! continues.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmWorkspaceRepository,
+    StorageSettings,
+};
+use common::{audit, clock, workspace, workspace_id};
+use domain::api_key::{ApiKeyHash, KeyGrants};
+use domain::audit::AuditLog;
+use domain::budget::BudgetStore;
+use domain::change_feed::ChangeFeed;
+use domain::error::StoreError;
+use domain::ids::ProcessId;
+use domain::testing::join_all;
+use domain::workspace::WorkspaceRepository;
+use futures_util::future::BoxFuture;
+use test_servers::FaultyPostgres;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+/// A short busy timeout, so that a call ends after 1.2 seconds.
+const BUSY: Duration = Duration::from_millis(200);
+/// Far more than the time limits of a call: a place, a connection, its test and a statement.
+const BOUND: Duration = Duration::from_secs(15);
+
+async fn open(server: &FaultyPostgres) -> Database {
+    let url = server.url_at(&server.address());
+    let settings = StorageSettings { busy_timeout: Duration::from_secs(5), ..StorageSettings::new(&url) };
+    let database = Database::open(&settings, clock()).await.unwrap();
+    database.migrate().await.unwrap();
+    database.close().await;
+    let hasty = StorageSettings { busy_timeout: BUSY, ..settings };
+    let database = Database::open(&hasty, clock()).await.unwrap();
+    repeat_until_available(&database, 1).await;
+    database
+}
+
+/// Inserts a workspace as soon as the database is available.
+async fn repeat_until_available(database: &Database, number: u128) {
+    let since = Instant::now();
+    while let Err(error) = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(number), &audit()).await {
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        assert!(since.elapsed() < Duration::from_secs(30), "{error:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Asserts that a call fails as unavailable within its time limits.
+async fn unavailable_in_time<T>(name: &str, call: impl Future<Output = Result<T, StoreError>>) {
+    let result = tokio::time::timeout(BOUND, call).await.unwrap_or_else(|_| panic!("{name} hangs"));
+    assert!(matches!(result.map(drop), Err(StoreError::Unavailable(_))), "{name}");
+}
+
+/// Returns calls of each kind: statements, snapshots and transactions that write.
+fn calls(database: &Database) -> Vec<(&'static str, BoxFuture<'static, Result<(), StoreError>>)> {
+    let process = ProcessId::from_uuid(Uuid::from_u128(1));
+    let [one, two, three, four, five, six] = std::array::from_fn(|_| database.clone());
+    vec![
+        (
+            "a key",
+            Box::pin(
+                async move { SeaOrmApiKeyRepository::new(one).find(&ApiKeyHash::from_bytes([1; 32])).await.map(drop) },
+            ),
+        ),
+        ("the feed", Box::pin(async move { SeaOrmChangeFeed::new(two).changes_since(None).await.map(drop) })),
+        ("signals", Box::pin(async move { SeaOrmBudgetStore::new(three).signals().await.map(drop) })),
+        ("limits", Box::pin(async move { SeaOrmBudgetStore::new(four).limits(&common::payer()).await.map(drop) })),
+        ("a registration", Box::pin(async move { SeaOrmBudgetStore::new(five).register(process).await })),
+        ("an entry", Box::pin(async move { SeaOrmAuditLog::new(six).append(&audit()).await.map(drop) })),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_ends_while_server_is_suspended_and_works_once_it_continues() {
+    let server = FaultyPostgres::start().unwrap();
+    let database = open(&server).await;
+    for (name, call) in calls(&database) {
+        let result = call.await;
+        assert!(!matches!(result, Err(StoreError::Unavailable(_))), "{name}: {result:?}");
+    }
+    for round in 0..2_u128 {
+        server.freeze().unwrap();
+        // Far more than there are connections, and twice, so that lost connections and failed attempts to connect count.
+        for _ in 0..2 {
+            let many = (0..4).flat_map(|_| calls(&database));
+            join_all(many.map(|(name, call)| unavailable_in_time(name, call))).await;
+        }
+        server.resume().unwrap();
+        repeat_until_available(&database, 10 + round).await;
+        let [readers, writer] = database.pools();
+        assert!(readers.busy <= readers.limit && writer.limit == 1, "{readers:?} {writer:?}");
+        let found = SeaOrmWorkspaceRepository::new(database.clone()).find(workspace_id(10 + round)).await.unwrap();
+        assert!(found.is_some());
+    }
+    tokio::time::timeout(BOUND, database.close()).await.unwrap();
+}
+
+/// A call that is dropped before its reply, as by a time limit of its caller, closes its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_calls_take_no_connection_from_later_ones() {
+    let server = FaultyPostgres::start().unwrap();
+    let database = open(&server).await;
+    let feed = SeaOrmChangeFeed::new(database.clone());
+    feed.changes_since(None).await.unwrap();
+    server.freeze().unwrap();
+    for _ in 0..8 {
+        let read = tokio::time::timeout(Duration::from_millis(50), feed.changes_since(None)).await;
+        assert!(!matches!(read, Ok(Ok(_))), "a suspended server does not answer");
+    }
+    let [readers, _] = database.pools();
+    assert_eq!(readers.busy, 0, "{readers:?}");
+    server.resume().unwrap();
+    repeat_until_available(&database, 2).await;
+    feed.changes_since(None).await.unwrap();
+}
+
+/// An entry whose commit got no reply is in the log or not. The next one follows it in either case.
+#[tokio::test(flavor = "multi_thread")]
+async fn entry_without_reply_leaves_audit_log_whole() {
+    let server = FaultyPostgres::start().unwrap();
+    let database = open(&server).await;
+    let log = SeaOrmAuditLog::new(database.clone());
+    log.append(&audit()).await.unwrap();
+    let before = count_entries(&server);
+    for delay_ms in [0, 1, 2, 4] {
+        let entry = audit();
+        let (failed, ()) = tokio::join!(log.append(&entry), async {
+            sleep(Duration::from_millis(delay_ms)).await;
+            server.freeze().unwrap();
+        });
+        drop(failed);
+        server.resume().unwrap();
+        repeat_until_available(&database, 100 + u128::from(delay_ms)).await;
+    }
+    // Each round has at most the entry of its append, and at least that of the workspace.
+    let added = count_entries(&server) - before;
+    assert!((4..=8).contains(&added), "{added}");
+    assert_eq!(log.check_rows(10).await.unwrap(), Vec::new());
+    let entries = log.read(1, 100).await.unwrap();
+    assert!(entries.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "{entries:?}");
+}
+
+fn count_entries(server: &FaultyPostgres) -> u64 {
+    server.query("SELECT count(*) FROM audit_log").unwrap()[0][0].parse().unwrap()
+}
+
+/// Relays to a server. Once the sender is set to true, the relay swallows all bytes.
+async fn relay(server: String) -> (String, watch::Sender<bool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (silence, is_silent) = watch::channel(false);
+    #[expect(clippy::disallowed_methods, reason = "the relay ends with its test")]
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (mut is_silent, server) = (is_silent.clone(), server.clone());
+            tokio::spawn(async move {
+                let mut upstream = TcpStream::connect(server).await.unwrap();
+                let is_swallowed = tokio::select! {
+                    _ = copy_bidirectional(&mut client, &mut upstream) => false,
+                    is_silent = async { is_silent.wait_for(|is_silent| *is_silent).await.is_ok() } => is_silent,
+                };
+                if is_swallowed {
+                    std::future::pending::<()>().await;
+                }
+            });
+        }
+    });
+    (address, silence)
+}
+
+/// A writer whose network fell silent in a transaction keeps the lock of writers no longer than others wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn writer_behind_silent_network_does_not_block_others() {
+    let server = FaultyPostgres::start().unwrap();
+    let direct = open(&server).await;
+    let (address, silence) = relay(server.address()).await;
+    let settings =
+        StorageSettings { busy_timeout: Duration::from_secs(3), ..StorageSettings::new(server.url_at(&address)) };
+    let lost = Database::open(&settings, clock()).await.unwrap();
+    server
+        .query(
+            "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN PERFORM pg_sleep(3); RETURN NEW; END $$; \
+             CREATE TRIGGER pause BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION pause()",
+        )
+        .unwrap();
+    let log = SeaOrmAuditLog::new(lost);
+    let entry = audit();
+    let (written, ()) = tokio::join!(log.append(&entry), async {
+        let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        let since = Instant::now();
+        while server.query(sleeping).unwrap()[0][0] != "1" {
+            assert!(since.elapsed() < BOUND, "the transaction never came to its pause");
+            sleep(Duration::from_millis(10)).await;
+        }
+        silence.send_replace(true);
+    });
+    assert!(matches!(written, Err(StoreError::Unavailable(_))), "{written:?}");
+    server.query("DROP FUNCTION pause() CASCADE").unwrap();
+    repeat_until_available(&direct, 5).await;
+}
