@@ -99,7 +99,7 @@ mod tests {
         }
         let undone = two.begin().await.unwrap();
         undone.execute_unprepared("INSERT INTO t VALUES (2)").await.unwrap();
-        undone.rollback().await.unwrap();
+        drop(undone);
         assert_eq!(version().await, before);
         one.close().await;
         assert!(one.sqlite().unwrap().data_version.read().await.is_err());
