@@ -25,8 +25,8 @@ const TOKEN_PICO: i64 = 42_000;
 const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
-/// `storage.busy_timeout_ms`: less than half of the deadline of requests. By default it is a twelfth.
-const BUSY_TIMEOUT: u32 = 3_000;
+/// `storage.busy_timeout_ms`: half of the deadline of requests. By default it is a twelfth.
+const BUSY_TIMEOUT: u32 = 4_000;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
