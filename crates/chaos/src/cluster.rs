@@ -25,16 +25,17 @@ const TOKEN_PICO: i64 = 42_000;
 const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
-/// `storage.busy_timeout_ms`: half of the deadline of requests. By default it is a twelfth.
-const BUSY_TIMEOUT: u32 = 4_000;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
 const DISK_MEBIBYTES: u32 = 96;
-/// The least `journal.process_lost_after_ms`: a process that counts as lost draws nothing until it is restarted.
+/// The least `journal.process_lost_after_ms`: a process that counts as lost continues under another id, which is another
+/// case.
 const LOST_AFTER_MS: u128 = 45_000;
 /// The longest run of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// The time limits of replicas end calls to the database below the deadline of a request.
+const HASTY: &str = "[storage]\nbusy_timeout_ms = 4000\n";
 /// Commands wait for the database, so that a busy machine alone does not end a run.
 const PATIENT: &str = "[storage]\nbusy_timeout_ms = 30000\n";
 
@@ -94,7 +95,7 @@ impl Cluster {
         let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream };
         cluster.command(&["migrate", "up"]).await?;
         for _ in 0..REPLICAS {
-            let replica = cluster.add_replica(&toml).await?;
+            let replica = cluster.add_replica(&(toml.clone() + HASTY)).await?;
             cluster.replicas.push(replica);
         }
         Ok(cluster)
@@ -226,8 +227,6 @@ fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String
         r#"
 [keys]
 max_stale_ms = {max_stale}
-[storage]
-busy_timeout_ms = {BUSY_TIMEOUT}
 [limits]
 request_timeout_ms = {request_timeout}
 [blobs]
