@@ -23,7 +23,7 @@ const AFTERWARDS: Duration = Duration::from_secs(1);
 /// The fewest instructions of an answer for which a thread is listed.
 const LISTED: u64 = 100;
 
-/// What to count.
+/// The operation to count, and the load.
 #[derive(Args)]
 pub struct Options {
     /// The binary to measure, built with line tables and not stripped.

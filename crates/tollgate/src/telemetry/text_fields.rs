@@ -1,5 +1,5 @@
-//! The fields of a log line as plain text: the same text as the library's formatter, without its overhead for colours. A
-//! line of `request completed` takes 14,800 instructions; with the library's fields 23,900.
+//! The fields of a log line as plain text: the same text as the library's formatter, without its overhead for colours.
+//! With the library's fields a line of `request completed` takes 9,000 instructions more.
 
 use std::cell::RefCell;
 use std::error::Error;
