@@ -56,7 +56,9 @@ async fn repeat_until_available(database: &Database, number: u128) {
 
 /// Asserts that a call fails as unavailable within its time limits.
 async fn unavailable_in_time<T>(name: &str, call: impl Future<Output = Result<T, StoreError>>) {
-    let result = tokio::time::timeout(BOUND, call).await.unwrap_or_else(|_| panic!("{name} hangs"));
+    let result = tokio::time::timeout(BOUND, call).await;
+    assert!(result.is_ok(), "{name} hangs");
+    let result = result.unwrap();
     assert!(matches!(result.map(drop), Err(StoreError::Unavailable(_))), "{name}");
 }
 

@@ -41,7 +41,7 @@ struct Arguments {
     /// Duration of each fault, and of the quiet phase after it.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds_per_fault: u64,
-    /// Run only these faults: also those that are no part of a run by default.
+    /// Run only these faults.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<Fault>,
     /// Skip the faults that do not fit into this time. At least one runs.

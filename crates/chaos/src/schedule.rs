@@ -93,11 +93,6 @@ impl Fault {
             Self::KillReplica | Self::LoseJournal | Self::SkewClock | Self::FillJournalDisk => Outage::None,
         }
     }
-
-    /// Returns true if a run without `--only` has the fault.
-    pub fn is_default(self) -> bool {
-        self != Self::FailOverDatabase
-    }
 }
 
 impl fmt::Display for Fault {
@@ -120,11 +115,10 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Returns the schedule of a seed: every chosen fault once, else every default one, in a random order.
+/// Returns the schedule of a seed: every chosen fault once, else every fault, in a random order.
 pub fn plan(seed: u64, only: &[Fault], replicas: usize) -> Vec<Phase> {
     let mut random = Random::new(seed, 0);
-    let defaults = Fault::value_variants().iter().copied().filter(|fault| fault.is_default());
-    let mut faults = if only.is_empty() { defaults.collect() } else { only.to_vec() };
+    let mut faults = if only.is_empty() { Fault::value_variants().to_vec() } else { only.to_vec() };
     random.shuffle(&mut faults);
     let phase = |fault| {
         let skew_seconds = if random.below(2) == 0 { 120 } else { -120 };
@@ -138,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedule_repeats_with_its_seed_and_has_every_default_fault() {
+    fn schedule_repeats_with_its_seed_and_has_every_fault() {
         let first = plan(7, &[], 3);
         assert_eq!(first, plan(7, &[], 3));
         assert!((8..40).any(|seed| plan(seed, &[], 3) != first), "the seed has an effect");
         for fault in Fault::value_variants() {
             let count = first.iter().filter(|phase| phase.fault == *fault).count();
-            assert_eq!(count, usize::from(fault.is_default()), "{fault}");
+            assert_eq!(count, 1, "{fault}");
         }
         assert!(first.iter().all(|phase| phase.replica < 3));
         let named = plan(7, &[Fault::FailOverDatabase], 3);

@@ -16,7 +16,7 @@ pub struct Options {
     /// Duration of each fault; a quiet phase of the same length follows.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     seconds_per_fault: u64,
-    /// Run only these faults: also those that are no part of a run by default.
+    /// Run only these faults.
     #[arg(long, value_name = "FAULT", value_delimiter = ',')]
     only: Vec<String>,
     /// Skip the faults that do not fit into this time, which begins after the build.
