@@ -26,7 +26,7 @@ impl SystemOne {
 
 impl SystemOne {
     /// Returns the model's name in the body, if it belongs there.
-    fn model_in_body<'m>(&self, upstream_model: &'m str) -> Option<&'m str> {
+    fn model_in_body(self, upstream_model: &str) -> Option<&str> {
         match self.response_wrapper {
             ResponseWrapper::Databricks => None,
             ResponseWrapper::None | ResponseWrapper::WorkersAi => self.model_location.in_body(upstream_model),
