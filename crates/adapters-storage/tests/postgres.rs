@@ -67,9 +67,9 @@ async fn database(use_server_clock: bool) -> Database {
     Database::open(&StorageSettings { use_server_clock, ..StorageSettings::new(&url) }, clock()).await.unwrap()
 }
 
-/// The stores follow the clock of the test.
+/// The stores follow the clock of the test. Hundreds of tests use one server, so connections may take long.
 fn settings(url: &str) -> StorageSettings {
-    StorageSettings { use_server_clock: false, ..StorageSettings::new(url) }
+    StorageSettings { use_server_clock: false, busy_timeout: Duration::from_mins(1), ..StorageSettings::new(url) }
 }
 
 async fn open(handles: usize) -> Stores {

@@ -58,6 +58,7 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000020_deleted_workspaces",
         "m20261123_000021_client_addresses",
         "m20261123_000024_store_copies",
+        "m20261125_000025_store_journals",
     ];
     assert_eq!(names, all);
 }

@@ -74,8 +74,9 @@ mod tests {
 
     /// Returns ids of one process as the generator makes them: a counter and some random bits.
     fn ids() -> impl Iterator<Item = Uuid> {
-        (0..4_096_u128)
-            .map(|number| Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + (number << 42 | number * number)))
+        (0..4_096_u128).map(|number| {
+            Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + ((number << 42) | (number * number)))
+        })
     }
 
     #[test]
