@@ -39,8 +39,7 @@ pub enum Fault {
     FillJournalDisk,
     /// The disk of the database is full.
     FillDatabaseDisk,
-    /// `kill -9` of PostgreSQL, whose asynchronous standby takes over and lacks the last writes. It is not part of a run
-    /// unless it is named.
+    /// `kill -9` of PostgreSQL, whose asynchronous standby takes over and lacks the last writes.
     FailOverDatabase,
 }
 
