@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::ports;
 use crate::postgres::{programs, run};
-use crate::process::{children, signal, state};
+use crate::process::{children, has_ended, signal};
 use crate::user::User;
 
 const SUPERUSER: &str = "tollgate";
@@ -180,7 +180,7 @@ impl FaultyPostgres {
     /// The server does not start, or recovers for longer than a minute.
     pub fn revive(&mut self) -> anyhow::Result<()> {
         for _ in 0..START_TIMEOUT.as_millis() / POLL.as_millis() {
-            if self.guard.is_some() && matches!(state(self.pid()?), None | Some('Z')) {
+            if self.guard.is_some() && has_ended(self.pid()?) {
                 self.stop(StopMode::Fast)?;
                 return self.launch();
             }
@@ -205,6 +205,11 @@ impl FaultyPostgres {
                 return Ok(());
             }
             std::thread::sleep(POLL);
+            // The system may take a moment to release the memory of a killed server, and the new one ends meanwhile.
+            if self.pid().is_ok_and(has_ended) {
+                self.stop(StopMode::Fast)?;
+                self.guard = Some(self.start_guard()?);
+            }
         }
         bail!("PostgreSQL did not start within {} s: {}", START_TIMEOUT.as_secs(), self.log())
     }

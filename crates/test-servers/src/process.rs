@@ -24,10 +24,15 @@ pub(crate) fn signal(name: &str, processes: &[u32]) -> anyhow::Result<()> {
 }
 
 /// Returns the letter with which the kernel names the state of a process; `None` if it does not exist.
-pub(crate) fn state(process: u32) -> Option<char> {
+fn state(process: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may contain spaces and parentheses.
     stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Returns true if a process has ended, although its parent may not know it yet.
+pub(crate) fn has_ended(process: u32) -> bool {
+    matches!(state(process), None | Some('Z'))
 }
 
 #[cfg(test)]
