@@ -34,7 +34,7 @@ pub fn write(
 /// Returns the length of the body, which is counted without building it unless there are assets.
 ///
 /// # Errors
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn length(
     model: Option<&str>,
     provider_input: &ProviderInput,
