@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The duration of the load before and after an outage.
 const AROUND: Duration = Duration::from_millis(1_500);
 /// The time within which a limited key must recover after an outage.
-const RECOVERED: Duration = Duration::from_secs(30);
+const RECOVERED: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(6);
 const LONG: Duration = Duration::from_mins(1);
 
