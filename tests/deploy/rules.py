@@ -68,13 +68,15 @@ def stop(documents):
 
 
 def journal(documents):
-    """Each replica has a volume of its own for the journal, which outlives it."""
+    """Each replica has a volume of its own for the journal, which outlives it, or its journal is in the database."""
     for document in of_kind(documents, "StatefulSet"):
         spec = document["spec"]
         claims = [claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates", [])]
         container = spec["template"]["spec"]["containers"][0]
         mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         variables = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        if variables.get("TOLLGATE__JOURNAL__SYNC") == "store":
+            continue
         own = [mounts[claim] for claim in claims if claim in mounts]
         if not any(variables.get("TOLLGATE__JOURNAL__PATH", "").startswith(path + "/") for path in own):
             yield "the journal is not on a volume of the replica"

@@ -116,6 +116,7 @@ def check_rejections():
         ("database.existingSecret", ["--set", "database.existingSecret="]),
         ("blobs.existingClaim", ["--set", "replicas=2"]),
         ("blobs.existingClaim", ["--set", "blobs.url=s3://a/b,blobs.existingClaim=c"]),
+        ("blobs.existingClaim", ["--set", "journal.inDatabase=true"]),
         ("image.digest", ["--set", "image.digest=latest"]),
         ("replica", ["--set", "replica=3"]),
     ]:

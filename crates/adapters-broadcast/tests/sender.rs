@@ -8,9 +8,8 @@ use adapters_broadcast::{BroadcastSettings, HttpMessageSender, signature};
 use chrono::DateTime;
 use domain::ids::{DestinationId, OutboxId, WorkspaceId};
 use domain::json::Json;
-use domain::observability::{
-    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender, SecretString,
-};
+use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender};
+use domain::secret::SecretString;
 use domain::testing::{FixedClock, SequentialIds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

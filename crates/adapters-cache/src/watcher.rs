@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
+use domain::change_feed::{ChangeFeed, ChangePosition, ChangeSignal, Changes};
 use domain::error::StoreError;
 use domain::system::Clock;
 use tokio::sync::Mutex;
@@ -123,9 +123,14 @@ impl ChangeWatcher {
         self.bounded(read).await
     }
 
-    /// Follows the feed until cancelled: reads it every `poll_every` and reloads a changed catalogue. A failed read is
+    /// Follows the feed until cancelled: reads it at each signal and reloads a changed catalogue. A failed read is
     /// retried in the next cycle. Failure and recovery are logged once.
-    pub async fn run(&self, poll_every: Duration, catalogue: Arc<LiveCatalogue>, cancelled: CancellationToken) {
+    pub async fn run(
+        &self,
+        signal: Arc<dyn ChangeSignal>,
+        catalogue: Arc<LiveCatalogue>,
+        cancelled: CancellationToken,
+    ) {
         let mut away = false;
         loop {
             let turn = async {
@@ -146,7 +151,7 @@ impl ChangeWatcher {
             }
             tokio::select! {
                 () = cancelled.cancelled() => return,
-                () = tokio::time::sleep(poll_every) => {}
+                () = signal.wait() => {}
             }
         }
     }

@@ -63,32 +63,64 @@ pub fn read_folder<E: From<JournalError>>(
     folder: &Path,
     store: Uuid,
     process: Uuid,
-    visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<ReadReport, E> {
-    let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
-    let read = |(_, path): (u64, PathBuf)| read_segment_file(&path).map(|bytes| (path, bytes));
-    read_segments(store, process, segments.into_iter().map(read), visit)
+    let mut reader = FolderReader::open(folder, store, process)?;
+    while reader.read_segment(&mut visit)? {}
+    Ok(reader.finish())
+}
+
+/// Reads the folder of a process segment by segment.
+pub(crate) struct FolderReader {
+    store: Uuid,
+    segments: std::vec::IntoIter<(u64, PathBuf)>,
+    reader: Reader,
+}
+
+impl FolderReader {
+    /// Lists the segments.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`] if the folder cannot be read.
+    pub(crate) fn open(folder: &Path, store: Uuid, process: Uuid) -> Result<Self, JournalError> {
+        let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
+        Ok(Self { store, segments: segments.into_iter(), reader: Reader::new(process) })
+    }
+
+    /// Visits the entries of the next segment. Returns false after the last one.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`] if the file cannot be read, and the errors of `visit`.
+    pub(crate) fn read_segment<E: From<JournalError>>(
+        &mut self,
+        mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let Some((_, path)) = self.segments.next() else { return Ok(false) };
+        let bytes = read_segment_file(&path)?;
+        self.reader.read(self.store, &path, &bytes, &mut visit)?;
+        Ok(true)
+    }
+
+    /// Returns the report of all segments.
+    pub(crate) fn finish(self) -> ReadReport {
+        self.reader.finish()
+    }
 }
 
 /// Reads segments in order, each with its path.
+#[cfg(any(test, fuzzing))]
 pub(crate) fn read_segments<E: From<JournalError>>(
     store: Uuid,
     process: Uuid,
     segments: impl Iterator<Item = Result<(PathBuf, Vec<u8>), JournalError>>,
     mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<ReadReport, E> {
-    let mut reader = Reader { process, report: ReadReport::default(), unread: None };
+    let mut reader = Reader::new(process);
     for segment in segments {
         let (path, bytes) = segment?;
-        if reader.accepts(store, &path, &bytes) {
-            reader.read_segment(&path, &bytes, &mut visit)?;
-        }
+        reader.read(store, &path, &bytes, &mut visit)?;
     }
-    // Bytes behind the last entry are the torn end of the last write.
-    if let Some((_, range)) = reader.unread {
-        reader.report.torn_bytes = range.end - range.start;
-    }
-    Ok(reader.report)
+    Ok(reader.finish())
 }
 
 /// Returns the number of the last entry of a running process; 0 before the first. Reads only the newest segments.
@@ -99,7 +131,7 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
     let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
     for (_, path) in segments.iter().rev() {
         let bytes = read_segment_file(path)?;
-        let mut reader = Reader { process, report: ReadReport::default(), unread: None };
+        let mut reader = Reader::new(process);
         if reader.accepts(store, path, &bytes) {
             reader.read_segment::<JournalError>(path, &bytes, &mut |_| Ok(()))?;
         }
@@ -118,7 +150,7 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
 pub(crate) fn trim_folder(folder: &Path, store: Uuid, process: Uuid) -> Result<(), JournalError> {
     for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
         let bytes = read_segment_file(&path)?;
-        let mut reader = Reader { process, report: ReadReport::default(), unread: None };
+        let mut reader = Reader::new(process);
         if !reader.accepts(store, &path, &bytes) {
             continue;
         }
@@ -165,6 +197,32 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(process: Uuid) -> Self {
+        Self { process, report: ReadReport::default(), unread: None }
+    }
+
+    /// Reads the entries of a segment that belongs to the store.
+    fn read<E>(
+        &mut self,
+        store: Uuid,
+        path: &Path,
+        bytes: &[u8],
+        visit: &mut impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.accepts(store, path, bytes) {
+            self.read_segment(path, bytes, visit)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> ReadReport {
+        // Bytes behind the last entry are the torn end of the last write.
+        if let Some((_, range)) = self.unread.take() {
+            self.report.torn_bytes = range.end - range.start;
+        }
+        self.report
+    }
+
     /// Returns whether a segment is read, according to its header.
     fn accepts(&mut self, store: Uuid, path: &Path, bytes: &[u8]) -> bool {
         let reason = match Header::decode(bytes) {

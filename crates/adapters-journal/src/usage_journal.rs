@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use domain::budget::{
-    EntryKind, JournalEntry, JournalGap, OrphanedEntries, OrphanedJournal, OrphanedJournals, UsageJournal,
+    EntryKind, EntrySink, JournalDamage, JournalEntry, JournalGap, OrphanedJournal, OrphanedJournals, UsageJournal,
     UsageJournalError, UsageJournalStatus,
 };
 use domain::ids::ProcessId;
@@ -18,7 +18,7 @@ use crate::fault_points::reach;
 use crate::folder::{OrphanFolder, find_live, find_orphans};
 use crate::format::Origin;
 use crate::quarantine::quarantine_gaps;
-use crate::reader::{Gap, GapReason, ReadReport, last_sequence, read_folder, trim_folder};
+use crate::reader::{FolderReader, Gap, GapReason, last_sequence, trim_folder};
 use crate::settings::JournalSettings;
 use crate::tail::StoredEntry;
 use crate::writer::{Journal, JournalPorts};
@@ -206,12 +206,8 @@ impl LocalOrphan {
         self.folder.lock.path()
     }
 
-    fn read_into(&self, entries: &mut Vec<JournalEntry>) -> Result<ReadReport, JournalError> {
-        read_folder(self.path(), self.journals.store, self.folder.process, |entry| {
-            let (sequence, kind, payload) = (entry.sequence, entry.kind, entry.payload.into());
-            entries.push(JournalEntry { sequence, kind, payload });
-            Ok(())
-        })
+    fn reader(&self) -> Result<FolderReader, UsageJournalError> {
+        FolderReader::open(self.path(), self.journals.store, self.folder.process).map_err(port_error)
     }
 
     /// Returns the time of the last write to any file.
@@ -231,19 +227,31 @@ impl OrphanedJournal for LocalOrphan {
         ProcessId::from_uuid(self.folder.process)
     }
 
-    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
-        let mut entries = Vec::new();
-        let report = self.read_into(&mut entries).map_err(port_error)?;
-        let boot = boot_id();
-        Ok(OrphanedEntries {
-            entries,
+    async fn read(&self, sink: &mut dyn EntrySink) -> Result<JournalDamage, UsageJournalError> {
+        let mut reader = self.reader()?;
+        loop {
+            let mut entries = Vec::new();
+            let is_read = reader.read_segment(|entry| {
+                let (sequence, kind, payload) = (entry.sequence, entry.kind, entry.payload.into());
+                entries.push(JournalEntry { sequence, kind, payload });
+                Ok(())
+            });
+            if !is_read.map_err(port_error)? {
+                break;
+            }
+            sink.take(entries).await?;
+        }
+        let (report, boot) = (reader.finish(), boot_id());
+        Ok(JournalDamage {
             gaps: report.gaps.iter().map(describe).collect(),
             is_of_another_boot: report.boots.iter().any(|other| *other != boot),
         })
     }
 
     async fn quarantine(&self) -> Result<(), UsageJournalError> {
-        let report = self.read_into(&mut Vec::new()).map_err(port_error)?;
+        let mut reader = self.reader()?;
+        while reader.read_segment(|_| Ok(())).map_err(port_error)? {}
+        let report = reader.finish();
         let folder = self.journals.root.join(QUARANTINE);
         let files = quarantine_gaps(&report.gaps, self.folder.process, &folder).map_err(port_error)?;
         for file in files {

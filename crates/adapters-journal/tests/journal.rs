@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters_journal::{
-    Disk, Gap, GapReason, Journal, JournalError, JournalPorts, JournalSettings, LocalDisk, Origin, ReadReport,
-    SegmentFile, find_orphans, quarantine_gaps, read_folder,
+    Disk, Gap, GapReason, Journal, JournalError, JournalPorts, JournalSettings, LocalDisk, LocalJournals, Origin,
+    ReadReport, SegmentFile, find_orphans, quarantine_gaps, read_folder,
 };
+use async_trait::async_trait;
+use domain::budget::{EntrySink, JournalEntry, OrphanedJournals, UsageJournalError};
 use domain::testing::FixedClock;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -141,6 +143,34 @@ fn reader_returns_what_was_appended_over_many_segments() {
     assert_eq!((report.first_sequence, report.last_sequence), (Some(1), Some(200)));
     assert!(report.gaps.is_empty() && report.torn_bytes == 0 && report.boots == [origin().boot]);
     assert_eq!(journal.status().reserved_bytes, 0);
+}
+
+/// The number of entries of each part of a journal.
+#[derive(Default)]
+struct Parts(Vec<usize>);
+
+#[async_trait]
+impl EntrySink for Parts {
+    async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError> {
+        self.0.push(entries.len());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn journal_of_a_dead_process_is_read_one_segment_at_a_time() {
+    let root = TempDir::new().unwrap();
+    let dead = journal(&root);
+    for _ in 0..200 {
+        append(&dead, &[7; 100]);
+    }
+    let segments = segments(dead.folder()).len();
+    drop(dead);
+    let orphan = LocalJournals::new(root.path(), STORE, Duration::MAX).find().await.unwrap().remove(0);
+    let mut parts = Parts::default();
+    assert_eq!(orphan.read(&mut parts).await.unwrap().gaps, []);
+    assert!(segments > 5 && parts.0.len() == segments, "{segments} segments, {:?}", parts.0);
+    assert_eq!(parts.0.iter().sum::<usize>(), 400);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use adapters_journal::testing::LocalMachine;
 use domain::budget::EntryKind;
 use domain::ids::ProcessId;
 use domain::testing::contract::JournalMachine;
-use domain::testing::{FixedClock, JournalBounds};
+use domain::testing::{FixedClock, JournalBounds, JournalContent};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -41,15 +41,15 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = runtime.block_on(async {
             let mut found = machine.orphans(Duration::MAX).find().await.unwrap();
-            found.remove(0).read().await.unwrap()
+            JournalContent::of(&*found.remove(0)).await.unwrap()
         });
-        prop_assert!(found.is_of_another_boot);
+        prop_assert!(found.damage.is_of_another_boot);
         // The journal does not know its first number: recovery compares it with the folded sequence.
         let mut next = found.entries.first().map_or(1, |first| first.sequence);
         for entry in &found.entries {
             prop_assert_eq!(&*entry.payload, &payloads[usize::try_from(entry.sequence - 1).unwrap()][..]);
-            let is_named = |missing| found.gaps.iter().any(|gap| (gap.first..gap.end).contains(&missing));
-            prop_assert!((next..entry.sequence).all(is_named), "{} to {} of {:?}", next, entry.sequence, found.gaps);
+            let is_named = |missing| found.damage.gaps.iter().any(|gap| (gap.first..gap.end).contains(&missing));
+            prop_assert!((next..entry.sequence).all(is_named), "{} to {} of {:?}", next, entry.sequence, found.damage.gaps);
             next = entry.sequence + 1;
         }
         prop_assert!(found.entries.len() >= synced.len() && found.entries.iter().zip(1..).take(synced.len()).all(|(entry, n)| entry.sequence == n));

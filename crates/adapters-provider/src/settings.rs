@@ -9,7 +9,7 @@ use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::Secret;
+use domain::secret::SecretString;
 
 /// The placeholder for the model's name in a path.
 const MODEL_PLACEHOLDER: &str = "{model}";
@@ -51,7 +51,7 @@ pub struct ProviderSettings {
     /// The scheme before the key, for example `Bearer`; empty is none.
     pub auth_scheme: String,
     /// The key; without it no such header is sent.
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretString>,
     /// Additional headers of each call, by name and value. Not for secrets.
     pub headers: Vec<(String, String)>,
     /// The wrapper around the wire's answers.
@@ -199,7 +199,7 @@ pub(crate) fn headers(settings: &ProviderSettings) -> Result<HeaderMap, Provider
     Ok(headers)
 }
 
-fn credentials(scheme: &str, key: &Secret) -> Result<HeaderValue, ProviderSettingsError> {
+fn credentials(scheme: &str, key: &SecretString) -> Result<HeaderValue, ProviderSettingsError> {
     let key = key.expose();
     let printable = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
     let text = if scheme.is_empty() { key.to_owned() } else { format!("{scheme} {key}") };

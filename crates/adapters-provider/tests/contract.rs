@@ -6,8 +6,9 @@ mod support;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use adapters_provider::{ProviderRouter, ProviderSettings, SandboxProvider, Secret};
+use adapters_provider::{ProviderRouter, ProviderSettings, SandboxProvider};
 use domain::routing::Wire;
+use domain::secret::SecretString;
 use domain::testing::contract::{Providers, RemoteProviders};
 use support::scripted::{OPAQUE, SUPPORTED, ScriptedServer};
 
@@ -22,7 +23,7 @@ const BOX: &str = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":
 
 async fn remote(wire: Wire, answer: &'static str, unsupported: &str) -> RemoteProviders {
     let (server, base_url) = ScriptedServer::start(answer).await;
-    let api_key = Some(Secret::new("sk-provider"));
+    let api_key = Some(SecretString::new("sk-provider"));
     let settings = ProviderSettings { api_key, ..ProviderSettings::new("acme".parse().unwrap(), base_url, wire) };
     let provider = support::provider_of(&support::settings(), wire, settings);
     server.subject(provider, support::endpoint_of(wire), unsupported)

@@ -3,8 +3,9 @@
 
 mod support;
 
-use adapters_provider::{CredentialCheck, HttpClient, ProviderSettings, Secret, check_credential};
+use adapters_provider::{CredentialCheck, HttpClient, ProviderSettings, check_credential};
 use domain::routing::Wire;
+use domain::secret::SecretString;
 use support::{AMPLE, Upstream, read_request};
 use tokio::io::AsyncWriteExt;
 
@@ -27,7 +28,7 @@ async fn provider(right: u16, other: u16) -> String {
 async fn check(base_url: &str, key: Option<&str>) -> CredentialCheck {
     let client = HttpClient::new(&support::settings()).unwrap();
     let usual = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
-    let settings = ProviderSettings { api_key: key.map(|key| Secret::new(key.to_owned())), ..usual };
+    let settings = ProviderSettings { api_key: key.map(|key| SecretString::new(key.to_owned())), ..usual };
     check_credential(&client, &settings, AMPLE).await.unwrap()
 }
 

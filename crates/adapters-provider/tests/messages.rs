@@ -6,13 +6,14 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::{HttpClientSettings, ModelLocation, ProviderSettings, ResponseWrapper, Secret};
+use adapters_provider::{HttpClientSettings, ModelLocation, ProviderSettings, ResponseWrapper};
 use async_trait::async_trait;
 use domain::decision::{
     AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
     ReportedUsage, SentBytes,
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, Wire};
+use domain::secret::SecretString;
 use rstest::rstest;
 use support::{AMPLE, Upstream, closed, endpoint_of, read_request};
 
@@ -29,7 +30,7 @@ fn answer_of(wire: Wire) -> &'static str {
 
 fn settings_of(wire: Wire, upstream: &Upstream) -> ProviderSettings {
     ProviderSettings {
-        api_key: Some(Secret::new("sk-provider")),
+        api_key: Some(SecretString::new("sk-provider")),
         ..ProviderSettings::new("acme".parse().unwrap(), upstream.base_url(), wire)
     }
 }

@@ -15,5 +15,5 @@ mod upload;
 
 pub use errors::S3Error;
 pub use failure::BucketCheck;
-pub use settings::{S3Credentials, S3Settings, Secret};
+pub use settings::{S3Credentials, S3Settings};
 pub use store::S3BlobStore;

@@ -1,8 +1,9 @@
 //! The settings of the store.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use domain::secret::SecretString;
 
 /// The location of the bucket, and the terms of its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +34,11 @@ pub enum S3Credentials {
     /// An access key.
     AccessKey {
         /// Its id.
-        id: Secret,
+        id: SecretString,
         /// Its secret.
-        secret: Secret,
+        secret: SecretString,
         /// The session token of temporary credentials.
-        session_token: Option<Secret>,
+        session_token: Option<SecretString>,
     },
     /// A token in a file, exchanged for credentials at the token service.
     WebIdentity {
@@ -67,25 +68,4 @@ pub enum S3Credentials {
         /// The address of the service; `None` for the usual one.
         endpoint: Option<String>,
     },
-}
-
-/// A part of an access key; `Debug` redacts it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps the text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_s3::{BucketCheck, S3BlobStore, S3Credentials, S3Settings, Secret};
+use adapters_s3::{BucketCheck, S3BlobStore, S3Credentials, S3Settings};
 use async_trait::async_trait;
 use domain::container::{BlobKey, BlobStore, ByteSource, CopyOutcome};
 use domain::error::StoreError;
+use domain::secret::SecretString;
 use domain::system::HealthProbe;
 use domain::testing::MemoryByteSource;
 use domain::testing::contract::Blobs;
@@ -18,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
 fn access_key(id: &str, secret: &str) -> S3Credentials {
-    S3Credentials::AccessKey { id: Secret::new(id), secret: Secret::new(secret), session_token: None }
+    S3Credentials::AccessKey { id: SecretString::new(id), secret: SecretString::new(secret), session_token: None }
 }
 
 fn settings(endpoint: &str) -> S3Settings {

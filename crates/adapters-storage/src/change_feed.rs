@@ -11,6 +11,7 @@ use domain::error::StoreError;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
+use crate::change_notifications::notify_change;
 use crate::chunks::chunks_of;
 use crate::convert::{millis, moment, signed, unsigned};
 use crate::data_version::DataVersion;
@@ -141,7 +142,8 @@ impl LimitChange {
     }
 }
 
-/// Writes changes to the feed, in the transaction that makes them. Removes expired changes.
+/// Writes changes to the feed, in the transaction that makes them, and notifies other processes when it commits. Removes
+/// expired changes.
 pub(crate) async fn record_changes(
     transaction: &impl ConnectionTrait,
     at: DateTime<Utc>,
@@ -180,6 +182,7 @@ pub(crate) async fn record_changes(
     for piece in chunks_of(&rows, ROWS) {
         Entity::insert_many(piece.iter().cloned()).exec_without_returning(transaction).await.map_err(store_error)?;
     }
+    notify_change(transaction).await?;
     prune(transaction, at).await
 }
 

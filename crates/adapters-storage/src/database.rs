@@ -11,6 +11,7 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::sea_query::Expr;
 use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
+use sea_orm::sqlx::postgres::PgConnectOptions;
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, RuntimeErr, SqliteTransactionMode, SqlxError,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
@@ -231,7 +232,7 @@ impl Database {
                 sqlite.checkpoints.end().await;
             }
             Backend::Postgres(postgres) => {
-                let PostgresPools { writer, readers, schema } = &postgres.pools;
+                let PostgresPools { writer, readers, schema, .. } = &postgres.pools;
                 readers.close().await;
                 writer.close().await;
                 // The library waits without limit for a connection in use.
@@ -294,6 +295,14 @@ impl Database {
         match &self.shared.backend {
             Backend::Sqlite(_) => None,
             Backend::Postgres(postgres) => Some([&postgres.pools.readers, &postgres.pools.writer]),
+        }
+    }
+
+    /// Returns the address of a PostgreSQL database.
+    pub(crate) fn postgres_options(&self) -> Option<&PgConnectOptions> {
+        match &self.shared.backend {
+            Backend::Sqlite(_) => None,
+            Backend::Postgres(postgres) => Some(&postgres.pools.options),
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct PostgresPools {
     pub(crate) readers: Arc<PostgresPool>,
     /// One connection for migrations and for the state of the schema, which need that of the library.
     pub(crate) schema: DatabaseConnection,
+    /// For the connection that receives notifications.
+    pub(crate) options: PgConnectOptions,
 }
 
 /// Prepares the pools; connections are opened on first use.
@@ -67,6 +69,7 @@ pub(crate) fn pools(settings: &StorageSettings) -> Result<PostgresPools, StoreEr
         writer: pool(1),
         readers: pool(settings.read_connections.max(1)),
         schema: SqlxPostgresConnector::from_sqlx_postgres_pool(schema),
+        options,
     })
 }
 

@@ -10,7 +10,8 @@ use common::*;
 use domain::audit::AuditLog;
 use domain::error::StoreError;
 use domain::ids::DestinationId;
-use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, SecretString};
+use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository};
+use domain::secret::SecretString;
 use domain::workspace::WorkspaceRepository;
 use uuid::Uuid;
 

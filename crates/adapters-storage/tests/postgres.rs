@@ -51,7 +51,8 @@ async fn server() -> &'static Server {
 /// Expands every table, as a later release does.
 async fn expand_all(url: &str) {
     let raw = sea_orm::Database::connect(url).await.unwrap();
-    let names = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()";
+    let names = "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition \
+                 AND relnamespace = current_schema()::regnamespace";
     let tables = raw.query_all_raw(Statement::from_string(DbBackend::Postgres, names)).await.unwrap();
     for table in tables {
         raw.execute_unprepared(&expand(&table.try_get_by_index::<String>(0).unwrap())).await.unwrap();

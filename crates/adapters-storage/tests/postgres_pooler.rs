@@ -6,13 +6,17 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use adapters_storage::{Database, StorageSettings};
+use adapters_storage::{ChangeNotifications, Database, PollIntervals, StorageSettings};
 use common::{at, open_by, replicas};
+use domain::change_feed::ChangeSignal;
 use domain::testing::FixedClock;
 use domain::testing::contract::Stores;
 use test_servers::{PgBouncer, Postgres};
 use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// The servers of this test program.
 static SERVERS: OnceCell<Servers> = OnceCell::const_new();
@@ -58,6 +62,26 @@ async fn migrations_apply_through_pooler() {
     let url = servers.pooler.url(&servers.postgres.create_database().unwrap());
     let database = open_by(&settings(&url), Arc::new(FixedClock::at(at(0)))).await;
     assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PgBouncer 1.21: `cargo xtask pooler`"]
+async fn change_feed_is_polled_where_pooler_delivers_no_notifications() {
+    let servers = servers().await;
+    let url = servers.pooler.url(&servers.postgres.copy_database(&servers.template).unwrap());
+    let database = Database::open(&settings(&url), Arc::new(FixedClock::at(at(0)))).await.unwrap();
+    let intervals = PollIntervals { unnotified: Duration::from_millis(20), notified: Duration::from_hours(1) };
+    let notifications = Arc::new(ChangeNotifications::new(database, intervals));
+    let (listening, cancelled) = (Arc::clone(&notifications), CancellationToken::new());
+    let token = cancelled.clone();
+    let task = tokio::spawn(async move { listening.listen(token).await });
+    // Longer than the test of the connection for notifications.
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        timeout(Duration::from_mins(1), notifications.wait()).await.unwrap();
+    }
+    cancelled.cancel();
+    task.await.unwrap();
 }
 
 domain::store_contracts!(

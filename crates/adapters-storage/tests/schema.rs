@@ -59,6 +59,7 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000021_client_addresses",
         "m20261123_000024_store_copies",
         "m20261125_000025_store_journals",
+        "m20261126_000026_usage_months",
     ];
     assert_eq!(names, all);
 }

@@ -24,7 +24,7 @@ const POSTGRES: &str = "
         SELECT conrelid::regclass::text, 2, 0, '  constraint ' || conname || ' ' || pg_get_constraintdef(oid)
         FROM pg_constraint WHERE connamespace = current_schema()::regnamespace AND contype <> 'n'
         UNION ALL
-        SELECT tablename, 3, 0, '  ' || regexp_replace(indexdef, ' ON [^ .]+\\.', ' ON ')
+        SELECT tablename, 3, 0, '  ' || regexp_replace(indexdef, ' ON (ONLY )?[^ .]+\\.', ' ON \\1')
         FROM pg_indexes WHERE schemaname = current_schema() AND NOT EXISTS (
             SELECT FROM pg_constraint WHERE conname = indexname AND contype IN ('p', 'u', 'x'))
     ) AS lines ORDER BY owner, kind, position, line";

@@ -19,8 +19,8 @@ use domain::budget::{
     UsageJournalError,
 };
 use domain::ids::ProcessId;
-use domain::testing::FixedClock;
 use domain::testing::contract::{hold_request, insert_payer, limit_payer, usage_record};
+use domain::testing::{FixedClock, JournalContent};
 use domain::usage::{UnknownUsage, UsageOutcome, UsageRepository};
 use rstest::rstest;
 use tokio_util::task::TaskTracker;
@@ -151,11 +151,11 @@ async fn entries_whose_wait_is_over_are_recovered_by_another_process(
     }
     let [orphan] = &found[..] else { panic!("one journal: {}", found.len()) };
     assert_eq!(store.state(1).await, ProcessState::Adopted);
-    let read = orphan.read().await.unwrap();
+    let read = JournalContent::of(&**orphan).await.unwrap();
     assert_eq!(read.entries.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), (1..=200).collect::<Vec<_>>());
     assert_eq!(&*read.entries[198].payload, [99; 40]);
     orphan.finish().await.unwrap();
-    assert!(orphan.read().await.unwrap().entries.is_empty());
+    assert!(JournalContent::of(&**orphan).await.unwrap().entries.is_empty());
 }
 
 #[rstest]
@@ -241,7 +241,7 @@ async fn folded_entries_of_ended_requests_leave_the_store(#[values(Kind::Sqlite,
             break;
         }
     }
-    let entries = found[0].read().await.unwrap().entries;
+    let entries = JournalContent::of(&*found[0]).await.unwrap().entries;
     assert_eq!(entries.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), (5..=11).collect::<Vec<_>>());
 }
 

@@ -123,6 +123,28 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
+/// The secret of a provider, a destination or an object store; `Debug` redacts it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretString(String);
+
+impl SecretString {
+    /// Wraps a secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the secret, to be sent.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +176,10 @@ mod tests {
         for bad in ["", "é", &"A".repeat(64), &"a".repeat(63)] {
             assert!(bad.parse::<ApiKeyHash>().is_err());
         }
+    }
+
+    #[test]
+    fn debug_redacts_secret_string() {
+        assert_eq!(format!("{:?}", SecretString::new("sk-1")), "[hidden]");
     }
 }

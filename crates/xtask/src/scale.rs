@@ -13,8 +13,8 @@ const CHARGES_PER_FOLD: f64 = 512.0;
 const FOLDS_PER_SECOND: f64 = 20.0;
 /// Draws of a counter per second and replica while there is room.
 const DRAWS_PER_SECOND: f64 = 2.0;
-/// Polls of the change feed per second and replica.
-const POLLS_PER_SECOND: f64 = 20.0;
+/// Polls of the change feed per second and replica while PostgreSQL's notifications arrive.
+const POLLS_PER_SECOND: f64 = 4.0;
 const SECONDS_PER_MONTH: f64 = 30.0 * 86_400.0;
 
 /// The load, the coefficients, and the server. The defaults of the coefficients are measured; docs/scaling.md names the
@@ -39,8 +39,8 @@ pub struct Options {
     /// Time of a commit beside its statements, in microseconds: a write to the log and its sync.
     #[arg(long, default_value_t = 1_000.0)]
     commit_us: f64,
-    /// Connections of a replica: one writes, `storage.read_connections` read.
-    #[arg(long, default_value_t = 5)]
+    /// Connections of a replica: one writes, `storage.read_connections` read, one receives notifications.
+    #[arg(long, default_value_t = 6)]
     connections: u32,
     /// Processors of the server.
     #[arg(long, default_value_t = 64)]
@@ -172,7 +172,7 @@ mod tests {
         assert!(near(found.answers, 100_000.0) && near(found.folds, 200.0) && near(found.draws, 20.0), "{found:?}");
         assert!(near(found.processors, 2.05), "{found:?}");
         assert!(near(found.writer, 2.22), "{found:?}");
-        assert!(near(found.connections, 50.0), "{found:?}");
+        assert!(near(found.connections, 60.0), "{found:?}");
         // 100,000 records of 500 bytes a second.
         assert!(near(found.terabytes_a_month, 129.6), "{found:?}");
     }

@@ -56,7 +56,9 @@ impl Load {
 async fn apply_later_migrations(instance: &Instance) -> Result<()> {
     let hand = SecondHand::of(instance).await?;
     let names = if instance.postgres().is_some() {
-        "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        // A partition follows its table.
+        "SELECT relname::text FROM pg_class \
+         WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = current_schema()::regnamespace"
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     };

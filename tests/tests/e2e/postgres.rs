@@ -1,4 +1,4 @@
-//! Servers on PostgreSQL: over TLS, and behind a silent network.
+//! Servers on PostgreSQL: over TLS, behind a silent network, with notifications, and with a table a month.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Key, Network, Reply, SecondHand, Server, Upstream, decisions};
 
-use crate::gateway::{TestGateway, body, providers_toml};
+use crate::gateway::{TestGateway, body, outdated_for, providers_toml};
 use crate::limits::{CHEAP, ensure_audit_passes};
 use crate::stores::unavailable;
 
@@ -17,7 +17,9 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// A time well before it.
 const WELL_BEFORE: Duration = Duration::from_secs(30);
 /// The longest time after a silence until every kind of request works again.
-const RECOVERED: Duration = Duration::from_secs(30);
+const RECOVERED: Duration = Duration::from_secs(10);
+/// The longest time until a change is in force.
+const PROMISED: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn server_works_over_verified_tls() -> Result<()> {
@@ -130,4 +132,56 @@ async fn ensure_draws(server: &Server, limited: &Key) -> Result<()> {
         ensure!(since.elapsed() < RECOVERED, "still {}: {}", reply.status, reply.text());
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Waits until a query returns a number.
+async fn until_number(hand: &SecondHand, query: &str, expected: i64) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        let found = hand.number(query).await?;
+        if found == expected {
+            return Ok(());
+        }
+        ensure!(since.elapsed() < WELL_BEFORE, "{found} instead of {expected}: {query}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn key_is_revoked_within_a_second_also_after_notifications_were_cut() -> Result<()> {
+    let server = Postgres::start()?;
+    let gateway = TestGateway::of(Instance::on_database("", server.create_database()?)?).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
+    let listening = "FROM pg_stat_activity WHERE application_name = 'tollgate' AND query LIKE 'LISTEN%'";
+    for turn in 0..4 {
+        until_number(&hand, &format!("SELECT count(*) {listening}"), 1).await?;
+        let key = gateway.instance.inference_key().await?;
+        let call = decisions(&key.secret, body("sandbox/decider"));
+        gateway.server.send(&call).await?.ok()?;
+        if turn % 2 == 1 {
+            let cut = hand.number(&format!("SELECT count(pg_terminate_backend(pid)) {listening}")).await?;
+            ensure!(cut == 1, "{cut} connections were cut");
+        }
+        gateway.instance.json(&["key", "disable", &key.hash]).await?;
+        let took = outdated_for(&gateway.server, &call, 401, Instant::now()).await?;
+        ensure!(took <= PROMISED, "the key lived on for {took:?}");
+    }
+    hand.close().await?;
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn usage_records_are_in_the_table_of_their_month() -> Result<()> {
+    let server = Postgres::start()?;
+    let gateway = TestGateway::of(Instance::on_database("", server.create_database()?)?).await?;
+    gateway.decide(body("sandbox/decider")).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
+    until_number(&hand, "SELECT count(*) FROM usage_records", 1).await?;
+    let other = hand.number("SELECT count(*) FROM usage_records_other").await?;
+    ensure!(other == 0, "{other} records are in no month");
+    let months = hand.number("SELECT count(*) FROM pg_inherits WHERE inhparent = 'usage_records'::regclass").await?;
+    ensure!(months == 5, "{months} partitions instead of four months and the others");
+    hand.close().await?;
+    ensure_audit_passes(&gateway.instance).await?;
+    gateway.server.stop().await
 }

@@ -3,7 +3,7 @@ use rstest::rstest;
 
 fn settings(wire: Wire) -> ProviderSettings {
     ProviderSettings {
-        api_key: Some(Secret::new("k-1")),
+        api_key: Some(SecretString::new("k-1")),
         ..ProviderSettings::new("acme".parse().unwrap(), "https://h/v1", wire)
     }
 }
@@ -118,7 +118,7 @@ fn headers_rejects_invalid_auth_header_or_scheme(#[case] auth_header: &str, #[ca
 #[test]
 fn headers_rejects_key_with_invalid_characters() {
     for bad in ["", "a b", "a\nb", "é"] {
-        let settings = ProviderSettings { api_key: Some(Secret::new(bad)), ..settings(Wire::SystemOne) };
+        let settings = ProviderSettings { api_key: Some(SecretString::new(bad)), ..settings(Wire::SystemOne) };
         assert_eq!(headers(&settings).unwrap_err(), ProviderSettingsError::ApiKey, "{bad:?}");
     }
 }

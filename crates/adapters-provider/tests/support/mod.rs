@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, Secret, http_provider};
+use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, http_provider};
 use domain::decision::{
     AssetPart, ClientConnection, DecisionDraft, DecisionProvider, DecisionRequest, NeverDisconnects, ProviderAnswer,
     ProviderCall, ProviderInput, QuestionKind, SentBytes, StateForm,
 };
 use domain::json::Json;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
+use domain::secret::SecretString;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -143,7 +144,7 @@ pub fn fixture(name: &str) -> PathBuf {
 
 pub fn provider_with(settings: &HttpClientSettings, base_url: &str) -> Arc<dyn DecisionProvider> {
     let one = ProviderSettings {
-        api_key: Some(Secret::new("sk-provider")),
+        api_key: Some(SecretString::new("sk-provider")),
         ..ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne)
     };
     provider_of(settings, Wire::SystemOne, one)

@@ -1,6 +1,8 @@
 //! Removal of records by retention.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::budget::allowances::{CounterId, CounterPeriod};
@@ -10,14 +12,18 @@ use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use super::alerts;
 use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
-use super::counters::{Change, add_to_counters, archive, counter_of, counters_at};
+use super::counters::{Change, NAMES, add_to_counters, any_of, archive, counter_of, counters_at};
 use super::statements::{column, list, pieces, read, run};
 use crate::convert::millis;
 use crate::database::Database;
 use crate::errors::store_error;
 
-/// Rows per transaction: few, so that other writes do not wait long.
-const STEP: u64 = 64;
+/// Rows of the first transaction: few, so that other writes do not wait long.
+const FIRST_ROWS: u64 = 16;
+/// Most and fewest rows of a transaction.
+const ROWS: RangeInclusive<u64> = 2..=64;
+/// The duration above which the next transaction has half as many rows. Below half of it, it has twice as many.
+const LONG: Duration = Duration::from_millis(10);
 
 /// The position after the examined rows: their time and id.
 type Cursor = (i64, Vec<u8>);
@@ -27,16 +33,19 @@ type Cursor = (i64, Vec<u8>);
 pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64) -> Result<PruneReport, StoreError> {
     let mut report = PruneReport::default();
     let mut cursor: Option<Cursor> = None;
+    let mut rows_wanted = FIRST_ROWS;
     while report.removed < limit {
-        let wanted = STEP.min(limit - report.removed);
+        let wanted = rows_wanted.min(limit - report.removed);
         // Read before taking the write lock: usually there is nothing to remove.
         let snapshot = database.snapshot().await?;
-        let is_last = oldest(&snapshot, before, cursor.as_ref(), wanted).await?.is_empty();
+        let is_last = oldest(&snapshot, before, cursor.as_ref(), 1).await?.is_empty();
         drop(snapshot);
         if is_last {
+            remove_past(database, before).await?;
             break;
         }
         let transaction = database.begin().await?;
+        let began = database.monotonic();
         let rows = oldest(&transaction, before, cursor.as_ref(), wanted).await?;
         let Some(last) = rows.last() else { break };
         // The cursor cannot move past a row whose time or id has a wrong type.
@@ -50,14 +59,24 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
         }
         remove(&transaction, &gone).await?;
         transaction.commit().await.map_err(store_error)?;
+        rows_wanted = next_rows(rows_wanted, database.monotonic().saturating_sub(began));
         report.removed += gone.len() as u64;
         match end {
             Some(end) => cursor = Some(end),
             None => break,
         }
     }
-    remove_past(database, before).await?;
     Ok(report)
+}
+
+/// Returns the rows of the next transaction, by the duration of the last.
+fn next_rows(rows: u64, took: Duration) -> u64 {
+    let next = match took {
+        _ if took > LONG => rows / 2,
+        _ if took < LONG / 2 => rows * 2,
+        _ => rows,
+    };
+    next.clamp(*ROWS.start(), *ROWS.end())
 }
 
 /// Reads the oldest records after a cursor as raw columns, so that each is decoded separately.
@@ -98,7 +117,7 @@ async fn remove(transaction: &impl ConnectionTrait, records: &[ChargedRecord]) -
     add_to_counters(transaction, changes).await.map(drop)
 }
 
-/// Removes the adjustments and the empty counters of past periods, and processes without any remaining data.
+/// Removes the adjustments, alerts and empty counters of past periods, and processes without any remaining data.
 async fn remove_past(database: &Database, before: DateTime<Utc>) -> Result<(), StoreError> {
     let ended = ResetInterval::ALL.map(|interval| (interval.as_str(), millis(interval.start_of(before))));
     let past = "((\"interval\" = ? AND period_start < ?) OR (\"interval\" = ? AND period_start < ?) \
@@ -116,10 +135,48 @@ async fn remove_past(database: &Database, before: DateTime<Utc>) -> Result<(), S
         add_to_counters(&transaction, changes).await?;
     }
     alerts::remove_past(&transaction, past, values().collect()).await?;
-    let empty = format!("DELETE FROM spend_counters WHERE spent_pico = 0 AND allotted_pico = 0 AND {past}");
-    run(&transaction, &empty, values().collect()).await?;
     let processes = "DELETE FROM budget_processes WHERE state <> 'live' AND registered_at < ? \
                      AND NOT EXISTS (SELECT 1 FROM adjustments WHERE process_id = budget_processes.id)";
     run(&transaction, processes, vec![millis(before).into()]).await?;
-    transaction.commit().await.map_err(store_error)
+    transaction.commit().await.map_err(store_error)?;
+    remove_empty_counters(database, past, values().collect()).await
+}
+
+/// Removes the empty counters of past periods, a number at a time. They are found without the lock of writers, because
+/// there may be very many counters.
+async fn remove_empty_counters(database: &Database, past: &str, values: Vec<Value>) -> Result<(), StoreError> {
+    const EMPTY: &str = "spent_pico = 0 AND allotted_pico = 0";
+    // Counters of all time, which are many, begin at zero and end never.
+    let text = format!(
+        "SELECT scope, subject, \"interval\", period_start FROM spend_counters \
+         WHERE period_start > 0 AND {EMPTY} AND {past} LIMIT {NAMES}"
+    );
+    loop {
+        let found = read(database.report_readers()?, &text, values.clone()).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<Value> = Vec::with_capacity(found.len() * 4);
+        for row in &found {
+            let (scope, subject, interval): (String, String, String) =
+                (column(row, 0)?, column(row, 1)?, column(row, 2)?);
+            names.extend([scope.into(), subject.into(), interval.into(), column::<i64>(row, 3)?.into()]);
+        }
+        let transaction = database.begin().await?;
+        let delete = format!("DELETE FROM spend_counters WHERE {EMPTY} AND ({})", any_of(found.len()));
+        run(&transaction, &delete, names).await?;
+        transaction.commit().await.map_err(store_error)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_shrink_while_they_are_long_and_grow_while_they_are_short() {
+        let [short, medium, long] = [1, 7, 11].map(Duration::from_millis);
+        assert_eq!([short, medium, long].map(|took| next_rows(16, took)), [32, 16, 8]);
+        assert_eq!((next_rows(64, short), next_rows(2, long)), (64, 2));
+    }
 }

@@ -3,7 +3,7 @@
 use domain::budget::JournalEntry;
 use domain::error::StoreError;
 use domain::ids::ProcessId;
-use sea_orm::{ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder};
+use sea_orm::{ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::convert::{signed, unsigned};
 use crate::entities::journal_entries::{ActiveModel, Column, Entity};
@@ -11,6 +11,8 @@ use crate::errors::{corrupt, store_error};
 
 /// The most rows of one statement.
 const ROWS: usize = 256;
+/// The most rows of one read.
+const READ_ROWS: u64 = 4_096;
 
 /// Inserts entries. Those that exist stay: a transaction without an answer is repeated.
 pub(super) async fn insert(
@@ -47,12 +49,17 @@ pub(super) async fn remove(
     delete.exec(transaction).await.map(drop).map_err(store_error)
 }
 
-/// Returns all entries of a process, in order.
-pub(super) async fn read(
+/// Returns the next entries of a process after a number, in order; none after the last.
+pub(super) async fn read_after(
     connection: &impl ConnectionTrait,
     process: ProcessId,
+    after: u64,
 ) -> Result<Vec<JournalEntry>, StoreError> {
-    let rows = Entity::find().filter(Column::ProcessId.eq(process.to_string())).order_by_asc(Column::Sequence);
+    let rows = Entity::find()
+        .filter(Column::ProcessId.eq(process.to_string()))
+        .filter(Column::Sequence.gt(signed(after, "journal_entries.sequence", process)?))
+        .order_by_asc(Column::Sequence)
+        .limit(READ_ROWS);
     let rows = rows.all(connection).await.map_err(store_error)?;
     let entry = |row: crate::entities::journal_entries::Model| {
         Ok(JournalEntry {

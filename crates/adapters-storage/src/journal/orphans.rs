@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::budget::{OrphanedEntries, OrphanedJournal, OrphanedJournals, ProcessState, UsageJournalError};
+use domain::budget::{EntrySink, JournalDamage, OrphanedJournal, OrphanedJournals, ProcessState, UsageJournalError};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::system::Clock;
@@ -163,9 +163,15 @@ impl OrphanedJournal for StoreOrphan {
         self.process
     }
 
-    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
-        let entries = entries::read(self.database.readers().map_err(port_error)?, self.process).await;
-        Ok(OrphanedEntries { entries: entries.map_err(port_error)?, ..OrphanedEntries::default() })
+    async fn read(&self, sink: &mut dyn EntrySink) -> Result<JournalDamage, UsageJournalError> {
+        let readers = self.database.readers().map_err(port_error)?;
+        let mut last = 0;
+        loop {
+            let page = entries::read_after(readers, self.process, last).await.map_err(port_error)?;
+            let Some(newest) = page.last() else { return Ok(JournalDamage::default()) };
+            last = newest.sequence;
+            sink.take(page).await?;
+        }
     }
 
     async fn quarantine(&self) -> Result<(), UsageJournalError> {

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use chrono::{DateTime, Months, TimeDelta};
 use domain::audit::AuditDraft;
 use domain::error::StoreError;
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, EntityTrait, QueryOrder, QuerySelect};
 
 use super::error::CopyError;
 use super::fingerprint::Fingerprint;
@@ -16,8 +17,15 @@ use crate::audit::append;
 use crate::audit_rows::RowChanges;
 use crate::budget::count_unended;
 use crate::database::Database;
+use crate::entities::usage_records;
 use crate::errors::store_error;
 use crate::schema;
+use crate::usage::UsageMonths;
+
+/// More than the time from the id of a record to its charge.
+const LONGEST_REQUEST: TimeDelta = TimeDelta::days(1);
+/// The most months for which a copy creates partitions; older records are in none.
+const MOST_MONTHS: u32 = 120;
 
 /// A copy of all rows of one store into another, empty one.
 pub struct StoreCopy {
@@ -59,6 +67,7 @@ impl StoreCopy {
         let source = self.source.report_snapshot().await?;
         let fingerprint = self.check_source(&source).await?;
         let mut position = self.begin(&fingerprint).await?;
+        self.create_months(&source).await?;
         let current = position.table.clone();
         // After the last table there is no current one: all tables are skipped.
         for table in tables().into_iter().skip_while(|table| current.as_deref() != Some(table.name)) {
@@ -165,6 +174,18 @@ impl StoreCopy {
         marker::insert(&transaction, &marker).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(position)
+    }
+
+    /// Creates the months of the records to copy.
+    async fn create_months(&self, source: &impl ConnectionTrait) -> Result<(), CopyError> {
+        let charged_at = usage_records::Column::ChargedAt;
+        let oldest = usage_records::Entity::find().select_only().column(charged_at).order_by_asc(charged_at);
+        // The copy of an unreadable row reports it.
+        let Ok(Some(oldest)) = oldest.into_tuple::<i64>().one(source).await else { return Ok(()) };
+        let now = self.target.now();
+        let oldest = DateTime::from_timestamp_millis(oldest).unwrap_or(now).max(now - Months::new(MOST_MONTHS));
+        UsageMonths::new(self.target.clone()).create(oldest - LONGEST_REQUEST, now).await?;
+        Ok(())
     }
 
     async fn advance(&self, from: &Position, to: Position) -> Result<Position, CopyError> {

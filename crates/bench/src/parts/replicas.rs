@@ -185,7 +185,8 @@ async fn at_rest(replicas: &Replicas<'_>) -> Result<Vec<Figure>> {
     let idle = used.as_secs_f64() * 1e3 / IDLE.as_secs_f64();
     let mut figures = vec![Figure::single("PostgreSQL's processor time for an idle replica, a second", "ms", idle)];
     if replicas.bench.replica_records > 0 {
-        let size = "SELECT pg_total_relation_size('usage_records') / (SELECT COUNT(*) FROM usage_records)";
+        let size = "SELECT (SELECT SUM(pg_total_relation_size(relid)) FROM pg_partition_tree('usage_records'))::bigint \
+                    / (SELECT COUNT(*) FROM usage_records)";
         let size = replicas.server.query(replicas.database_url(), size)?;
         let size: u64 = size.parse().with_context(|| format!("the size of a record is {size:?}"))?;
         figures.push(Figure::single("PostgreSQL's disk for a usage record, with indexes", "bytes", figure(size)));

@@ -168,26 +168,30 @@ pub struct JournalGap {
     pub end: u64,
 }
 
-/// The journal of a process that died, as far as it can be read.
+/// What the journal of a dead process lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OrphanedEntries {
-    /// The entries, in order.
-    pub entries: Vec<JournalEntry>,
+pub struct JournalDamage {
     /// The parts that are missing.
     pub gaps: Vec<JournalGap>,
     /// True if the machine restarted after entries were written: unsynced entries may be missing.
     pub is_of_another_boot: bool,
 }
 
+/// Takes the entries of a journal.
+#[async_trait]
+pub trait EntrySink: Send {
+    /// Takes the next entries, in order.
+    async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError>;
+}
+
 /// The journal of a dead process, owned exclusively while this value lives.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OrphanedJournal: Send + Sync {
     /// Returns the process.
     fn process(&self) -> ProcessId;
 
-    /// Reads all kept entries.
-    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError>;
+    /// Reads all kept entries, some at a time, so that a long journal takes little memory.
+    async fn read(&self, sink: &mut dyn EntrySink) -> Result<JournalDamage, UsageJournalError>;
 
     /// Copies unreadable parts to the quarantine folder.
     async fn quarantine(&self) -> Result<(), UsageJournalError>;

@@ -103,6 +103,13 @@ pub trait ChangeFeed: Send + Sync {
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError>;
 }
 
+/// Says when the feed is to be read again.
+#[async_trait]
+pub trait ChangeSignal: Send + Sync {
+    /// Waits until the feed may have changed, at most for a poll interval. A change since the last call counts.
+    async fn wait(&self);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

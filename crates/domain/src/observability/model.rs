@@ -1,7 +1,5 @@
 //! Destinations of traces, and messages to them.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -9,6 +7,7 @@ use super::SampledGroup;
 use crate::budget::BudgetAlert;
 use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
+use crate::secret::SecretString;
 use crate::usage::OutboxMessage;
 
 /// A destination of a workspace's traces.
@@ -88,28 +87,6 @@ impl DestinationKind {
     /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-/// A secret string; `Debug` redacts it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretString(String);
-
-impl SecretString {
-    /// Wraps a secret.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// Returns the secret, for the sender.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretString {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::budget::{
-    EntryKind, JournalEntry, JournalGap, OrphanedEntries, OrphanedJournal, OrphanedJournals, UsageJournal,
+    EntryKind, EntrySink, JournalDamage, JournalEntry, JournalGap, OrphanedJournal, OrphanedJournals, UsageJournal,
     UsageJournalError, UsageJournalStatus,
 };
 use crate::ids::ProcessId;
@@ -41,6 +41,38 @@ pub struct MemoryJournal {
     _life: Option<Arc<Life>>,
 }
 
+/// Entries that a recovery gets at a time.
+const PART: usize = 3;
+
+/// The content of a journal, as far as it can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JournalContent {
+    /// The entries, in order.
+    pub entries: Vec<JournalEntry>,
+    /// What is missing.
+    pub damage: JournalDamage,
+}
+
+#[async_trait]
+impl EntrySink for JournalContent {
+    async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError> {
+        self.entries.extend(entries);
+        Ok(())
+    }
+}
+
+impl JournalContent {
+    /// Reads a whole journal.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn of(journal: &dyn OrphanedJournal) -> Result<Self, UsageJournalError> {
+        let mut content = Self::default();
+        content.damage = journal.read(&mut content).await?;
+        Ok(content)
+    }
+}
+
 /// Entries by their numbers.
 type Entries = BTreeMap<u64, JournalEntry>;
 
@@ -53,7 +85,7 @@ struct State {
     folded: u64,
     retains: bool,
     reserved: usize,
-    damage: OrphanedEntries,
+    damage: JournalDamage,
     phase: Phase,
     /// True while a recovery owns the journal.
     is_taken: bool,
@@ -364,9 +396,15 @@ impl OrphanedJournal for MemoryOrphan {
         self.journal.process
     }
 
-    async fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
-        let state = self.journal.state();
-        Ok(OrphanedEntries { entries: state.entries.values().cloned().collect(), ..state.damage.clone() })
+    async fn read(&self, sink: &mut dyn EntrySink) -> Result<JournalDamage, UsageJournalError> {
+        let (entries, damage) = {
+            let state = self.journal.state();
+            (state.entries.values().cloned().collect::<Vec<_>>(), state.damage.clone())
+        };
+        for part in entries.chunks(PART) {
+            sink.take(part.to_vec()).await?;
+        }
+        Ok(damage)
     }
 
     async fn quarantine(&self) -> Result<(), UsageJournalError> {

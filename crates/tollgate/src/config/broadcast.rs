@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use domain::observability::{SecretString, checked_header, checked_url};
+use domain::observability::{checked_header, checked_url};
+use domain::secret::SecretString;
 use serde::Deserialize;
 
 use super::secret::variable_name;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adapters_s3::{S3Credentials, S3Settings, Secret};
+use adapters_s3::{S3Credentials, S3Settings};
 use anyhow::{Context as _, bail, ensure};
+use domain::secret::SecretString;
 use serde::Deserialize;
 
 use super::secret::variable_name;
@@ -77,7 +78,7 @@ pub enum CredentialSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretPart {
     /// The value of an environment variable.
-    Value(Secret),
+    Value(SecretString),
     /// A file, with the key of the configuration that names it.
     File(&'static str, PathBuf),
     /// A variable that is not set or empty, with the key of the configuration that names it.
@@ -130,7 +131,7 @@ impl BucketConfig {
 }
 
 impl SecretPart {
-    fn read(&self) -> anyhow::Result<Secret> {
+    fn read(&self) -> anyhow::Result<SecretString> {
         let (key, path) = match self {
             Self::Value(secret) => return Ok(secret.clone()),
             Self::Unset(key) => bail!("blobs.{key} names an environment variable that is not set, or empty"),
@@ -140,7 +141,7 @@ impl SecretPart {
         let text = text.trim();
         let is_usable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         ensure!(is_usable, "the file of blobs.{key} holds no key: visible ASCII characters are wanted");
-        Ok(Secret::new(text))
+        Ok(SecretString::new(text))
     }
 
     fn file(&self) -> Option<(&'static str, &Path)> {
@@ -266,7 +267,7 @@ fn part(
     (variable, file): (Option<&str>, Option<&str>),
     usual: &str,
 ) -> Result<Option<SecretPart>, ConfigError> {
-    let value = |name: &str| environment.get(name).map(|text| SecretPart::Value(Secret::new(text.trim())));
+    let value = |name: &str| environment.get(name).map(|text| SecretPart::Value(SecretString::new(text.trim())));
     match (variable, file) {
         (Some(_), Some(_)) => Err(section.fault(variable_key, format_args!("cannot be set together with {file_key}"))),
         (Some(name), None) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
+use adapters_storage::{ChangeNotifications, ChangedMonths, Database, PollIntervals, UsageMonths};
 use domain::audit::DeniedChangeRecorder;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
@@ -16,10 +17,13 @@ use super::Stores;
 use crate::routing::CurrentRouting;
 use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
 
-/// The poll interval of the change feed.
-const POLL_EVERY: Duration = Duration::from_millis(50);
+/// The poll intervals of the change feed. Either is a small part of the second within which a change is in force.
+const FEED_POLLS: PollIntervals =
+    PollIntervals { unnotified: Duration::from_millis(50), notified: Duration::from_millis(250) };
 /// The interval of the search for interrupted promotions.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
+/// The interval at which months of the usage table are created and dropped.
+const MONTHS_EVERY: Duration = Duration::from_hours(1);
 /// The age from which leftovers are removed: longer than the longest copy.
 const SWEEP_GRACE: Duration = Duration::from_hours(1);
 
@@ -34,9 +38,25 @@ pub struct Background {
 
 impl Background {
     /// Follows the change feed.
-    pub fn follow_changes(&self, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
+    pub fn follow_changes(&self, database: Database, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
+        let notifications = Arc::new(ChangeNotifications::new(database, FEED_POLLS));
+        let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
+        self.tasks.spawn(async move { listening.listen(cancelled).await });
         let cancelled = self.cancelled.clone();
-        self.tasks.spawn(async move { watcher.run(POLL_EVERY, catalogue, cancelled).await });
+        self.tasks.spawn(async move { watcher.run(notifications, catalogue, cancelled).await });
+    }
+
+    /// Creates the months of the usage table ahead of their time, and drops those that retention emptied: now, and every
+    /// hour.
+    pub async fn maintain_usage_months(&self, database: Database) {
+        let months = UsageMonths::new(database);
+        log_months(months.maintain().await);
+        let cancelled = self.cancelled.clone();
+        self.tasks.spawn(async move {
+            while cancelled.run_until_cancelled(tokio::time::sleep(MONTHS_EVERY)).await.is_some() {
+                log_months(months.maintain().await);
+            }
+        });
     }
 
     /// Logs throttled endpoints and detects pauses of the process.
@@ -84,6 +104,23 @@ impl Background {
         self.cancelled.cancel();
         self.tasks.close();
         tokio::time::timeout(within, self.tasks.wait()).await.is_ok()
+    }
+}
+
+fn log_months(changed: Result<ChangedMonths, StoreError>) {
+    match changed {
+        Ok(ChangedMonths { created, dropped }) => {
+            if !created.is_empty() {
+                tracing::info!(months = created.join(" "), "partitions of usage records created");
+            }
+            if !dropped.is_empty() {
+                tracing::info!(months = dropped.join(" "), "empty partitions of usage records dropped");
+            }
+        }
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "partitions of usage records not created or dropped, retrying in an hour");
+        }
     }
 }
 

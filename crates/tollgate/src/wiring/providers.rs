@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use adapters_provider::{
     CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter,
-    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, Secret, check_credential, http_provider,
+    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, check_credential, http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;
 use domain::model::SANDBOX_AUTHOR;
 use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
+use domain::secret::SecretString;
 use http::header::AUTHORIZATION;
 
 use super::endpoints;
@@ -37,7 +38,7 @@ pub struct Upstreams {
 #[derive(PartialEq, Eq)]
 struct ProviderIdentity {
     settings: ProviderConfig,
-    api_key: Option<Secret>,
+    api_key: Option<SecretString>,
 }
 
 impl Upstreams {
@@ -121,7 +122,7 @@ fn build(
     provider: &ProviderConfig,
     clients: &mut Clients<'_>,
     environment: &Environment,
-) -> anyhow::Result<(Arc<dyn DecisionProvider>, Option<Secret>)> {
+) -> anyhow::Result<(Arc<dyn DecisionProvider>, Option<SecretString>)> {
     let settings = settings(provider, environment)?;
     let api_key = settings.api_key.clone();
     Ok((http_provider(clients.of(provider)?, provider.wire, settings)?, api_key))
@@ -145,7 +146,7 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
         },
         auth_header,
         auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
-        api_key: api_key.map(Secret::new),
+        api_key: api_key.map(SecretString::new),
         headers: provider.headers.clone(),
         response_wrapper: match provider.response_wrapper {
             ResponseWrapperConfig::None => ResponseWrapper::None,

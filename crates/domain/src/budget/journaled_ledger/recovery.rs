@@ -3,10 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::super::entries::{Entry, SentEntry};
 use super::super::{
-    BudgetStore, BudgetStoreError, FoldEntry, FoldRequest, Hold, HoldRequest, OrphanedJournal, OrphanedJournals,
-    ProcessState, ProcessStatus, RemainingAllowances, UsageCharge, UsageJournalError, abandoned_record,
+    BudgetStore, BudgetStoreError, EntrySink, FoldEntry, FoldRequest, Hold, HoldRequest, JournalEntry, OrphanedJournal,
+    OrphanedJournals, ProcessState, ProcessStatus, RemainingAllowances, UsageCharge, UsageJournalError,
+    abandoned_record,
 };
 use super::calls::lock;
 use super::keeper::journal_failed;
@@ -43,11 +46,32 @@ pub struct RecoverJournals {
     done: Mutex<HashSet<ProcessId>>,
 }
 
-/// The parts of a journal that recovery needs.
-struct Found {
-    /// Charges after the last folded entry, with their numbers.
-    charges: Vec<(u64, FoldEntry)>,
+/// The state at the end of a journal: what its entries leave open.
+struct Survey {
+    process: ProcessId,
     /// Open requests.
+    open: HashMap<DecisionId, SentEntry>,
+    first: Option<u64>,
+    last: u64,
+    /// Entries that cannot be decoded.
+    unreadable: u64,
+    is_closed: bool,
+}
+
+/// Folds the charges of a journal that are not folded yet, in batches.
+struct Folding<'a> {
+    store: &'a dyn BudgetStore,
+    process: ProcessId,
+    /// The last entry that is folded.
+    folded: u64,
+    /// Charges to fold.
+    batch: Vec<FoldEntry>,
+    count: u64,
+}
+
+/// The parts of a journal that are left when its charges are folded.
+struct Found {
+    /// Open requests, in order.
     open: Vec<SentEntry>,
     last: u64,
     /// True if charges may be missing.
@@ -92,7 +116,7 @@ impl RecoverJournals {
     async fn recover(&self, journal: &dyn OrphanedJournal) -> Result<RecoveryReport, StoreError> {
         let process = journal.process();
         let status = self.status(process).await?;
-        let found = read(journal, status).await.map_err(journal_failed)?;
+        let found = survey(journal, status).await.map_err(journal_failed)?;
         let is_adjusted = found.is_incomplete && self.unknown == UnknownUsage::Bound;
         let is_ended = match status.state {
             ProcessState::Live | ProcessState::Adopted => false,
@@ -106,13 +130,17 @@ impl RecoverJournals {
             return Ok(RecoveryReport::default());
         }
         let mut report = RecoveryReport { journals: 1, gaps: found.gaps, ..RecoveryReport::default() };
-        report.folded = found.charges.len() as u64;
+        let mut folding = Folding::new(&*self.store, process, status.folded_sequence);
+        if found.last > status.folded_sequence {
+            journal.read(&mut folding).await.map_err(journal_failed)?;
+        }
+        report.folded = folding.count;
         let (charged, released) = self.abandon(found.open);
         (report.abandoned, report.released) = (charged.len() as u64, released);
-        let behind = (found.last + 1..).zip(charged);
-        let entries: Vec<(u64, FoldEntry)> = found.charges.into_iter().chain(behind).collect();
-        let last = found.last + report.abandoned;
-        self.fold(process, status.folded_sequence, entries, last).await?;
+        for (sequence, entry) in (found.last + 1..).zip(charged) {
+            folding.add(sequence, entry).await?;
+        }
+        folding.finish(found.last + report.abandoned).await?;
         let remaining = if is_adjusted { RemainingAllowances::Adjust } else { RemainingAllowances::Return };
         self.store.end(process, remaining).await?;
         journal.finish().await.map_err(journal_failed)?;
@@ -148,34 +176,6 @@ impl RecoverJournals {
         let released = count.saturating_sub(charged.len()) as u64;
         (charged, released)
     }
-
-    async fn fold(
-        &self,
-        process: ProcessId,
-        mut after: u64,
-        entries: Vec<(u64, FoldEntry)>,
-        last: u64,
-    ) -> Result<(), StoreError> {
-        let mut entries = entries.into_iter().peekable();
-        while after < last {
-            let mut batch = Vec::new();
-            let mut up_to = after;
-            while let Some((sequence, entry)) = entries.next_if(|_| batch.len() < BATCH) {
-                up_to = sequence;
-                batch.push(entry);
-            }
-            if entries.peek().is_none() {
-                up_to = last;
-            }
-            let request = FoldRequest { process, after, up_to, entries: batch };
-            self.store.fold(&request).await.map_err(|error| match error {
-                BudgetStoreError::Store(error) => error,
-                other => StoreError::unavailable(other),
-            })?;
-            after = up_to;
-        }
-        Ok(())
-    }
 }
 
 impl RecoveryReport {
@@ -188,60 +188,115 @@ impl RecoveryReport {
     }
 }
 
-async fn read(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, UsageJournalError> {
+async fn survey(journal: &dyn OrphanedJournal, status: ProcessStatus) -> Result<Found, UsageJournalError> {
     let process = journal.process();
-    let read = journal.read().await?;
-    if !read.gaps.is_empty() {
+    let mut survey = Survey::new(process);
+    let damage = journal.read(&mut survey).await?;
+    if !damage.gaps.is_empty() {
         journal.quarantine().await?;
     }
-    for gap in &read.gaps {
+    for gap in &damage.gaps {
         tracing::error!(process.id = %process, first = gap.first, end = gap.end, reason = gap.reason, "journal gap");
     }
-    let mut found = Found {
-        charges: Vec::new(),
-        open: Vec::new(),
-        last: status.folded_sequence,
-        is_incomplete: !read.gaps.is_empty(),
-        gaps: read.gaps.len() as u64,
-    };
-    if let Some(first) = read.entries.first().filter(|first| first.sequence > status.folded_sequence + 1) {
-        let folded = status.folded_sequence;
-        tracing::error!(process.id = %process, first = first.sequence, folded, "journal entries are missing");
-        (found.is_incomplete, found.gaps) = (true, found.gaps + 1);
+    let folded = status.folded_sequence;
+    let mut gaps = damage.gaps.len() as u64 + survey.unreadable;
+    if let Some(first) = survey.first.filter(|first| *first > folded + 1) {
+        tracing::error!(process.id = %process, first, folded, "journal entries are missing");
+        gaps += 1;
     }
-    let last_read = read.entries.last().map_or(0, |last| last.sequence);
-    let mut open: HashMap<DecisionId, SentEntry> = HashMap::new();
-    let mut is_closed = false;
-    for entry in read.entries {
-        found.last = found.last.max(entry.sequence);
+    let mut open: Vec<SentEntry> = survey.open.into_values().collect();
+    open.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
+    let mut found = Found {
+        open,
+        last: folded.max(survey.last),
+        // The newest entries may be lost after a power loss.
+        is_incomplete: gaps > 0 || (damage.is_of_another_boot && !survey.is_closed),
+        gaps,
+    };
+    found.skip_abandoned(process, folded.saturating_sub(survey.last));
+    Ok(found)
+}
+
+impl Survey {
+    fn new(process: ProcessId) -> Self {
+        Self { process, open: HashMap::new(), first: None, last: 0, unreadable: 0, is_closed: false }
+    }
+
+    fn note(&mut self, entry: &JournalEntry) {
+        self.first.get_or_insert(entry.sequence);
+        self.last = entry.sequence;
         match Entry::decode(entry.kind, &entry.payload) {
-            Ok(Entry::Sent(sent)) => drop(open.insert(sent.id.clone(), *sent)),
+            Ok(Entry::Sent(sent)) => drop(self.open.insert(sent.id.clone(), *sent)),
             Ok(Entry::Increased(more)) => {
-                if let Some(sent) = open.get_mut(&more.id) {
+                if let Some(sent) = self.open.get_mut(&more.id) {
                     sent.amount = sent.amount.checked_add(more.amount).unwrap_or(Usd::from_pico(i64::MAX));
                     sent.attempts = sent.attempts.iter().cloned().chain(more.attempts).collect();
                 }
             }
-            Ok(Entry::Charged(charged)) => {
-                open.remove(&charged.charge.record.id);
-                if entry.sequence > status.folded_sequence {
-                    found.charges.push((entry.sequence, *charged));
-                }
-            }
-            Ok(Entry::Released(id)) => drop(open.remove(&id)),
-            Ok(Entry::Closed) => is_closed = true,
+            Ok(Entry::Charged(charged)) => drop(self.open.remove(&charged.charge.record.id)),
+            Ok(Entry::Released(id)) => drop(self.open.remove(&id)),
+            Ok(Entry::Closed) => self.is_closed = true,
             Err(error) => {
-                tracing::error!(process.id = %process, sequence = entry.sequence, %error, "journal entry not readable");
-                (found.is_incomplete, found.gaps) = (true, found.gaps + 1);
+                let sequence = entry.sequence;
+                tracing::error!(process.id = %self.process, sequence, %error, "journal entry not readable");
+                self.unreadable += 1;
             }
         }
     }
-    // The newest entries may be lost after a power loss.
-    found.is_incomplete |= read.is_of_another_boot && !is_closed;
-    found.open = open.into_values().collect();
-    found.open.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
-    found.skip_abandoned(process, status.folded_sequence.saturating_sub(last_read));
-    Ok(found)
+}
+
+#[async_trait]
+impl EntrySink for Survey {
+    async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError> {
+        entries.iter().for_each(|entry| self.note(entry));
+        Ok(())
+    }
+}
+
+impl<'a> Folding<'a> {
+    fn new(store: &'a dyn BudgetStore, process: ProcessId, folded: u64) -> Self {
+        Self { store, process, folded, batch: Vec::new(), count: 0 }
+    }
+
+    /// Adds a charge, and folds a batch that is full.
+    async fn add(&mut self, sequence: u64, entry: FoldEntry) -> Result<(), StoreError> {
+        self.batch.push(entry);
+        if self.batch.len() < BATCH { Ok(()) } else { self.fold(sequence).await }
+    }
+
+    /// Folds the rest. `last` is the number of the last entry.
+    async fn finish(mut self, last: u64) -> Result<(), StoreError> {
+        if self.folded < last { self.fold(last).await } else { Ok(()) }
+    }
+
+    async fn fold(&mut self, up_to: u64) -> Result<(), StoreError> {
+        let (after, entries) = (self.folded, std::mem::take(&mut self.batch));
+        let request = FoldRequest { process: self.process, after, up_to, entries };
+        self.store.fold(&request).await.map_err(|error| match error {
+            BudgetStoreError::Store(error) => error,
+            other => StoreError::unavailable(other),
+        })?;
+        self.folded = up_to;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl EntrySink for Folding<'_> {
+    async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError> {
+        for entry in entries {
+            // The survey named entries that cannot be decoded.
+            if entry.sequence > self.folded
+                && let Ok(Entry::Charged(charged)) = Entry::decode(entry.kind, &entry.payload)
+            {
+                self.add(entry.sequence, *charged)
+                    .await
+                    .map_err(|error| UsageJournalError::Unavailable(Box::new(error)))?;
+                self.count += 1;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Found {

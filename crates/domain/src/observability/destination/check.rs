@@ -2,7 +2,8 @@
 
 use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
 use crate::api_key::KeyReference;
-use crate::observability::{Destination, SecretString};
+use crate::observability::Destination;
+use crate::secret::SecretString;
 
 /// The most headers of a destination.
 const MAX_HEADERS: usize = 20;

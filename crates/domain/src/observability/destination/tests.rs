@@ -12,10 +12,11 @@ use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::observability::{
     Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationRepository, MessageSender,
-    MockDestinationRepository, SecretString,
+    MockDestinationRepository,
 };
 use crate::rate::RateLimits;
 use crate::secret::ApiKeyHash;
+use crate::secret::SecretString;
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};

@@ -6,7 +6,8 @@ use super::outbox::put;
 use super::samples::{add_workspace, at, audit, changed_since, key_id, newest_change, workspace_id};
 use crate::change_feed::ChangeSubject;
 use crate::ids::DestinationId;
-use crate::observability::{Destination, DestinationInsert, DestinationKind, SecretString};
+use crate::observability::{Destination, DestinationInsert, DestinationKind};
+use crate::secret::SecretString;
 
 suite! {
     /// Every case of the port's contract.

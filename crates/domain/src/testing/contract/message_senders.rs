@@ -11,9 +11,8 @@ use futures_util::future::{Either, select};
 use super::super::{MemoryMessageSender, MemoryReceiver, SequentialIds, join_all};
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
-use crate::observability::{
-    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender, SecretString,
-};
+use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender};
+use crate::secret::SecretString;
 use crate::system::Timer;
 
 suite! {

@@ -78,9 +78,9 @@ fn credentials(variables: &[(&str, &str)], text: &str) -> Result<S3Credentials, 
 }
 
 fn access_key(id: &str, secret: &str, token: Option<&str>) -> S3Credentials {
-    use adapters_s3::Secret;
-    let session_token = token.map(Secret::new);
-    S3Credentials::AccessKey { id: Secret::new(id), secret: Secret::new(secret), session_token }
+    use domain::secret::SecretString;
+    let session_token = token.map(SecretString::new);
+    S3Credentials::AccessKey { id: SecretString::new(id), secret: SecretString::new(secret), session_token }
 }
 
 #[test]

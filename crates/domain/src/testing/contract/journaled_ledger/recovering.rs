@@ -70,6 +70,22 @@ pub(super) async fn gap_is_counted_and_nothing_behind_it_is_lost(machine: &Ledge
     assert_eq!(fixture.counted().await.0, allotted, "what is left of the allowances counts as spent");
 }
 
+pub(super) async fn more_charges_than_a_batch_are_folded_once(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 100_000).await;
+    let dead = fixture.process(1);
+    for number in 1..=1_100 {
+        dead.hold(number, 10).await.unwrap().unwrap();
+        dead.charge(number, 5).await.unwrap();
+    }
+    dead.hold(1_101, 100).await.unwrap().unwrap();
+    drop(dead);
+    let report = fixture.recover(UnknownUsage::Bound).await;
+    assert_eq!((report.abandoned, report.gaps), (1, 0));
+    assert_eq!(fixture.counted().await, (1_100 * 5 + 100, 0));
+    assert_eq!(fixture.recover(UnknownUsage::Bound).await, RecoveryReport::default());
+    assert_eq!(fixture.counted().await, (1_100 * 5 + 100, 0));
+}
+
 pub(super) async fn journal_that_is_newer_than_a_restored_store_is_folded_again(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 1_000).await;
     let backup = machine.backup.copy().await;

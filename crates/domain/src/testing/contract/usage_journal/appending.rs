@@ -117,7 +117,7 @@ pub(super) async fn entries_that_the_disk_refused_are_written_later_and_in_order
     assert_eq!(unfolded(&*journal), written);
     drop(journal);
     let found = read(&*orphan(journals).await).await;
-    assert_eq!((plain(&found.entries), found.gaps), (written, Vec::new()));
+    assert_eq!((plain(&found.entries), found.damage.gaps), (written, Vec::new()));
 }
 
 pub(super) async fn wait_synced_resolves_after_the_sync(journals: &Journals) {

@@ -93,7 +93,7 @@ pub(super) async fn segments_with_open_or_unfolded_entries_stay(journals: &Journ
     let numbers: Vec<u64> = found.entries.iter().map(|entry| entry.sequence).collect();
     assert!(numbers[0] > 1 && numbers[0] <= 120, "from the segment of an open request on: {}", numbers[0]);
     assert!(numbers.iter().copied().eq(numbers[0]..=201), "none behind it is missing");
-    assert_eq!(found.gaps, [], "the reader of the numbers knows with which they begin");
+    assert_eq!(found.damage.gaps, [], "the reader of the numbers knows with which they begin");
     drop(orphan);
     assert_eq!(journals.machine.orphans(Duration::ZERO).find().await.unwrap().len(), 1);
 }

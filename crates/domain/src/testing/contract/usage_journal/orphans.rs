@@ -20,7 +20,7 @@ pub(super) async fn orphan_holds_every_appended_entry(journals: &Journals) {
     let orphan = orphan(journals).await;
     let found = read(&*orphan).await;
     assert_eq!(plain(&found.entries), written, "although nothing was synced");
-    assert_eq!((&found.gaps[..], found.is_of_another_boot), (&[][..], false));
+    assert_eq!((&found.damage.gaps[..], found.damage.is_of_another_boot), (&[][..], false));
     orphan.quarantine().await.expect("there is nothing to quarantine");
     orphan.finish().await.unwrap();
     assert_eq!(read(&*orphan).await, found, "after its space was given back, too");
@@ -121,7 +121,7 @@ pub(super) async fn damaged_entry_is_a_named_gap(journals: &Journals) {
     let found = read(&*orphan).await;
     written.remove(3);
     assert_eq!(plain(&found.entries), written, "what lies behind the damage is read");
-    let [gap] = &found.gaps[..] else { panic!("{:?}", found.gaps) };
+    let [gap] = &found.damage.gaps[..] else { panic!("{:?}", found.damage.gaps) };
     assert_eq!((gap.first, gap.end), (4, 5));
     assert!(!gap.reason.is_empty());
     orphan.quarantine().await.unwrap();
@@ -138,8 +138,8 @@ pub(super) async fn power_loss_takes_unsynced_entries_alone(journals: &Journals)
     journals.machine.lose_power();
     let found = read(&*orphan(journals).await).await;
     assert_eq!(plain(&found.entries), written);
-    assert!(found.is_of_another_boot, "entries may be missing at the end");
-    assert_eq!(found.gaps, []);
+    assert!(found.damage.is_of_another_boot, "entries may be missing at the end");
+    assert_eq!(found.damage.gaps, []);
 }
 
 pub(super) async fn sealed_journal_is_found_while_its_process_lives_and_takes_no_entries(journals: &Journals) {

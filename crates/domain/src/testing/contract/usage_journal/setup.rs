@@ -6,9 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Journals;
-use crate::budget::{EntryKind, JournalEntry, OrphanedEntries, OrphanedJournal, UsageJournal};
+use crate::budget::{EntryKind, JournalEntry, OrphanedJournal, UsageJournal};
 use crate::ids::ProcessId;
-use crate::testing::JournalBounds;
+use crate::testing::{JournalBounds, JournalContent};
 
 /// Number, kind and payload.
 pub(super) type Written = (u64, u8, Vec<u8>);
@@ -62,6 +62,6 @@ pub(super) async fn find(journals: &Journals) -> Vec<Box<dyn OrphanedJournal>> {
     journals.machine.orphans(Duration::from_hours(1)).find().await.expect("journals are found")
 }
 
-pub(super) async fn read(orphan: &dyn OrphanedJournal) -> OrphanedEntries {
-    orphan.read().await.expect("a journal is read")
+pub(super) async fn read(orphan: &dyn OrphanedJournal) -> JournalContent {
+    JournalContent::of(orphan).await.expect("a journal is read")
 }

@@ -1,0 +1,182 @@
+//! Notifications of PostgreSQL about changes.
+//!
+//! They only save time and polls: every change is a row of the feed, which is polled in any case. A notification that is
+//! lost, or that a pooler does not deliver, delays a change by a poll interval.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::change_feed::ChangeSignal;
+use domain::error::StoreError;
+use sea_orm::sqlx::Error;
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement, Value};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::database::Database;
+use crate::errors::store_error;
+
+/// The channel of changes.
+const CHANNEL: &str = "tollgate_changes";
+/// The time between two tests of the connection that listens: a silent server does not end it.
+const TEST_EVERY: Duration = Duration::from_secs(30);
+/// The longest wait for a notification that this process sent to itself. A pooler in transaction mode delivers none.
+const TEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest attempt to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The pause after the first failure. It doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The least time between two reads of the feed, which bounds the reads while very many changes are made.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The intervals at which the feed is polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollIntervals {
+    /// The interval without notifications.
+    pub unnotified: Duration,
+    /// The interval while notifications arrive.
+    pub notified: Duration,
+}
+
+/// Says when the change feed of a database is to be read: at an interval, and when PostgreSQL notifies of a change.
+pub struct ChangeNotifications {
+    database: Database,
+    intervals: PollIntervals,
+    /// The channel on which this process tests its connection.
+    own_channel: String,
+    is_listening: AtomicBool,
+    wake: Notify,
+}
+
+impl ChangeNotifications {
+    /// Creates the signal; [`ChangeNotifications::listen`] receives notifications.
+    pub fn new(database: Database, intervals: PollIntervals) -> Self {
+        let own_channel = format!("tollgate_test_{:x}", RandomState::new().hash_one(CHANNEL));
+        Self { database, intervals, own_channel, is_listening: AtomicBool::new(false), wake: Notify::new() }
+    }
+
+    /// Returns true while notifications arrive.
+    pub fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Acquire)
+    }
+
+    /// Receives notifications on a connection of its own until cancelled. A lost connection is opened again, with
+    /// back-off. SQLite has no notifications.
+    pub async fn listen(&self, cancelled: CancellationToken) {
+        if let Some(server) = self.database.postgres_options() {
+            cancelled.run_until_cancelled(self.listen_repeatedly(server)).await;
+            self.set_listening(false);
+        }
+    }
+
+    async fn listen_repeatedly(&self, server: &PgConnectOptions) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let Err(error) = self.listen_once(server).await;
+            if self.set_listening(false) {
+                pause = FIRST_PAUSE;
+            }
+            if pause == FIRST_PAUSE {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "no notifications of changes: the change feed is polled more often");
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Listens until the connection is lost or silent.
+    async fn listen_once(&self, server: &PgConnectOptions) -> Result<Infallible, StoreError> {
+        let mut listener = timeout(CONNECT_TIMEOUT, self.connect(server))
+            .await
+            .map_err(|_| StoreError::unavailable("PostgreSQL accepted no connection for notifications in time"))??;
+        loop {
+            self.test(&mut listener).await?;
+            if !self.set_listening(true) {
+                tracing::info!("receiving notifications of changes");
+            }
+            let next_test = Instant::now() + TEST_EVERY;
+            while let Ok(channel) = timeout_at(next_test, receive(&mut listener)).await {
+                if channel? == CHANNEL {
+                    self.wake.notify_one();
+                }
+            }
+        }
+    }
+
+    async fn connect(&self, server: &PgConnectOptions) -> Result<PgListener, StoreError> {
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(server.clone());
+        let mut listener = PgListener::connect_with(&pool).await.map_err(failed)?;
+        listener.eager_reconnect(false);
+        listener.listen_all([CHANNEL, &self.own_channel]).await.map_err(failed)?;
+        Ok(listener)
+    }
+
+    /// Sends a notification to this process by another connection, and waits for it.
+    async fn test(&self, listener: &mut PgListener) -> Result<(), StoreError> {
+        notify(self.database.readers()?, &self.own_channel).await?;
+        let arrived = timeout(TEST_TIMEOUT, async {
+            loop {
+                let channel = receive(listener).await?;
+                if channel == self.own_channel {
+                    return Ok(());
+                }
+                self.wake.notify_one();
+            }
+        });
+        let lost = "a notification did not arrive: PostgreSQL is silent, or a pooler in transaction mode is in between";
+        arrived.await.map_err(|_| StoreError::unavailable(lost))?
+    }
+
+    /// Returns the previous value.
+    fn set_listening(&self, is_listening: bool) -> bool {
+        let was_listening = self.is_listening.swap(is_listening, Ordering::AcqRel);
+        if was_listening != is_listening {
+            // The reader reads changes that nobody told it, and follows the other interval.
+            self.wake.notify_one();
+        }
+        was_listening
+    }
+}
+
+#[async_trait]
+impl ChangeSignal for ChangeNotifications {
+    async fn wait(&self) {
+        let PollIntervals { unnotified, notified } = self.intervals;
+        let interval = if self.is_listening() { notified } else { unnotified };
+        sleep(LEAST_INTERVAL).await;
+        // Either way the feed is read.
+        drop(timeout(interval.saturating_sub(LEAST_INTERVAL), self.wake.notified()).await);
+    }
+}
+
+/// Waits for a notification and returns its channel.
+async fn receive(listener: &mut PgListener) -> Result<String, StoreError> {
+    let received = listener.try_recv().await.map_err(failed)?;
+    let received = received.ok_or_else(|| StoreError::unavailable("the connection for notifications was lost"))?;
+    Ok(received.channel().to_owned())
+}
+
+/// Notifies all processes of a change when the transaction commits. SQLite has no notifications.
+pub(crate) async fn notify_change(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+    match transaction.get_database_backend() {
+        DbBackend::Postgres => notify(transaction, CHANNEL).await,
+        _ => Ok(()),
+    }
+}
+
+async fn notify(connection: &impl ConnectionTrait, channel: &str) -> Result<(), StoreError> {
+    let values = [Value::from(channel)];
+    let notify = Statement::from_sql_and_values(DbBackend::Postgres, "SELECT pg_notify($1, '')", values);
+    connection.execute_raw(notify).await.map_err(store_error).map(drop)
+}
+
+fn failed(error: Error) -> StoreError {
+    store_error(DbErr::Conn(RuntimeErr::SqlxError(std::sync::Arc::new(error))))
+}
