@@ -7,6 +7,7 @@ mod counters;
 mod draw;
 mod fold;
 mod limits;
+mod named_rows;
 pub(crate) mod processes;
 mod pruning;
 mod records;
