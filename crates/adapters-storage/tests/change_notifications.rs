@@ -13,13 +13,14 @@ use domain::workspace::WorkspaceRepository;
 use test_servers::Postgres;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Longer than a test may take: only a notification ends such a wait.
 const NEVER: Duration = Duration::from_hours(1);
 /// The interval without notifications.
 const OFTEN: Duration = Duration::from_millis(20);
 /// The longest wait for an event on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A process that listens, and a second connection to the same database.
 struct Listening {
@@ -39,7 +40,7 @@ impl Listening {
         let notifications = Arc::new(ChangeNotifications::new(database, intervals));
         let (listening, cancelled) = (Arc::clone(&notifications), CancellationToken::new());
         let token = cancelled.clone();
-        let task = tokio::spawn(async move { listening.listen(token).await });
+        let task = TaskTracker::new().spawn(async move { listening.listen(token).await });
         Self { notifications, other, cancelled, task }
     }
 

@@ -17,6 +17,7 @@ use test_servers::{PgBouncer, Postgres};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The servers of this test program.
 static SERVERS: OnceCell<Servers> = OnceCell::const_new();
@@ -74,7 +75,7 @@ async fn change_feed_is_polled_where_pooler_delivers_no_notifications() {
     let notifications = Arc::new(ChangeNotifications::new(database, intervals));
     let (listening, cancelled) = (Arc::clone(&notifications), CancellationToken::new());
     let token = cancelled.clone();
-    let task = tokio::spawn(async move { listening.listen(token).await });
+    let task = TaskTracker::new().spawn(async move { listening.listen(token).await });
     // Longer than the test of the connection for notifications.
     let end = Instant::now() + Duration::from_secs(4);
     while Instant::now() < end {

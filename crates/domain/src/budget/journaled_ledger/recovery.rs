@@ -248,7 +248,9 @@ impl Survey {
 #[async_trait]
 impl EntrySink for Survey {
     async fn take(&mut self, entries: Vec<JournalEntry>) -> Result<(), UsageJournalError> {
-        entries.iter().for_each(|entry| self.note(entry));
+        for entry in &entries {
+            self.note(entry);
+        }
         Ok(())
     }
 }
