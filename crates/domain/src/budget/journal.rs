@@ -168,7 +168,7 @@ pub struct JournalGap {
     pub end: u64,
 }
 
-/// What the journal of a dead process lacks.
+/// The parts that the journal of a dead process lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JournalDamage {
     /// The parts that are missing.

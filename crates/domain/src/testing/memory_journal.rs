@@ -49,7 +49,7 @@ const PART: usize = 3;
 pub struct JournalContent {
     /// The entries, in order.
     pub entries: Vec<JournalEntry>,
-    /// What is missing.
+    /// The missing parts.
     pub damage: JournalDamage,
 }
 
