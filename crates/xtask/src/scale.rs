@@ -28,13 +28,13 @@ pub struct Options {
     #[arg(long, default_value_t = 10_000.0)]
     rate: f64,
     /// PostgreSQL's processor time per answer, in microseconds.
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 12.0)]
     answer_us: f64,
     /// PostgreSQL's processor time per second for an idle replica, in milliseconds.
-    #[arg(long, default_value_t = 14.0)]
+    #[arg(long, default_value_t = 12.0)]
     idle_ms: f64,
     /// Bytes on the disk per usage record, with indexes.
-    #[arg(long, default_value_t = 369.0)]
+    #[arg(long, default_value_t = 363.0)]
     record_bytes: f64,
     /// Time of a commit beside its statements, in microseconds: a write to the log and its sync.
     #[arg(long, default_value_t = 1_000.0)]

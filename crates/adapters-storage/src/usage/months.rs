@@ -18,6 +18,12 @@ const TABLE: &str = "usage_records";
 const DEFAULT_PARTITION: &str = "usage_records_other";
 /// The months after the current one whose partitions exist.
 const AHEAD: u32 = 3;
+/// The size of the default partition above which no partition is created: PostgreSQL reads it all, and other writers
+/// wait.
+const MAX_DEFAULT_BYTES: u64 = 1 << 30;
+/// The size above which a partition is not searched for records. One whose records were all removed is smaller once
+/// PostgreSQL has vacuumed it.
+const MAX_EMPTY_BYTES: u64 = 64 << 20;
 /// The longest wait for the lock of the table. Later readers of the table wait behind it.
 const LOCK_TIMEOUT: &str = "200";
 
@@ -93,13 +99,13 @@ impl UsageMonths {
         Ok(months)
     }
 
-    /// Returns false if another process was faster, or the default partition has records of the month: PostgreSQL does
-    /// not move them.
+    /// Returns false if another process was faster, or the default partition has records of the month, which PostgreSQL
+    /// does not move, or is too large.
     async fn create_month(&self, month: Month) -> Result<bool, StoreError> {
         let transaction = self.begin().await?;
         let (name, from, to) = (month.partition(), month.first_id(), month.next().first_id());
         let is_taken = format!(
-            "SELECT to_regclass('{name}') IS NOT NULL \
+            "SELECT to_regclass('{name}') IS NOT NULL OR pg_relation_size('{DEFAULT_PARTITION}') > {MAX_DEFAULT_BYTES} \
              OR EXISTS (SELECT 1 FROM {DEFAULT_PARTITION} WHERE id >= '\\x{from}'::bytea AND id < '\\x{to}'::bytea)"
         );
         if is_true(&transaction, &is_taken).await? {
@@ -118,14 +124,17 @@ impl UsageMonths {
     /// Returns false if the month has records, or another process was faster.
     async fn drop_if_empty(&self, month: Month) -> Result<bool, StoreError> {
         let name = month.partition();
+        let is_empty = format!(
+            "SELECT CASE WHEN pg_relation_size('{name}') > {MAX_EMPTY_BYTES} THEN false \
+             ELSE NOT EXISTS (SELECT 1 FROM {name}) END"
+        );
         // Read before the lock of writers is taken: usually there are records.
-        let has_records = format!("SELECT EXISTS (SELECT 1 FROM {name})");
-        if is_true(self.database.readers()?, &has_records).await? {
+        if !is_true(self.database.readers()?, &is_empty).await? {
             return Ok(false);
         }
         let transaction = self.begin().await?;
         let exists = format!("SELECT to_regclass('{name}') IS NOT NULL");
-        if !is_true(&transaction, &exists).await? || is_true(&transaction, &has_records).await? {
+        if !is_true(&transaction, &exists).await? || !is_true(&transaction, &is_empty).await? {
             return Ok(false);
         }
         transaction.execute_unprepared(&format!("DROP TABLE {name}")).await.map_err(store_error)?;
