@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
-use tollgate_tests::Instance;
+use tollgate_tests::{Instance, SecondHand};
 
 use crate::gateway::{TestGateway, body};
 use crate::limits::ensure_audit_passes;
@@ -60,7 +60,12 @@ async fn restored_dump_gets_later_charges_back_from_the_journal() -> Result<()> 
     gateway.server.stop().await?;
 
     // As into an empty database: no row of the later state stays.
-    run("pg_restore", &["--clean", "--if-exists", "--exit-on-error", "--no-owner", "--dbname", &url, &dump]).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
+    for statement in ["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"] {
+        hand.execute(statement).await?;
+    }
+    hand.close().await?;
+    run("pg_restore", &["--exit-on-error", "--no-owner", "--dbname", &url, &dump]).await?;
     gateway.server = gateway.instance.serve().await?;
     wait_for_records(&gateway.instance, 7).await?;
     gateway.decide(body("sandbox/decider")).await?;
