@@ -18,7 +18,7 @@ use crate::fault_points::reach;
 use crate::folder::{OrphanFolder, find_live, find_orphans};
 use crate::format::Origin;
 use crate::quarantine::quarantine_gaps;
-use crate::reader::{FolderReader, Gap, GapReason, last_sequence, trim_folder};
+use crate::reader::{FolderReader, Gap, GapReason, last_sequence, read_folder, trim_folder};
 use crate::settings::JournalSettings;
 use crate::tail::StoredEntry;
 use crate::writer::{Journal, JournalPorts};
@@ -206,10 +206,6 @@ impl LocalOrphan {
         self.folder.lock.path()
     }
 
-    fn reader(&self) -> Result<FolderReader, UsageJournalError> {
-        FolderReader::open(self.path(), self.journals.store, self.folder.process).map_err(port_error)
-    }
-
     /// Returns the time of the last write to any file.
     fn last_write(&self) -> Result<SystemTime, JournalError> {
         let mut newest = SystemTime::UNIX_EPOCH;
@@ -228,7 +224,8 @@ impl OrphanedJournal for LocalOrphan {
     }
 
     async fn read(&self, sink: &mut dyn EntrySink) -> Result<JournalDamage, UsageJournalError> {
-        let mut reader = self.reader()?;
+        let reader = FolderReader::open(self.path(), self.journals.store, self.folder.process);
+        let mut reader = reader.map_err(port_error)?;
         loop {
             let mut entries = Vec::new();
             let is_read = reader.read_segment(|entry| {
@@ -249,9 +246,8 @@ impl OrphanedJournal for LocalOrphan {
     }
 
     async fn quarantine(&self) -> Result<(), UsageJournalError> {
-        let mut reader = self.reader()?;
-        while reader.read_segment(|_| Ok(())).map_err(port_error)? {}
-        let report = reader.finish();
+        let report = read_folder(self.path(), self.journals.store, self.folder.process, |_| Ok(()));
+        let report = report.map_err(port_error)?;
         let folder = self.journals.root.join(QUARANTINE);
         let files = quarantine_gaps(&report.gaps, self.folder.process, &folder).map_err(port_error)?;
         for file in files {

@@ -1,4 +1,4 @@
-//! The secret, its digest and its mask.
+//! The secret of an API key, its digest and its mask, and secrets that are sent to others.
 
 use std::fmt;
 use std::str::FromStr;

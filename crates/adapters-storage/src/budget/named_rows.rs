@@ -45,6 +45,9 @@ pub(super) struct NamedTable<'a> {
     pub(super) process: Option<&'a str>,
 }
 
+/// The columns of rows, each at the index of its name; `None` for a row that does not exist.
+type Found<const N: usize> = Vec<Option<[Option<i64>; N]>>;
+
 /// The columns of a name.
 const NAME: &str = "scope, subject, \"interval\", period_start";
 
@@ -55,7 +58,7 @@ impl NamedTable<'_> {
         connection: &impl ConnectionTrait,
         columns: [&str; N],
         names: &[RowName],
-    ) -> Result<Vec<Option<[Option<i64>; N]>>, StoreError> {
+    ) -> Result<Found<N>, StoreError> {
         let mut found = Vec::with_capacity(names.len());
         if connection.get_database_backend() == DbBackend::Sqlite {
             for piece in names.chunks(JSON_ROWS) {
@@ -74,16 +77,8 @@ impl NamedTable<'_> {
         connection: &impl ConnectionTrait,
         columns: [&str; N],
         names: &[RowName],
-    ) -> Result<Vec<Option<[Option<i64>; N]>>, StoreError> {
-        // `CROSS JOIN` makes SQLite look up each row instead of scanning the table.
-        let text = format!(
-            "SELECT json_group_array(json_array(a.key, {})) FROM json_each(?) AS a CROSS JOIN {} AS c \
-             WHERE c.scope = a.value ->> 0 AND c.subject = a.value ->> 1 AND c.\"interval\" = a.value ->> 2 \
-             AND c.period_start = a.value ->> 3{}",
-            of_c(columns),
-            self.name,
-            self.of_process()
-        );
+    ) -> Result<Found<N>, StoreError> {
+        let text = self.json_query(columns);
         let values = [json(names, &[[]; 0]).into()].into_iter().chain(self.process_value()).collect();
         let rows = read(connection, &text, values).await?;
         let list: String = rows.first().map_or(Ok(String::new()), |row| column(row, 0))?;
@@ -98,12 +93,25 @@ impl NamedTable<'_> {
         Ok(found)
     }
 
+    /// Returns the query of a JSON text of names.
+    fn json_query<const N: usize>(self, columns: [&str; N]) -> String {
+        // `CROSS JOIN` makes SQLite look up each row instead of scanning the table.
+        format!(
+            "SELECT json_group_array(json_array(a.key, {})) FROM json_each(?) AS a CROSS JOIN {} AS c \
+             WHERE c.scope = a.value ->> 0 AND c.subject = a.value ->> 1 AND c.\"interval\" = a.value ->> 2 \
+             AND c.period_start = a.value ->> 3{}",
+            of_c(columns),
+            self.name,
+            self.of_process()
+        )
+    }
+
     async fn read_rows<const N: usize>(
         self,
         connection: &impl ConnectionTrait,
         columns: [&str; N],
         names: &[RowName],
-    ) -> Result<Vec<Option<[Option<i64>; N]>>, StoreError> {
+    ) -> Result<Found<N>, StoreError> {
         // A found row returns the index of its name, which is smaller than the name.
         let text = format!(
             "SELECT a.column5, {} FROM (VALUES {}) AS a CROSS JOIN {} AS c WHERE c.scope = a.column1 \
@@ -252,13 +260,16 @@ mod tests {
     #[tokio::test]
     async fn each_row_is_looked_up_by_its_whole_key() {
         let database = sqlite().await;
-        let plan = "EXPLAIN QUERY PLAN SELECT json_group_array(json_array(a.key, c.spent_pico)) FROM json_each(?) AS a \
-                    CROSS JOIN spend_counters AS c WHERE c.scope = a.value ->> 0 AND c.subject = a.value ->> 1 \
-                    AND c.\"interval\" = a.value ->> 2 AND c.period_start = a.value ->> 3";
-        let rows = read(&database, plan, vec!["[]".into()]).await.unwrap();
-        let steps: Vec<String> = rows.iter().map(|row| column(row, 3).unwrap()).collect();
         let whole = "scope=? AND subject=? AND interval=? AND period_start=?";
-        assert!(steps.iter().any(|step| step.starts_with("SEARCH c") && step.contains(whole)), "{steps:?}");
+        for (table, values) in [
+            (COUNTERS, vec!["[]".into()]),
+            (NamedTable { name: "allowances", process: Some("a") }, vec!["[]".into(), "a".into()]),
+        ] {
+            let plan = format!("EXPLAIN QUERY PLAN {}", table.json_query(["period_start"]));
+            let rows = read(&database, &plan, values).await.unwrap();
+            let steps: Vec<String> = rows.iter().map(|row| column(row, 3).unwrap()).collect();
+            assert!(steps.iter().any(|step| step.starts_with("SEARCH c") && step.contains(whole)), "{steps:?}");
+        }
     }
 
     #[tokio::test]

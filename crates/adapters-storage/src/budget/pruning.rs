@@ -71,10 +71,12 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
 
 /// Returns the rows of the next transaction, by the duration of the last.
 fn next_rows(rows: u64, took: Duration) -> u64 {
-    let next = match took {
-        _ if took > LONG => rows / 2,
-        _ if took < LONG / 2 => rows * 2,
-        _ => rows,
+    let next = if took > LONG {
+        rows / 2
+    } else if took < LONG / 2 {
+        rows * 2
+    } else {
+        rows
     };
     next.clamp(*ROWS.start(), *ROWS.end())
 }

@@ -48,8 +48,9 @@ pub trait LedgerAuditor: Send + Sync {
 #[async_trait]
 pub trait UsagePruner: Send + Sync {
     /// Removes up to `limit` records that were charged more than `older_than` ago. When none is left, it also removes
-    /// counters and adjustments of past periods. The totals of the accounts keep the cost of the records. Records of a day, week or month that was
-    /// current within the last hour stay, because running requests are held in it; see [`super::prunable_before`]. An
-    /// unreadable record stays and is named. If fewer than `limit` were removed, no other is left.
+    /// counters and adjustments of past periods. The totals of the accounts keep the cost of the records. Records of a
+    /// day, week or month that was current within the last hour stay, because running requests are held in it; see
+    /// [`super::prunable_before`]. An unreadable record stays and is named. If fewer than `limit` were removed, no other
+    /// is left.
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError>;
 }

@@ -15,8 +15,7 @@ use crate::observability::{
     MockDestinationRepository,
 };
 use crate::rate::RateLimits;
-use crate::secret::ApiKeyHash;
-use crate::secret::SecretString;
+use crate::secret::{ApiKeyHash, SecretString};
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
