@@ -10,7 +10,6 @@ use domain::ids::ProcessId;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 
-use super::named_rows::{NamedTable, RowName};
 use super::statements::{column, pieces, pieces_of, places, read, run};
 use crate::convert::{millis, moment, parse};
 use crate::errors::corrupt;
@@ -36,10 +35,6 @@ pub(super) struct Change {
     pub(super) spent: i128,
     pub(super) allotted: i128,
 }
-
-/// The table of counters, and its amounts.
-const COUNTERS: NamedTable<'static> = NamedTable { name: "spend_counters", process: None };
-const AMOUNTS: [&str; 2] = ["spent_pico", "allotted_pico"];
 
 /// Joins the columns of `c` with a list of counters `a`. `CROSS JOIN` makes SQLite look up each counter instead of
 /// scanning the table.
@@ -67,11 +62,6 @@ impl Amounts {
             Self::Allowances => "allowances",
             Self::Adjustments => "adjustments",
         }
-    }
-
-    /// Returns the rows of a process.
-    fn of(self, process: &str) -> NamedTable<'_> {
-        NamedTable { name: self.table(), process: Some(process) }
     }
 }
 
@@ -138,7 +128,7 @@ pub(super) async fn read_counters(
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, CounterRow>, StoreError> {
     let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<RowName> = counters.iter().map(RowName::of).collect();
+    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
     let rows = read_rows(connection, &names).await?;
     Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
 }
@@ -146,16 +136,40 @@ pub(super) async fn read_counters(
 /// Reads the rows of these counters, each at the index of its name.
 async fn read_rows(
     connection: &impl ConnectionTrait,
-    names: &[RowName],
+    names: &[[Value; 4]],
 ) -> Result<Vec<Option<CounterRow>>, StoreError> {
-    let columns = ["spent_pico", "allotted_pico", "recalled_at", "recall_began_at"];
-    let rows = COUNTERS.read(connection, columns, names).await?;
-    let row = |[spent, allotted, recalled_at, recall_began_at]: [Option<i64>; 4]| {
-        let missing = || corrupt("spend_counters", "an amount that is null");
-        let (spent, allotted) = (spent.ok_or_else(missing)?, allotted.ok_or_else(missing)?);
-        Ok(CounterRow { spent, allotted, recalled_at, recall_began_at })
-    };
-    rows.into_iter().map(|found| found.map(row).transpose()).collect()
+    let mut found = Vec::with_capacity(names.len());
+    for piece in pieces(names) {
+        let text = format!(
+            "SELECT a.column5, c.spent_pico, c.allotted_pico, c.recalled_at, c.recall_began_at \
+             FROM (VALUES {}) AS a CROSS JOIN spend_counters AS c WHERE {NAMED}",
+            places(piece.len(), 5)
+        );
+        let mut rows = vec![None; piece.len()];
+        for row in read(connection, &text, numbered(piece)).await? {
+            let counter = CounterRow {
+                spent: column(&row, 1)?,
+                allotted: column(&row, 2)?,
+                recalled_at: column(&row, 3)?,
+                recall_began_at: column(&row, 4)?,
+            };
+            rows[place(&row)?] = Some(counter);
+        }
+        found.append(&mut rows);
+    }
+    Ok(found)
+}
+
+/// Appends an index to each name: a found row returns its index, which is smaller than the name.
+fn numbered(names: &[[Value; 4]]) -> Vec<Value> {
+    let number = |(name, place): (&[Value; 4], i64)| name.clone().into_iter().chain([place.into()]);
+    names.iter().zip(0_i64..).flat_map(number).collect()
+}
+
+/// Returns the index of a found row.
+fn place(row: &QueryResult) -> Result<usize, StoreError> {
+    let place: i64 = column(row, 0)?;
+    usize::try_from(place).map_err(|_| corrupt("spend_counters", place))
 }
 
 /// The change of the spent amount of a counter, in picodollars.
@@ -176,7 +190,7 @@ pub(super) async fn add_to_counters(
 ) -> Result<Vec<SpentChange>, StoreError> {
     let changes: Vec<(CounterId, Change)> =
         changes.into_iter().filter(|(_, change)| *change != Change::default()).collect();
-    let rows = changes.iter().map(|(counter, change)| (RowName::of(counter), *change)).collect();
+    let rows = changes.iter().map(|(counter, change)| (columns_of(counter), *change)).collect();
     let spent = add_to_rows(transaction, rows).await?;
     let spent = changes.into_iter().zip(spent);
     Ok(spent.map(|((counter, _), (before, after))| SpentChange { counter, before, after }).collect())
@@ -185,19 +199,20 @@ pub(super) async fn add_to_counters(
 /// Returns the spent amounts before and after, in the order of the changes.
 async fn add_to_rows(
     transaction: &impl ConnectionTrait,
-    changes: Vec<(RowName, Change)>,
+    changes: Vec<([Value; 4], Change)>,
 ) -> Result<Vec<(i64, i64)>, StoreError> {
     let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
     let found = read_rows(transaction, &names).await?;
-    let mut rows = Vec::with_capacity(changes.len());
+    let mut rows: Vec<[Value; 6]> = Vec::with_capacity(changes.len());
     let mut amounts = Vec::with_capacity(changes.len());
-    for (change, before) in changes.into_iter().zip(found) {
+    for ((name, change), before) in names.into_iter().zip(changes).zip(found) {
         let before = before.unwrap_or_default();
-        let spent = sum(before.spent, change.spent)?;
-        rows.push([spent, sum(before.allotted, change.allotted)?]);
+        let [scope, subject, interval, start] = name;
+        let (spent, allotted) = (sum(before.spent, change.spent)?, sum(before.allotted, change.allotted)?);
+        rows.push([scope, subject, interval, start, spent.into(), allotted.into()]);
         amounts.push((before.spent, spent));
     }
-    COUNTERS.write(transaction, AMOUNTS, &names, &rows).await?;
+    write_rows(transaction, &rows).await?;
     Ok(amounts)
 }
 
@@ -206,9 +221,24 @@ pub(super) async fn set_counters(
     transaction: &impl ConnectionTrait,
     counters: &BTreeMap<CounterId, CounterRow>,
 ) -> Result<(), StoreError> {
-    let names: Vec<RowName> = counters.keys().map(RowName::of).collect();
-    let rows: Vec<[i64; 2]> = counters.values().map(|row| [row.spent, row.allotted]).collect();
-    COUNTERS.write(transaction, AMOUNTS, &names, &rows).await
+    let rows = counters.iter().map(|(counter, row)| {
+        let [scope, subject, interval, start] = columns_of(counter);
+        [scope, subject, interval, start, row.spent.into(), row.allotted.into()]
+    });
+    write_rows(transaction, &rows.collect::<Vec<_>>()).await
+}
+
+async fn write_rows(transaction: &impl ConnectionTrait, rows: &[[Value; 6]]) -> Result<(), StoreError> {
+    for piece in pieces(rows) {
+        let text = format!(
+            "INSERT INTO spend_counters (scope, subject, \"interval\", period_start, spent_pico, allotted_pico) \
+             VALUES {} ON CONFLICT (scope, subject, \"interval\", period_start) \
+             DO UPDATE SET spent_pico = excluded.spent_pico, allotted_pico = excluded.allotted_pico",
+            places(piece.len(), 6)
+        );
+        run(transaction, &text, piece.iter().flatten().cloned().collect()).await?;
+    }
+    Ok(())
 }
 
 /// Adds the cost of removed records to the archived amounts of their accounts; part of a transaction with the write
@@ -218,8 +248,7 @@ pub(super) async fn archive(
     costs: BTreeMap<Account, i128>,
 ) -> Result<(), StoreError> {
     let change = |(account, spent): (Account, i128)| {
-        let (scope, subject) = (account.scope().as_str(), subject(&account));
-        let name = RowName { scope, subject, interval: ARCHIVED, period_start: 0 };
+        let name = [account.scope().as_str().into(), subject(&account).into(), ARCHIVED.into(), 0_i64.into()];
         (name, Change { spent, allotted: 0 })
     };
     add_to_rows(transaction, costs.into_iter().map(change).collect()).await.map(drop)
@@ -233,14 +262,20 @@ pub(super) async fn read_amounts(
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, i64>, StoreError> {
     let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<RowName> = counters.iter().map(RowName::of).collect();
-    let process = process.to_string();
-    let rows = amounts.of(&process).read(connection, ["amount_pico"], &names).await?;
-    let missing = || corrupt(amounts.table(), "an amount that is null");
-    let amount = |(counter, row): (CounterId, Option<[Option<i64>; 1]>)| {
-        row.map(|[amount]| Ok((counter, amount.ok_or_else(missing)?)))
-    };
-    counters.into_iter().zip(rows).filter_map(amount).collect()
+    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let mut found = BTreeMap::new();
+    for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
+        let text = format!(
+            "SELECT a.column5, c.amount_pico FROM (VALUES {}) AS a CROSS JOIN {} AS c WHERE {NAMED} AND c.process_id = ?",
+            places(piece.len(), 5),
+            amounts.table()
+        );
+        let values = numbered(piece).into_iter().chain([process.to_string().into()]).collect();
+        for row in read(connection, &text, values).await? {
+            found.insert(counters[place(&row)?], column(&row, 1)?);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns for each counter with allowances of other processes the time at which the most silent of them was last seen.
@@ -298,9 +333,20 @@ pub(super) async fn set_amounts(
     set: &BTreeMap<CounterId, i64>,
 ) -> Result<(), StoreError> {
     let (gone, kept): (Vec<_>, Vec<_>) = set.iter().partition(|(_, amount)| **amount == 0);
-    let names: Vec<RowName> = kept.iter().map(|(counter, _)| RowName::of(counter)).collect();
-    let rows: Vec<[i64; 1]> = kept.iter().map(|(_, amount)| [**amount]).collect();
-    amounts.of(&process.to_string()).write(transaction, ["amount_pico"], &names, &rows).await?;
+    for piece in pieces(&kept) {
+        let text = format!(
+            "INSERT INTO {} (process_id, scope, subject, \"interval\", period_start, amount_pico) VALUES {} \
+             ON CONFLICT (process_id, scope, subject, \"interval\", period_start) \
+             DO UPDATE SET amount_pico = excluded.amount_pico",
+            amounts.table(),
+            places(piece.len(), 6)
+        );
+        let rows = piece.iter().flat_map(|(counter, amount)| {
+            let [scope, subject, interval, start] = columns_of(counter);
+            [process.to_string().into(), scope, subject, interval, start, (**amount).into()]
+        });
+        run(transaction, &text, rows.collect()).await?;
+    }
     for piece in pieces_of(&gone, NAMES) {
         let names = piece.iter().flat_map(|(counter, _)| {
             let [scope, subject, interval, start] = columns_of(counter);

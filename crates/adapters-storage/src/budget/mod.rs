@@ -7,7 +7,6 @@ mod counters;
 mod draw;
 mod fold;
 mod limits;
-mod named_rows;
 pub(crate) mod processes;
 mod pruning;
 mod records;
