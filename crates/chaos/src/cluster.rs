@@ -122,10 +122,11 @@ impl Cluster {
         self.networks().for_each(|network| network.set(Network::Cut));
     }
 
-    /// Connects everything to another database.
-    pub fn connect(&mut self, database: FaultyPostgres) -> Result<()> {
+    /// Connects everything to another database, which has this disk.
+    pub fn connect(&mut self, database: FaultyPostgres, disk: Option<SmallDisk>) -> Result<()> {
         let address = database.address().parse()?;
         self.stores.database = database;
+        self.stores.disk = disk;
         self.networks().for_each(|network| {
             network.redirect(address);
             network.set(Network::Up);

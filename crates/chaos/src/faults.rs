@@ -130,14 +130,14 @@ impl<'a> FaultInjector<'a> {
         sleep(DISCONNECTED).await;
         let taken = block_in_place(|| taken_of_accounts(&cluster.stores.database))?;
         block_in_place(|| cluster.stores.database.kill())?;
-        let database = standby.promote()?;
+        let (database, disk) = standby.promote()?;
         let known = block_in_place(|| taken_of_accounts(&database))?;
         let drawn_pico = taken.into_iter().map(|(account, pico)| {
             let lost = pico - known.get(&account).copied().unwrap_or_default();
             (account, lost.max(0))
         });
         let drawn_pico = drawn_pico.collect();
-        cluster.connect(database)?;
+        cluster.connect(database, disk)?;
         self.failovers.push(Failover { lag_began, promoted: self.recorder.now(), drawn_pico });
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The servers that the replicas share: the database with its standby, the object store, and the server of rate limits.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,10 +39,11 @@ pub struct Stores {
     _folder: TempDir,
 }
 
-/// An asynchronous standby of the database.
+/// An asynchronous standby of the database, with a disk of its own.
 pub struct Standby {
     server: FaultyPostgres,
     network: Relay,
+    disk: Option<SmallDisk>,
 }
 
 /// Returns the URL of the blobs.
@@ -51,15 +54,12 @@ pub fn blobs_url() -> String {
 impl Stores {
     /// Starts the servers.
     pub async fn start(fault: Duration, has_standby: bool) -> Result<Self> {
-        let folder = TempDir::with_prefix("tollgate-chaos-")?;
-        let seconds = u32::try_from(fault.as_secs()).unwrap_or(u32::MAX);
-        let mebibytes = DISK_MEBIBYTES.saturating_add(DISK_MEBIBYTES_PER_SECOND.saturating_mul(seconds));
-        let disk = SmallDisk::mount_for_all(folder.path(), mebibytes)?;
-        let database = block_in_place(|| match &disk {
-            Some(disk) => FaultyPostgres::start_below(disk.path()),
-            None => FaultyPostgres::start(),
-        })?;
-        let standby = if has_standby { Some(Standby::start(&database).await?) } else { None };
+        // The user of PostgreSQL reaches the disks in it.
+        let readable = Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("tollgate-chaos-").permissions(readable).tempdir()?;
+        let (disk, parent) = mount(&folder, "database", fault)?;
+        let database = block_in_place(|| FaultyPostgres::start_below(&parent))?;
+        let standby = if has_standby { Some(Standby::start(&database, &folder, fault).await?) } else { None };
         let (objects, rates) = block_in_place(|| anyhow::Ok((ObjectStore::start()?, Valkey::start()?)))?;
         Ok(Self { database, standby, disk, objects, rates, _folder: folder })
     }
@@ -84,11 +84,21 @@ impl Stores {
     }
 }
 
+/// Mounts the disk of a server of a database, if this user may. Returns it and the folder below which the server starts.
+fn mount(folder: &TempDir, name: &str, fault: Duration) -> Result<(Option<SmallDisk>, PathBuf)> {
+    let seconds = u32::try_from(fault.as_secs()).unwrap_or(u32::MAX);
+    let mebibytes = DISK_MEBIBYTES.saturating_add(DISK_MEBIBYTES_PER_SECOND.saturating_mul(seconds));
+    let disk = SmallDisk::mount_for_all(&folder.path().join(name), mebibytes)?;
+    let parent = disk.as_ref().map_or_else(std::env::temp_dir, |disk| disk.path().to_owned());
+    Ok((disk, parent))
+}
+
 impl Standby {
-    async fn start(database: &FaultyPostgres) -> Result<Self> {
+    async fn start(database: &FaultyPostgres, folder: &TempDir, fault: Duration) -> Result<Self> {
         let network = Relay::start(database.address().parse()?).await?;
-        let server = block_in_place(|| database.start_standby(network.address()))?;
-        Ok(Self { server, network })
+        let (disk, parent) = mount(folder, "standby", fault)?;
+        let server = block_in_place(|| FaultyPostgres::start_standby_below(&parent, network.address()))?;
+        Ok(Self { server, network, disk })
     }
 
     /// Waits until the standby has everything of now.
@@ -102,10 +112,10 @@ impl Standby {
         sleep(LAG).await;
     }
 
-    /// Takes over from the killed database.
-    pub fn promote(self) -> Result<FaultyPostgres> {
+    /// Takes over from the killed database. Returns the server and its disk.
+    pub fn promote(self) -> Result<(FaultyPostgres, Option<SmallDisk>)> {
         self.network.set(Network::Cut);
         block_in_place(|| self.server.promote())?;
-        Ok(self.server)
+        Ok((self.server, self.disk))
     }
 }

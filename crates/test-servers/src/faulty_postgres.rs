@@ -80,13 +80,12 @@ impl FaultyPostgres {
         Ok(server)
     }
 
-    /// Starts an asynchronous standby of this server, beside its folder. It reads from the server through `network`, the
-    /// address of a relay to it.
+    /// Starts an asynchronous standby of a server, whose folder is in another one, as in [`FaultyPostgres::start_below`].
+    /// It reads from the server through `network`, the address of the server or of a relay to it.
     ///
     /// # Errors
     /// The server does not run, or the standby does not start.
-    pub fn start_standby(&self, network: SocketAddr) -> anyhow::Result<Self> {
-        let parent = self.folder.parent().context("a folder without a parent")?;
+    pub fn start_standby_below(parent: &Path, network: SocketAddr) -> anyhow::Result<Self> {
         let mut standby = Self::stopped_below(parent)?;
         let mut copy = standby.tool("pg_basebackup");
         copy.args(["-h", &network.ip().to_string(), "-p", &network.port().to_string(), "-U", SUPERUSER]);
@@ -380,8 +379,9 @@ mod tests {
     fn promoted_standby_has_what_it_received() {
         let mut server = FaultyPostgres::start().unwrap_or_else(|error| panic!("{error:#}"));
         server.query("CREATE TABLE t (n bigint); INSERT INTO t VALUES (7)").unwrap();
-        let standby =
-            server.start_standby(server.address().parse().unwrap()).unwrap_or_else(|error| panic!("{error:#}"));
+        let network = server.address().parse().unwrap();
+        let standby = FaultyPostgres::start_standby_below(&std::env::temp_dir(), network)
+            .unwrap_or_else(|error| panic!("{error:#}"));
         server.query("INSERT INTO t VALUES (8)").unwrap();
         standby.wait_for(&server).unwrap_or_else(|error| panic!("{error:#}"));
         assert_eq!(standby.query("SELECT n FROM t").unwrap(), [["7"], ["8"]]);
