@@ -1,7 +1,11 @@
 //! Notifications of PostgreSQL about changes.
 //!
-//! They only save time and polls: every change is a row of the feed, which is polled in any case. A notification that is
-//! lost, or that a pooler does not deliver, delays a change by a poll interval.
+//! They only save time and polls: every change is a row of the feed, which is polled in any case. A lost notification
+//! delays a change by a poll interval.
+//!
+//! Behind a pooler in transaction mode a process must not listen: the pooler would lend the server's connection, which
+//! keeps listening, to other clients, and their statements fail on a notification. So the connection sets a parameter at
+//! its start, which a pooler rejects or drops, and listens only if the server knows it.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,8 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::change_feed::ChangeSignal;
 use domain::error::StoreError;
-use sea_orm::sqlx::Error;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sea_orm::sqlx::{AssertSqlSafe, Error, Executor as _, Row as _};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -25,13 +29,19 @@ use crate::errors::store_error;
 const CHANNEL: &str = "tollgate_changes";
 /// The time between two tests of the connection that listens: a silent server does not end it.
 const TEST_EVERY: Duration = Duration::from_secs(30);
-/// The longest wait for a notification that this process sent to itself. A pooler in transaction mode delivers none.
+/// The longest wait for a notification that this process sent to itself.
 const TEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest attempt to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The pause after the first failure. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The pause after a pooler was found, whose log may name every attempt.
+const POOLER_PAUSE: Duration = Duration::from_mins(10);
+/// The parameter by which a process recognizes its own session.
+const SESSION_PARAMETER: &str = "tollgate.session";
+/// The SQLSTATE of PgBouncer for a parameter at the start of a connection that it does not support.
+const PROTOCOL_VIOLATION: &str = "08P01";
 /// The least time between two reads of the feed, which bounds the reads while very many changes are made.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -48,6 +58,8 @@ pub struct PollIntervals {
 pub struct ChangeNotifications {
     database: Database,
     intervals: PollIntervals,
+    /// The value of [`SESSION_PARAMETER`].
+    session: String,
     /// The channel on which this process tests its connection.
     own_channel: String,
     is_listening: AtomicBool,
@@ -57,8 +69,9 @@ pub struct ChangeNotifications {
 impl ChangeNotifications {
     /// Creates the signal; [`ChangeNotifications::listen`] receives notifications.
     pub fn new(database: Database, intervals: PollIntervals) -> Self {
-        let own_channel = format!("tollgate_test_{:x}", RandomState::new().hash_one(CHANNEL));
-        Self { database, intervals, own_channel, is_listening: AtomicBool::new(false), wake: Notify::new() }
+        let session = format!("{:x}", RandomState::new().hash_one(CHANNEL));
+        let own_channel = format!("tollgate_test_{session}");
+        Self { database, intervals, session, own_channel, is_listening: AtomicBool::new(false), wake: Notify::new() }
     }
 
     /// Returns true while notifications arrive.
@@ -78,21 +91,21 @@ impl ChangeNotifications {
     async fn listen_repeatedly(&self, server: &PgConnectOptions) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let Err(error) = self.listen_once(server).await;
+            let Err(interruption) = self.listen_once(server).await;
             if self.set_listening(false) {
                 pause = FIRST_PAUSE;
             }
             if pause == FIRST_PAUSE {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "no notifications of changes: the change feed is polled more often");
+                interruption.log();
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            let longest = if matches!(interruption, Interruption::Pooler) { POOLER_PAUSE } else { LONGEST_PAUSE };
+            pause = (pause * 2).min(longest);
         }
     }
 
     /// Listens until the connection is lost or silent.
-    async fn listen_once(&self, server: &PgConnectOptions) -> Result<Infallible, StoreError> {
+    async fn listen_once(&self, server: &PgConnectOptions) -> Result<Infallible, Interruption> {
         let mut listener = timeout(CONNECT_TIMEOUT, self.connect(server))
             .await
             .map_err(|_| StoreError::unavailable("PostgreSQL accepted no connection for notifications in time"))??;
@@ -110,10 +123,20 @@ impl ChangeNotifications {
         }
     }
 
-    async fn connect(&self, server: &PgConnectOptions) -> Result<PgListener, StoreError> {
-        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(server.clone());
-        let mut listener = PgListener::connect_with(&pool).await.map_err(failed)?;
+    async fn connect(&self, server: &PgConnectOptions) -> Result<PgListener, Interruption> {
+        let server = server.clone().options([(SESSION_PARAMETER, &self.session)]);
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(server);
+        let mut listener = PgListener::connect_with(&pool).await.map_err(|error| match error {
+            Error::Database(error) if error.code().as_deref() == Some(PROTOCOL_VIOLATION) => Interruption::Pooler,
+            error => Interruption::Lost(failed(error)),
+        })?;
         listener.eager_reconnect(false);
+        let query = format!("SELECT current_setting('{SESSION_PARAMETER}', true)");
+        let row = listener.fetch_one(AssertSqlSafe(query)).await.map_err(failed)?;
+        let session: Option<String> = row.try_get(0).map_err(failed)?;
+        if session.as_ref() != Some(&self.session) {
+            return Err(Interruption::Pooler);
+        }
         listener.listen_all([CHANNEL, &self.own_channel]).await.map_err(failed)?;
         Ok(listener)
     }
@@ -130,8 +153,7 @@ impl ChangeNotifications {
                 self.wake.notify_one();
             }
         });
-        let lost = "a notification did not arrive: PostgreSQL is silent, or a pooler in transaction mode is in between";
-        arrived.await.map_err(|_| StoreError::unavailable(lost))?
+        arrived.await.map_err(|_| StoreError::unavailable("a notification did not arrive: PostgreSQL is silent"))?
     }
 
     /// Returns the previous value.
@@ -142,6 +164,34 @@ impl ChangeNotifications {
             self.wake.notify_one();
         }
         was_listening
+    }
+}
+
+/// The reason why no notifications arrive.
+enum Interruption {
+    /// A pooler is between the process and the server.
+    Pooler,
+    /// The connection is lost, silent, or was not accepted.
+    Lost(StoreError),
+}
+
+impl Interruption {
+    fn log(&self) {
+        match self {
+            Self::Pooler => {
+                tracing::info!("a pooler delivers no notifications of changes: the change feed is polled more often");
+            }
+            Self::Lost(error) => {
+                let error: &dyn std::error::Error = error;
+                tracing::warn!(error, "no notifications of changes: the change feed is polled more often");
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Interruption {
+    fn from(error: StoreError) -> Self {
+        Self::Lost(error)
     }
 }
 

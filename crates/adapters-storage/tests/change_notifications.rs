@@ -10,7 +10,7 @@ use adapters_storage::{ChangeNotifications, Database, PollIntervals, SeaOrmWorks
 use common::{audit, clock, open_by, workspace, workspace_id};
 use domain::change_feed::ChangeSignal;
 use domain::workspace::WorkspaceRepository;
-use test_servers::Postgres;
+use test_servers::{PgBouncer, Postgres};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -91,6 +91,30 @@ async fn change_of_another_process_ends_wait_also_after_connection_was_cut() {
     listening.until_listening(true).await;
     listening.change(false).await;
     listening.end().await;
+}
+
+/// A pooler would lend the connection that listens to other clients, whose statements fail on a notification.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_connection_listens_behind_a_pooler() {
+    let postgres = Postgres::start().unwrap();
+    for dropped_parameters in ["", "options"] {
+        let pooler = PgBouncer::start_any_version(&postgres, dropped_parameters).unwrap();
+        let url = pooler.url(&postgres.create_database().unwrap());
+        let database = Database::open(&StorageSettings::new(&url), clock()).await.unwrap();
+        let intervals = PollIntervals { unnotified: OFTEN, notified: NEVER };
+        let notifications = Arc::new(ChangeNotifications::new(database, intervals));
+        let (listening, cancelled) = (Arc::clone(&notifications), CancellationToken::new());
+        let token = cancelled.clone();
+        let task = TaskTracker::new().spawn(async move { listening.listen(token).await });
+        for _ in 0..50 {
+            timeout(SOON, notifications.wait()).await.unwrap();
+            // The pooler lends the connection that was used last.
+            let channels = "SELECT count(*) FROM pg_listening_channels()";
+            assert_eq!(postgres.query(&url, channels).unwrap().trim(), "0");
+        }
+        cancelled.cancel();
+        timeout(SOON, task).await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]

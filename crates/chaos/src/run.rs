@@ -24,7 +24,7 @@ use crate::subjects::{LastingKeys, create_lasting_keys, create_phase_keys, text}
 use crate::{report, snapshot};
 
 /// The longest recovery from a fault.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 /// The time without a rejection after which a replica counts as recovered.
 const STEADY: Millis = 500;

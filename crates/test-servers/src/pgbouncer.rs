@@ -1,7 +1,7 @@
 //! A PgBouncer server in transaction mode.
 
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -46,15 +46,28 @@ impl PgBouncer {
         let version = Command::new(&program).arg("--version").output().with_context(|| advice.clone())?;
         let version = String::from_utf8_lossy(&version.stdout).into_owned();
         ensure!(parse_version(&version).is_some_and(|version| version >= OLDEST), "{advice}; found: {version}");
+        Self::launch(&program, postgres, "max_prepared_statements = 100\n")
+    }
+
+    /// Starts a pooler of any version, which drops these parameters at the start of a connection. Versions before 1.21
+    /// support no prepared statements, and so no use of the database.
+    ///
+    /// # Errors
+    /// PgBouncer is not installed, or it does not start.
+    pub fn start_any_version(postgres: &Postgres, dropped_parameters: &str) -> anyhow::Result<Self> {
+        Self::launch(&program(), postgres, &format!("ignore_startup_parameters = {dropped_parameters}\n"))
+    }
+
+    fn launch(program: &Path, postgres: &Postgres, more_settings: &str) -> anyhow::Result<Self> {
         let user = User::unprivileged()?;
         let folder = TempDir::with_prefix("pgbouncer-").context("no temporary folder")?.keep();
         let (port, server_port) = (ports::free()?, postgres.port());
         let configuration = folder.join("pgbouncer.ini");
-        std::fs::write(&configuration, settings(port, server_port))?;
+        std::fs::write(&configuration, settings(port, server_port) + more_settings)?;
         user.own(&folder)?;
         let arguments = [configuration.display().to_string()];
-        // Interrupted, it would wait for its clients.
-        let server = Guarded::start(&folder, &program, &arguments, user, "QUIT")?;
+        // Versions differ in which signals wait for clients.
+        let server = Guarded::start(&folder, program, &arguments, user, "KILL")?;
         let pooler = Self { port, server_port, _server: server };
         pooler.wait_until_ready()?;
         Ok(pooler)
@@ -87,7 +100,6 @@ fn settings(port: u16, server_port: u16) -> String {
          unix_socket_dir =\n\
          auth_type = any\n\
          pool_mode = transaction\n\
-         max_prepared_statements = 100\n\
          default_pool_size = 3\n\
          max_client_conn = 2000\n\
          server_idle_timeout = 5\n"

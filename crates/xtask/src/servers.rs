@@ -17,7 +17,7 @@ struct Server {
     advice: &'static str,
 }
 
-const SERVERS: [Server; 2] = [
+const SERVERS: [Server; 3] = [
     Server {
         is_installed: has_postgres,
         packages: &["postgresql"],
@@ -28,6 +28,11 @@ const SERVERS: [Server; 2] = [
         // Debian 12 has Redis only.
         packages: &["valkey-server", "redis-server"],
         advice: "the tests need Valkey or Redis: `apt-get install valkey-server` or `redis-server` as root",
+    },
+    Server {
+        is_installed: has_pooler,
+        packages: &["pgbouncer"],
+        advice: "the tests need PgBouncer: `apt-get install pgbouncer` as root",
     },
 ];
 
@@ -53,16 +58,7 @@ fn install(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Installs PgBouncer unless it exists or another program is chosen.
-pub fn install_pooler() -> Result<()> {
-    const POOLER: Server = Server {
-        is_installed: has_pooler,
-        packages: &["pgbouncer"],
-        advice: "the tests need PgBouncer: `apt-get install pgbouncer` as root",
-    };
-    if has_pooler() { Ok(()) } else { install(&POOLER) }
-}
-
+/// Returns true if PgBouncer exists, or another program is chosen.
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it has no configuration")]
 fn has_pooler() -> bool {
     std::env::var_os("TOLLGATE_TEST_PGBOUNCER").is_some() || Path::new("/usr/sbin/pgbouncer").is_file()

@@ -74,7 +74,6 @@ pub fn run(options: &Options) -> Result<()> {
 /// too old, so that this is no part of `cargo xtask test`.
 pub fn run_through_pooler() -> Result<()> {
     servers::install_missing()?;
-    servers::install_pooler()?;
     step::run(&mut step::cargo(&["build", "--workspace", "--all-targets", "--all-features"]))?;
     let scope = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     let contracts = [&scope[..], &["--test", "postgres_pooler", "--", "--ignored"]].concat();

@@ -5,12 +5,11 @@ use crate::history::{
 };
 
 /// The most resident memory of a replica.
-pub const MEMORY_KIB: u64 = 512 * 1_024;
+pub const MEMORY_KIB: u64 = 256 * 1_024;
 /// The most processor time of a replica, in thousandths of the duration of a fault.
 pub const PROCESSOR_PERMILLE: u64 = 1_500;
-/// The longest 99th percentile of the time of answers: the deadline of a request, because other work on the machine may
-/// delay everything.
-pub const P99: Millis = 5_000;
+/// The longest 99th percentile of the time of answers: about twice the longest of calm runs.
+pub const P99: Millis = 3_000;
 
 /// The time after a fault within which a replica draws allowances again. Until then it may reject limited requests, also
 /// after it has answered some from what it had.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::check;
+use super::{MEMORY_KIB, P99, check};
 use crate::history::{
     Account, Call, Content, Counter, Excess, Failover, FaultWindow, History, Key, KeyLimit, Operation, Outage, Outcome,
     Record, ResourceUsage, Restart, Revocation, Settings, Snapshot,
@@ -375,9 +375,9 @@ fn recovery_finds_unanswered_replica_and_rejections_in_quiet_phase() {
 #[test]
 fn resources_finds_each_ceiling() {
     let usages = [
-        (ResourceUsage { memory_kib: 600_000, ..ResourceUsage::default() }, "KiB of memory"),
+        (ResourceUsage { memory_kib: MEMORY_KIB + 1, ..ResourceUsage::default() }, "KiB of memory"),
         (ResourceUsage { processor_permille: 1_600, ..ResourceUsage::default() }, "processor time"),
-        (ResourceUsage { p99_ms: 5_100, ..ResourceUsage::default() }, "99th percentile"),
+        (ResourceUsage { p99_ms: P99 + 100, ..ResourceUsage::default() }, "99th percentile"),
     ];
     for (usage, text) in usages {
         assert_found(&found(|history, _| history.windows[0].usage = usage), "resources", text);
@@ -567,7 +567,7 @@ fn checks_of_times_add_the_delay_of_the_machine() {
     let slow = |delay| {
         found(|history, _| {
             history.delay = delay;
-            history.windows[0].usage.p99_ms = 5_100;
+            history.windows[0].usage.p99_ms = P99 + 100;
         })
     };
     assert_found(&slow(99), "resources", "99th percentile");

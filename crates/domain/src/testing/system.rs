@@ -15,7 +15,7 @@ use crate::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
 };
 use crate::rate::{RateLimitError, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
-use crate::system::{Clock, DiskSpace, HealthProbe, IdGenerator, SecretGenerator, Timer};
+use crate::system::{Clock, DiskSpace, HealthProbe, IdGenerator, SecretGenerator, TimeSource, Timer};
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,6 +77,20 @@ impl ManualTimer {
     /// Returns all sleeps so far.
     pub fn slept(&self) -> Vec<Duration> {
         lock(&self.slept).clone()
+    }
+}
+
+/// Returns a time source whose sleeps never end.
+pub fn time_without_timer(clock: &FixedClock) -> TimeSource {
+    TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(StoppedTimer) }
+}
+
+struct StoppedTimer;
+
+#[async_trait]
+impl Timer for StoppedTimer {
+    async fn sleep(&self, _: Duration) {
+        std::future::pending::<()>().await;
     }
 }
 

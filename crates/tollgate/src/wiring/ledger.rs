@@ -12,6 +12,7 @@ use domain::budget::{
     RenewingLedger, RenewingLedgerPorts,
 };
 use domain::observability::Metrics;
+use domain::system::TimeSource;
 
 use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
@@ -52,7 +53,7 @@ pub async fn start(
     let ports = RenewingLedgerPorts {
         store,
         journals: Arc::new(Journals::new(&config.journal, store_id, stores, background, current)),
-        clock: Arc::clone(&stores.clock),
+        time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
         limits,
         recover: Arc::clone(&recover),
     };
@@ -114,7 +115,7 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
 
 fn run(ledger: Arc<RenewingLedger>, background: &Background) {
     let cancelled = background.cancelled.clone();
-    background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), &TokioTimer, CLOSE_WITHIN).await });
+    background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), CLOSE_WITHIN).await });
 }
 
 /// Recovers journals continuously: another process may die at any time, on this machine or with another one.

@@ -50,7 +50,7 @@ impl JournaledLedger {
         let mut allowances = Vec::new();
         if let Some(open) = &open {
             let costs = amounts(&open.counters, cost);
-            let parts = money.allowances.begin_charge(&id, self.clock.monotonic(), &costs);
+            let parts = money.allowances.begin_charge(&id, self.time.monotonic(), &costs);
             let parts = parts.map_err(|error| StoreError::Corrupt(error.to_string()))?;
             let borne = parts.iter().filter(|part| part.from_allowance > Usd::ZERO);
             allowances.extend(borne.map(|part| (part.counter, part.from_allowance)));
@@ -97,7 +97,7 @@ impl JournaledLedger {
     pub(super) fn append_release(&self, workspace: WorkspaceId, id: &DecisionId, sent: u64, reserved_bytes: usize) {
         let money = self.state.workspaces.get(workspace);
         let mut money = lock(&money);
-        if money.allowances.begin_charge(id, self.clock.monotonic(), &[]).is_err() {
+        if money.allowances.begin_charge(id, self.time.monotonic(), &[]).is_err() {
             return;
         }
         let sequence = match self.journal.append_end(EntryKind::Released, &encode_released(id), reserved_bytes) {
@@ -117,7 +117,7 @@ impl JournaledLedger {
     }
 
     fn count_omitted_trace(&self) {
-        if self.state.omitted_traces.add(self.clock.monotonic()) {
+        if self.state.omitted_traces.add(self.time.monotonic()) {
             let (omitted, status) = (self.state.omitted_traces.count(), self.journal.status());
             let (unfolded_bytes, max_bytes) = (status.unfolded_bytes, status.max_bytes);
             tracing::warn!(omitted, unfolded_bytes, max_bytes, "usage records go without their trace");

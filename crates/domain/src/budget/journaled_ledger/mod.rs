@@ -19,6 +19,7 @@ mod workspaces;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
@@ -43,14 +44,17 @@ use super::{
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
-use crate::system::Clock;
+use crate::system::TimeSource;
 use crate::usage::{AttemptRecord, PendingRecords};
+
+/// The longest wait for the limits of a payer whose last ones are known.
+const LIMITS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Holds and charges money for the requests of one process.
 pub struct JournaledLedger {
     store: Arc<dyn BudgetStore>,
     journal: Arc<dyn UsageJournal>,
-    clock: Arc<dyn Clock>,
+    time: TimeSource,
     state: Arc<SharedState>,
     keeper: AsyncMutex<Keeper>,
     limits: Arc<dyn LimitStatusReader>,
@@ -62,13 +66,13 @@ impl JournaledLedger {
     pub fn new(
         store: Arc<dyn BudgetStore>,
         journal: Arc<dyn UsageJournal>,
-        clock: Arc<dyn Clock>,
+        time: TimeSource,
         limits: Arc<dyn LimitStatusReader>,
         settings: LedgerSettings,
     ) -> Self {
         let state = Arc::new(SharedState::new(settings));
-        let keeper = Keeper::new(Arc::clone(&store), Arc::clone(&journal), Arc::clone(&clock), Arc::clone(&state));
-        Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), limits }
+        let keeper = Keeper::new(Arc::clone(&store), Arc::clone(&journal), Arc::clone(&time.clock), Arc::clone(&state));
+        Self { store, journal, time, state, keeper: AsyncMutex::new(keeper), limits }
     }
 
     /// Returns the id of this process, which its journal and its allowances have.
@@ -84,7 +88,7 @@ impl JournaledLedger {
         amounts: &[(CounterId, Usd)],
         is_increase: bool,
     ) -> Result<bool, StoreError> {
-        match self.state.take(workspace, id, self.clock.monotonic(), amounts, is_increase) {
+        match self.state.take(workspace, id, self.time.monotonic(), amounts, is_increase) {
             Ok(()) => Ok(true),
             Err(HoldError::Short(_)) => Ok(false),
             Err(HoldError::State(id)) => Err(StoreError::Corrupt(format!("the hold {id} is not open"))),
@@ -121,18 +125,29 @@ impl JournaledLedger {
 
     /// Returns the limits of a payer, at most half a second old; during an outage of the store, as they were read last.
     async fn limits(&self, payer: &Payer) -> Result<Arc<[CounterLimits]>, StoreError> {
-        let now = self.clock.monotonic();
-        if let Some(limits) = self.state.workspaces.limits(payer, now) {
+        if let Some(limits) = self.state.workspaces.limits(payer, self.time.monotonic()) {
             return Ok(limits);
         }
-        match self.store.limits(payer).await {
-            Ok((limits, feed)) => {
-                self.state.workspaces.changed(feed);
-                Ok(self.state.workspaces.keep_limits(payer, limits, feed, now))
-            }
-            Err(error @ StoreError::Unavailable(_)) => self.state.workspaces.last_limits(payer).ok_or(error),
-            Err(error) => Err(error),
+        let Some(last) = self.state.workspaces.last_limits(payer) else { return self.read_limits(payer).await };
+        if self.state.is_store_away() {
+            return Ok(last);
         }
+        // A silent store would delay the request until the time limit of the store.
+        match select(pin!(self.read_limits(payer)), self.time.sleep(LIMITS_WITHIN)).await {
+            Either::Left((Err(StoreError::Unavailable(_)), _)) => Ok(last),
+            Either::Left((limits, _)) => limits,
+            Either::Right(_) => {
+                self.state.set_store_away(true);
+                Ok(last)
+            }
+        }
+    }
+
+    async fn read_limits(&self, payer: &Payer) -> Result<Arc<[CounterLimits]>, StoreError> {
+        let now = self.time.monotonic();
+        let (limits, feed) = self.store.limits(payer).await?;
+        self.state.workspaces.changed(feed);
+        Ok(self.state.workspaces.keep_limits(payer, limits, feed, now))
     }
 
     /// Returns the part of the allowance of a counter that no request holds.
@@ -216,18 +231,18 @@ impl Ledger for JournaledLedger {
         if let Some(open) = self.state.calls.get(&request.id) {
             return Ok(Ok(open.hold));
         }
-        let at = self.clock.now();
+        let at = self.time.now();
         let HoldRequest { id, payer, amount, request_id, requested_model, client_address, attempts, .. } = request;
         let limits = if request.is_limited { self.limits(&payer).await? } else { Arc::default() };
         let counters: Vec<CounterId> = limits.iter().flat_map(|account| account.counters(at)).collect();
         let workspace = payer.workspace_id;
         if !self.take(workspace, &id, &amounts(&counters, amount), false)? {
-            if let Some(exceeded) = self.state.refused(&payer, amount, (self.clock.monotonic(), at)) {
+            if let Some(exceeded) = self.state.refused(&payer, amount, (self.time.monotonic(), at)) {
                 return Ok(Err(exceeded));
             }
             let ask = Ask::new(id.clone(), payer.clone(), at, (amount, counters.clone()), false);
             if let Err(exceeded) = self.draw(ask).await? {
-                self.state.keep_rejection(&payer, exceeded, self.clock.monotonic());
+                self.state.keep_rejection(&payer, exceeded, self.time.monotonic());
                 return Ok(Err(exceeded));
             }
         }
@@ -307,7 +322,7 @@ impl LimitStatusReader for JournaledLedger {
     /// room.
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.flush().await?;
-        let at = self.clock.now();
+        let at = self.time.now();
         let mut statuses = self.limits.limit_statuses(payer).await?;
         for status in &mut statuses {
             let account = payer.accounts().find(|account| match account {

@@ -20,7 +20,7 @@ use crate::budget::{
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId};
 use crate::money::Usd;
-use crate::system::{Clock, Timer};
+use crate::system::TimeSource;
 use crate::usage::{AttemptRecord, PendingRecords};
 
 /// The time between two rounds of background work.
@@ -39,8 +39,8 @@ pub struct RenewingLedgerPorts {
     pub store: Arc<dyn BudgetStore>,
     /// Creates the journals.
     pub journals: Arc<dyn JournalFactory>,
-    /// The clock of this process.
-    pub clock: Arc<dyn Clock>,
+    /// The clock and the timer of this process.
+    pub time: TimeSource,
     /// Reads the amounts in the store.
     pub limits: Arc<dyn LimitStatusReader>,
     /// Recovers sealed journals.
@@ -163,14 +163,15 @@ impl RenewingLedger {
 
     /// Does background work until `stopped`, then ends the process in the store within `grace`. The next process of
     /// this machine folds entries that are left.
-    pub async fn run(&self, stopped: impl Future<Output = ()>, timer: &dyn Timer, grace: Duration) {
+    pub async fn run(&self, stopped: impl Future<Output = ()>, grace: Duration) {
+        let time = &self.ports.time;
         let mut stopped = pin!(stopped);
         let mut outage = None;
         loop {
             let worked = self.tick().await;
             let pause = if matches!(worked, Ok(true)) { FOLD_PAUSE } else { TICK };
             outage = self.log_outage(worked.err(), outage);
-            match select(&mut stopped, timer.sleep(pause)).await {
+            match select(&mut stopped, time.sleep(pause)).await {
                 Either::Left(_) => break,
                 Either::Right(_) => {}
             }
@@ -178,10 +179,10 @@ impl RenewingLedger {
         let ended = async {
             while let Err(error) = self.close().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "journal not folded, retrying");
-                timer.sleep(CLOSE_RETRY).await;
+                time.sleep(CLOSE_RETRY).await;
             }
         };
-        if let Either::Right(_) = select(pin!(ended), timer.sleep(grace)).await {
+        if let Either::Right(_) = select(pin!(ended), time.sleep(grace)).await {
             let unfolded = self.journal_status().unfolded_entries;
             tracing::error!(unfolded, "store did not accept charges; they stay in the journal until the next start");
         }
@@ -205,7 +206,7 @@ impl RenewingLedger {
             }
             return None;
         };
-        let now = self.ports.clock.monotonic();
+        let now = self.ports.time.monotonic();
         if logged.is_some_and(|logged| now.saturating_sub(logged) < LOG_EVERY) {
             return logged;
         }
@@ -233,8 +234,8 @@ async fn new_ledger(
     settings: LedgerSettings,
 ) -> Result<JournaledLedger, UsageJournalError> {
     let journal = ports.journals.create().await?;
-    let (store, clock) = (Arc::clone(&ports.store), Arc::clone(&ports.clock));
-    Ok(JournaledLedger::new(store, journal, clock, Arc::clone(&ports.limits), settings))
+    let (store, time) = (Arc::clone(&ports.store), ports.time.clone());
+    Ok(JournaledLedger::new(store, journal, time, Arc::clone(&ports.limits), settings))
 }
 
 /// Appends charges that the recovery of their journal cannot read.

@@ -23,8 +23,8 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
-use crate::system::Clock;
-use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore};
+use crate::system::{Clock, TimeSource};
+use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, time_without_timer};
 use crate::usage::{AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
@@ -216,6 +216,10 @@ impl<'a> LedgerFixture<'a> {
     }
 
     pub(super) fn process_with(&self, number: u128, bounds: JournalBounds) -> Process {
+        self.process_with_time(number, bounds, time_without_timer(&self.stores.clock))
+    }
+
+    pub(super) fn process_with_time(&self, number: u128, bounds: JournalBounds, time: TimeSource) -> Process {
         let store = Arc::new(FaultyBudgetStore::new(Arc::clone(&self.stores.budget)));
         let settings = LedgerSettings {
             allowances: AllowanceSettings::default(),
@@ -225,7 +229,7 @@ impl<'a> LedgerFixture<'a> {
         let ledger = JournaledLedger::new(
             Arc::clone(&store) as Arc<dyn BudgetStore>,
             self.machine.journals.start(process_id(number), bounds),
-            Arc::new(self.stores.clock.clone()),
+            time,
             Arc::clone(&self.stores.limits),
             settings,
         );
@@ -241,7 +245,7 @@ impl<'a> LedgerFixture<'a> {
         let ports = RenewingLedgerPorts {
             store: budget,
             journals: Arc::new(MachineJournals { machine: Arc::clone(&self.machine.journals), next: first.into() }),
-            clock: Arc::new(self.stores.clock.clone()),
+            time: time_without_timer(&self.stores.clock),
             limits: Arc::clone(&self.stores.limits),
             recover: Arc::clone(&recover),
         };

@@ -1,6 +1,7 @@
 //! Draws, folds and returns, with lost answers and store outages.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, poll_immediate, select};
@@ -8,7 +9,8 @@ use futures_util::future::{Either, poll_immediate, select};
 use super::fixture::{LedgerFixture, LedgerMachine, hold_request, id, key_counter, payer, process_id, usd};
 use crate::budget::Ledger;
 use crate::error::StoreError;
-use crate::testing::{JournalBounds, StoreFault};
+use crate::system::TimeSource;
+use crate::testing::{JournalBounds, ManualTimer, StoreFault};
 use crate::usage::PendingRecords;
 
 pub(super) async fn request_waits_for_the_store_only_while_its_counter_is_cold(machine: &LedgerMachine) {
@@ -59,6 +61,26 @@ pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(
     process.store.set(StoreFault::None);
     process.ledger.tick().await.unwrap();
     process.hold(2, 40).await.unwrap().unwrap();
+    fixture.audit().await;
+}
+
+pub(super) async fn known_limits_are_used_after_a_second_without_response(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let timer = ManualTimer::new(machine.stores.clock.clone());
+    let time = TimeSource { clock: Arc::new(machine.stores.clock.clone()), timer: Arc::new(timer.clone()) };
+    let process = fixture.process_with_time(1, JournalBounds::default(), time);
+    process.hold(1, 60).await.unwrap().unwrap();
+    fixture.limit_key(Some(200)).await;
+    process.ledger.tick().await.unwrap();
+    assert_eq!(timer.slept().len(), 0, "the limits of the first request are not known");
+    process.store.set(StoreFault::Hangs);
+    process.hold(2, 20).await.unwrap().unwrap();
+    assert_eq!(timer.slept(), [Duration::from_secs(1)]);
+    process.hold(3, 20).await.unwrap().unwrap();
+    assert_eq!(timer.slept().len(), 1, "no further request waits for a silent store");
+    process.store.set(StoreFault::None);
+    process.ledger.tick().await.unwrap();
+    process.hold(4, 100).await.unwrap().unwrap();
     fixture.audit().await;
 }
 
