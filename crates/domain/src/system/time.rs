@@ -1,11 +1,12 @@
 //! A clock and its timer.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures_util::future::{Either, select};
 
 use super::{Clock, Timer};
 
@@ -37,5 +38,13 @@ impl TimeSource {
     /// Returns after `duration`, not before.
     pub fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.timer.sleep(duration)
+    }
+
+    /// Returns the output of a future, or `None` if it takes longer than `limit`; the future is then dropped.
+    pub async fn within<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+        match select(pin!(future), self.sleep(limit)).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
     }
 }

@@ -133,10 +133,10 @@ impl JournaledLedger {
             return Ok(last);
         }
         // A silent store would delay the request until the time limit of the store.
-        match select(pin!(self.read_limits(payer)), self.time.sleep(LIMITS_WITHIN)).await {
-            Either::Left((Err(StoreError::Unavailable(_)), _)) => Ok(last),
-            Either::Left((limits, _)) => limits,
-            Either::Right(_) => {
+        match self.time.within(LIMITS_WITHIN, self.read_limits(payer)).await {
+            Some(Err(StoreError::Unavailable(_))) => Ok(last),
+            Some(limits) => limits,
+            None => {
                 self.state.set_store_away(true);
                 Ok(last)
             }

@@ -97,11 +97,11 @@ impl SubmitDecision {
             ledger: Arc::clone(&ledger),
             metrics: Arc::clone(&metrics),
             ids,
-            time,
+            time: time.clone(),
             settings: Arc::clone(&settings),
         };
         let runner = Arc::new(CallRunner { sub_requests });
-        let record_quota = Arc::new(RecordQuota::new(volumes, Arc::clone(&clock), limit));
+        let record_quota = Arc::new(RecordQuota::new(volumes, time, limit));
         Self {
             filter: Arc::new(filter),
             planner: Arc::new(planner),

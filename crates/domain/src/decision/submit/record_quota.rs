@@ -10,11 +10,13 @@ use chrono::{DateTime, Utc};
 use crate::budget::{RecordVolumeReader, ResetInterval};
 use crate::decision::RecordQuotaExceeded;
 use crate::ids::WorkspaceId;
-use crate::system::Clock;
+use crate::system::TimeSource;
 use crate::usage::UsageRecord;
 
 /// The lifetime of a cached volume. It contains new records of this process at once, but not those of other processes.
 const REFRESH: Duration = Duration::from_secs(1);
+/// The longest wait for the store. A silent one would delay the request until the time limit of the store.
+const READ_WITHIN: Duration = Duration::from_secs(1);
 /// The number of cached workspaces from which entries of previous days are removed.
 const MANY: usize = 10_000;
 
@@ -22,7 +24,7 @@ const MANY: usize = 10_000;
 /// since.
 pub(super) struct RecordQuota {
     volumes: Arc<dyn RecordVolumeReader>,
-    clock: Arc<dyn Clock>,
+    time: TimeSource,
     /// The bound, in bytes; `None` is no bound.
     limit: Option<u64>,
     known: Mutex<HashMap<WorkspaceId, CachedVolume>>,
@@ -46,18 +48,18 @@ pub struct RecordQuotaStatus {
 }
 
 impl RecordQuota {
-    pub(super) fn new(volumes: Arc<dyn RecordVolumeReader>, clock: Arc<dyn Clock>, limit: Option<u64>) -> Self {
-        Self { volumes, clock, limit, known: Mutex::default(), rejected: AtomicU64::default() }
+    pub(super) fn new(volumes: Arc<dyn RecordVolumeReader>, time: TimeSource, limit: Option<u64>) -> Self {
+        Self { volumes, time, limit, known: Mutex::default(), rejected: AtomicU64::default() }
     }
 
     /// Rejects a request of a workspace whose records reached today's limit. If the store does not answer, the cached
     /// volume counts: the record of the request must be stored before its answer anyway.
     pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
         let Some(limit) = self.limit else { return Ok(()) };
-        let (now, elapsed) = (self.clock.now(), self.clock.monotonic());
+        let (now, elapsed) = (self.time.now(), self.time.monotonic());
         let day = ResetInterval::Daily.start_of(now);
         if self.is_due(workspace, day, elapsed)
-            && let Ok(bytes) = self.volumes.recorded_bytes(workspace).await
+            && let Some(Ok(bytes)) = self.time.within(READ_WITHIN, self.volumes.recorded_bytes(workspace)).await
         {
             self.set(workspace, day, bytes);
         }
@@ -79,7 +81,7 @@ impl RecordQuota {
     }
 
     pub(super) fn status(&self) -> RecordQuotaStatus {
-        let day = ResetInterval::Daily.start_of(self.clock.now());
+        let day = ResetInterval::Daily.start_of(self.time.now());
         let known = self.lock();
         let largest = known.values().filter(|known| known.day == day).map(|known| known.bytes).max();
         RecordQuotaStatus {

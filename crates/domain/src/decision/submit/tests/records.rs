@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::fixture::*;
 use super::*;
+use crate::budget::RecordVolumeReader;
 use crate::decision::RecordQuotaExceeded;
 
 const LIMIT: u64 = 10_000;
@@ -17,8 +18,6 @@ struct StoredVolume {
 }
 
 fn gateway(volume: &Arc<StoredVolume>) -> TestGateway {
-    let mut ledger = granting_ledger();
-    ledger.expect_settle().returning(|_| Ok(()));
     let (mut volumes, read) = (MockRecordVolumeReader::new(), Arc::clone(volume));
     volumes.expect_recorded_bytes().returning(move |_| {
         read.read.fetch_add(1, Ordering::SeqCst);
@@ -27,11 +26,27 @@ fn gateway(volume: &Arc<StoredVolume>) -> TestGateway {
         }
         Ok(read.bytes.load(Ordering::SeqCst))
     });
+    gateway_over(Arc::new(volumes))
+}
+
+fn gateway_over(volumes: Arc<dyn RecordVolumeReader>) -> TestGateway {
+    let mut ledger = granting_ledger();
+    ledger.expect_settle().returning(|_| Ok(()));
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]);
     setup.settings.max_record_bytes_per_day = Some(LIMIT);
     setup.ledger = Some(Arc::new(ledger));
-    setup.volumes = Arc::new(volumes);
+    setup.volumes = volumes;
     setup.build()
+}
+
+/// A store that does not respond.
+struct SilentVolumes;
+
+#[async_trait]
+impl RecordVolumeReader for SilentVolumes {
+    async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
+        std::future::pending().await
+    }
 }
 
 /// A request with a trace of `bytes` bytes.
@@ -103,4 +118,15 @@ async fn last_known_figure_counts_while_the_store_does_not_answer() {
     gateway.clock.advance(Duration::from_secs(1));
     assert!(send(&gateway, 900, 10).await.is_err(), "what this process added is not forgotten");
     assert_eq!(volume.read.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_store_delays_a_request_by_a_second_at_most() {
+    let gateway = gateway_over(Arc::new(SilentVolumes));
+    let pending = gateway.send_in(900, traced(11_000)).await;
+    assert_eq!((gateway.upstreams().len(), gateway.timer.waiting()), (0, vec![Duration::from_secs(1)]));
+    gateway.elapse(Duration::from_millis(999)).await;
+    gateway.answer(0, 1).await;
+    assert!(pending.end().await.is_ok());
+    assert!(send(&gateway, 900, 10).await.is_err(), "what this process added counts");
 }
