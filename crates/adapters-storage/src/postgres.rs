@@ -87,6 +87,10 @@ const UNLIMITED: &str = "0";
 const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), \
                         set_config('idle_in_transaction_session_timeout', $3, true), \
                         set_config('synchronous_commit', 'on', true)";
+/// Settings of planning in addition. Writes find rows by their keys: without statistics, as of a new month's partition,
+/// PostgreSQL would read tables whole, and one plan for all values saves planning long lists of them.
+const KEYED_PLANS: &str = ", set_config('enable_seqscan', 'off', true), \
+                           set_config('plan_cache_mode', 'force_generic_plan', true)";
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// The isolation level of a migration, whatever the default of the role is.
 const SET_READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -117,7 +121,8 @@ impl PostgresTransactions {
         // Each statement sees what was committed before it, so what is read after the lock is current.
         let transaction = Transaction::begin(writer, BEGIN_WRITE, self.limits).await.map_err(store_error)?;
         let statement_ms = millis_text(self.limits.statement);
-        limit(&transaction, [&self.lock_timeout_ms, &statement_ms, &self.idle_timeout_ms]).await?;
+        let limits_ms = [&*self.lock_timeout_ms, &statement_ms, &self.idle_timeout_ms];
+        set(&transaction, &format!("{SETTINGS}{KEYED_PLANS}"), limits_ms).await?;
         self.take_write_lock(&transaction).await?;
         Ok(transaction)
     }
@@ -180,7 +185,11 @@ const UNKNOWN: i64 = i64::MIN;
 
 /// Sets the time limits of a transaction: the wait for a lock, a statement, and a pause between statements.
 async fn limit(transaction: &impl ConnectionTrait, limits_ms: [&str; 3]) -> Result<(), StoreError> {
-    let settings = Statement::from_sql_and_values(DbBackend::Postgres, SETTINGS, limits_ms.map(Value::from));
+    set(transaction, SETTINGS, limits_ms).await
+}
+
+async fn set(transaction: &impl ConnectionTrait, settings: &str, limits_ms: [&str; 3]) -> Result<(), StoreError> {
+    let settings = Statement::from_sql_and_values(DbBackend::Postgres, settings, limits_ms.map(Value::from));
     transaction.execute_raw(settings).await.map_err(store_error).map(drop)
 }
 

@@ -3,6 +3,7 @@
 mod alerts;
 mod audit;
 mod charged_record;
+mod copied_rows;
 mod counters;
 mod draw;
 mod fold;

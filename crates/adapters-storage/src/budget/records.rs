@@ -7,11 +7,13 @@ use domain::budget::{FoldEntry, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Value};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, Value};
 
 use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
+use super::copied_rows;
 use super::counters::positive;
 use super::statements::{column, list, pieces, places, read, run};
+use crate::connections::Transaction;
 use crate::convert::millis;
 use crate::entities::record_bytes;
 use crate::errors::store_error;
@@ -66,26 +68,35 @@ impl<'a> NewRecords<'a> {
     }
 
     /// Inserts the records and their messages, and counts the bytes of both.
-    pub(super) async fn insert(
-        &self,
-        transaction: &impl ConnectionTrait,
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn insert(&self, transaction: &Transaction, now: DateTime<Utc>) -> Result<(), StoreError> {
         for piece in pieces(&self.replaced) {
             let text = format!("DELETE FROM usage_records WHERE id IN ({})", list(piece.len()));
             run(transaction, &text, piece.iter().map(|id| id.as_slice().into()).collect()).await?;
+        }
+        self.insert_records(transaction).await?;
+        insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
+        self.add_bytes(transaction, now).await
+    }
+
+    async fn insert_records(&self, transaction: &Transaction) -> Result<(), StoreError> {
+        let columns = RECORD_COLUMNS.join(", ");
+        if transaction.get_database_backend() == DbBackend::Postgres {
+            if self.entries.is_empty() {
+                return Ok(());
+            }
+            let rows = copied_rows::encode(self.entries.iter().map(|entry| record_values(&entry.charge.record)))?;
+            let copy = format!("COPY usage_records ({columns}) FROM STDIN (FORMAT binary)");
+            return transaction.copy_in(copy, rows).await.map_err(store_error);
         }
         for piece in pieces(&self.entries) {
             let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMNS.len());
             for entry in piece {
                 values.extend(record_values(&entry.charge.record)?);
             }
-            let columns = RECORD_COLUMNS.join(", ");
             let places = places(piece.len(), RECORD_COLUMNS.len());
             run(transaction, &format!("INSERT INTO usage_records ({columns}) VALUES {places}"), values).await?;
         }
-        insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
-        self.add_bytes(transaction, now).await
+        Ok(())
     }
 
     /// Adds the bytes of the records to the current day of their workspaces. A later day starts at zero; an earlier one
@@ -179,9 +190,17 @@ async fn read_known(
 ) -> Result<HashMap<Vec<u8>, Option<Cost>>, StoreError> {
     let mut known = HashMap::new();
     for piece in pieces(entries) {
-        let text = format!("SELECT {CHARGE_COLUMNS}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
-        let ids = piece.iter().map(|entry| ids::decision_column(&entry.charge.record.id).into()).collect();
-        for row in read(connection, &text, ids).await? {
+        let mut text =
+            format!("SELECT {CHARGE_COLUMNS}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
+        let mut ids: Vec<Vec<u8>> = piece.iter().map(|entry| ids::decision_column(&entry.charge.record.id)).collect();
+        // PostgreSQL does not look into the months outside of this range.
+        if connection.get_database_backend() == DbBackend::Postgres
+            && let (Some(first), Some(last)) = (ids.iter().min().cloned(), ids.iter().max().cloned())
+        {
+            text += " AND id >= ? AND id <= ?";
+            ids.extend([first, last]);
+        }
+        for row in read(connection, &text, ids.into_iter().map(Value::from).collect()).await? {
             let id: Vec<u8> = column(&row, 0)?;
             let outcome: String = column(&row, 6)?;
             let abandoned = outcome == UsageOutcome::Abandoned.as_str();

@@ -114,6 +114,12 @@ pub(super) async fn fetch_all(connection: &mut PgConnection, statement: Statemen
     query(statement).fetch_all(connection).await
 }
 
+pub(super) async fn copy_in(connection: &mut PgConnection, statement: String, rows: Vec<u8>) -> Result<(), Error> {
+    let mut copy = connection.copy_in_raw(&statement).await?;
+    copy.send(rows).await?;
+    copy.finish().await.map(drop)
+}
+
 fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
     let Statement { sql, values, .. } = statement;
     query_with(AssertSqlSafe(sql), SqlxValues(values.unwrap_or_else(|| sea_orm::Values(Vec::new()))))

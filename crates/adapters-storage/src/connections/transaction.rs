@@ -9,7 +9,7 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::connection::{execute, execute_text, fetch_all, fetch_optional, query_error};
+use super::connection::{copy_in, execute, execute_text, fetch_all, fetch_optional, query_error};
 use super::limits::{CallLimits, unavailable, until};
 use super::postgres_pool::{Manager, PooledConnection, PostgresPool};
 
@@ -61,6 +61,11 @@ impl Transaction {
                 Ok(())
             }
         }
+    }
+
+    /// Sends rows to PostgreSQL by a `COPY … FROM STDIN`.
+    pub(crate) async fn copy_in(&self, statement: String, rows: Vec<u8>) -> Result<(), DbErr> {
+        self.on_server(|connection| Box::pin(copy_in(connection, statement, rows))).await
     }
 
     fn statement_end(&self) -> Instant {
