@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{ChangedMonths, Database, StorageSettings, UsageMonths};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use common::{Records, charged, decision_id, open_by, workspace_id};
 use domain::budget::UsagePruner;
 use domain::error::StoreError;
@@ -115,6 +115,31 @@ async fn records_go_to_the_month_of_their_id_and_all_others_to_the_default() {
         listed.into_iter().map(|record| record.id).filter(|id| *id != decision_id(1)).collect();
     assert_eq!(listed, [next, last, first, late], "the newest first, over all partitions");
     assert_eq!(store.records().discrepancies().await, Vec::<String>::new());
+}
+
+/// PostgreSQL has no statistics of a month that has just begun, and would read all of it for each fold.
+#[tokio::test]
+async fn fold_finds_known_records_by_their_index() {
+    const FOLDS: u64 = 20;
+    const RECORDS: u64 = 256;
+    let store = Store::new().await;
+    store.maintain().await;
+    let (began, records) = (time(NOW), store.records());
+    for fold in 0..FOLDS {
+        let at = |number| began + TimeDelta::milliseconds(i64::try_from(fold * RECORDS + number).unwrap());
+        let batch = (0..RECORDS).map(|number| record_at(&at(number).to_rfc3339())).collect();
+        records.record_all(batch).await.unwrap();
+    }
+    // Connections report their reads at their end.
+    store.database.close().await;
+    let server = SERVER.get().unwrap();
+    let month = "FROM pg_stat_user_tables WHERE relname = 'usage_records_2026_11'";
+    let count = |column| server.query(&store.url, &format!("SELECT {column} {month}")).unwrap();
+    while count("n_tup_ins").trim() != (FOLDS * RECORDS).to_string() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let whole: u64 = count("seq_scan").trim().parse().unwrap();
+    assert!(whole < FOLDS, "{whole} reads of the whole month: more than its creation needs");
 }
 
 #[tokio::test]
