@@ -40,8 +40,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const POOLER_PAUSE: Duration = Duration::from_mins(10);
 /// The parameter by which a process recognizes its own session.
 const SESSION_PARAMETER: &str = "tollgate.session";
-/// The SQLSTATE of PgBouncer for a parameter at the start of a connection that it does not support.
-const PROTOCOL_VIOLATION: &str = "08P01";
+/// The SQLSTATEs of poolers for a parameter at the start of a connection that they do not support.
+const UNSUPPORTED_PARAMETER: [&str; 2] = ["08P01", "0A000"];
 /// The least time between two reads of the feed, which bounds the reads while very many changes are made.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -89,18 +89,29 @@ impl ChangeNotifications {
     }
 
     async fn listen_repeatedly(&self, server: &PgConnectOptions) {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut is_pooled) = (FIRST_PAUSE, false);
         loop {
             let Err(interruption) = self.listen_once(server).await;
             if self.set_listening(false) {
                 pause = FIRST_PAUSE;
             }
-            if pause == FIRST_PAUSE {
-                interruption.log();
+            match interruption {
+                Interruption::Pooler => {
+                    if !is_pooled {
+                        tracing::info!("no notifications through a pooler: the change feed is polled more often");
+                    }
+                    is_pooled = true;
+                    sleep(POOLER_PAUSE).await;
+                }
+                Interruption::Lost(error) => {
+                    if pause == FIRST_PAUSE {
+                        let error: &dyn std::error::Error = &error;
+                        tracing::warn!(error, "no notifications of changes: the change feed is polled more often");
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
             }
-            sleep(pause).await;
-            let longest = if matches!(interruption, Interruption::Pooler) { POOLER_PAUSE } else { LONGEST_PAUSE };
-            pause = (pause * 2).min(longest);
         }
     }
 
@@ -127,7 +138,9 @@ impl ChangeNotifications {
         let server = server.clone().options([(SESSION_PARAMETER, &self.session)]);
         let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(server);
         let mut listener = PgListener::connect_with(&pool).await.map_err(|error| match error {
-            Error::Database(error) if error.code().as_deref() == Some(PROTOCOL_VIOLATION) => Interruption::Pooler,
+            Error::Database(error) if error.code().is_some_and(|code| UNSUPPORTED_PARAMETER.contains(&&*code)) => {
+                Interruption::Pooler
+            }
             error => Interruption::Lost(failed(error)),
         })?;
         listener.eager_reconnect(false);
@@ -173,20 +186,6 @@ enum Interruption {
     Pooler,
     /// The connection is lost, silent, or was not accepted.
     Lost(StoreError),
-}
-
-impl Interruption {
-    fn log(&self) {
-        match self {
-            Self::Pooler => {
-                tracing::info!("a pooler delivers no notifications of changes: the change feed is polled more often");
-            }
-            Self::Lost(error) => {
-                let error: &dyn std::error::Error = error;
-                tracing::warn!(error, "no notifications of changes: the change feed is polled more often");
-            }
-        }
-    }
 }
 
 impl From<StoreError> for Interruption {

@@ -87,9 +87,10 @@ const UNLIMITED: &str = "0";
 const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), \
                         set_config('idle_in_transaction_session_timeout', $3, true), \
                         set_config('synchronous_commit', 'on', true)";
-/// Settings of planning in addition. Writes find rows by their keys: without statistics, as of a new month's partition,
-/// PostgreSQL would read tables whole, and one plan for all values saves planning long lists of them.
-const KEYED_PLANS: &str = ", set_config('enable_seqscan', 'off', true), \
+/// Settings of planning in addition. Folds and draws find rows by their keys: without statistics, as of a new month's
+/// partition, PostgreSQL would read tables whole, and one plan for all values saves planning long lists of them. A table
+/// without a fitting index is still read whole, at a cost for which PostgreSQL would compile the statement: `jit` off.
+const KEYED_PLANS: &str = ", set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), \
                            set_config('plan_cache_mode', 'force_generic_plan', true)";
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// The isolation level of a migration, whatever the default of the role is.

@@ -112,6 +112,7 @@ async fn no_connection_listens_behind_a_pooler() {
             let channels = "SELECT count(*) FROM pg_listening_channels()";
             assert_eq!(postgres.query(&url, channels).unwrap().trim(), "0");
         }
+        assert!(!notifications.is_listening());
         cancelled.cancel();
         timeout(SOON, task).await.unwrap().unwrap();
     }

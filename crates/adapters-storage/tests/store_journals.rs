@@ -20,7 +20,7 @@ use domain::budget::{
 };
 use domain::ids::ProcessId;
 use domain::testing::contract::{hold_request, insert_payer, limit_payer, usage_record};
-use domain::testing::{FixedClock, JournalContent, time_without_timer};
+use domain::testing::{FixedClock, JournalContent, create_time_without_timer};
 use domain::usage::{UnknownUsage, UsageOutcome, UsageRepository};
 use rstest::rstest;
 use tokio_util::task::TaskTracker;
@@ -277,7 +277,7 @@ impl Store {
                 tasks: self.tasks.clone(),
                 next: AtomicU64::new(first),
             }),
-            time: time_without_timer(&self.clock),
+            time: create_time_without_timer(&self.clock),
             limits: Arc::new(SeaOrmLedgerReports::new(database)),
             recover: Arc::clone(&recover),
         };

@@ -135,9 +135,12 @@ async fn fold_finds_known_records_by_their_index() {
     let server = SERVER.get().unwrap();
     let month = "FROM pg_stat_user_tables WHERE relname = 'usage_records_2026_11'";
     let count = |column| server.query(&store.url, &format!("SELECT {column} {month}")).unwrap();
-    while count("n_tup_ins").trim() != (FOLDS * RECORDS).to_string() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let reported = async {
+        while count("n_tup_ins").trim() != (FOLDS * RECORDS).to_string() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), reported).await.unwrap();
     let whole: u64 = count("seq_scan").trim().parse().unwrap();
     assert!(whole < FOLDS, "{whole} reads of the whole month: more than its creation needs");
 }

@@ -14,7 +14,7 @@ use domain::budget::{Account, BudgetStore, JournaledLedger, Ledger, LedgerSettin
 use domain::ids::ProcessId;
 use domain::money::Usd;
 use domain::testing::contract::{LedgerMachine, Stores, hold_request, insert_payer, limit_payer, payer, usage_record};
-use domain::testing::{FaultyBudgetStore, JournalBounds, StoreFault, time_without_timer, yield_now};
+use domain::testing::{FaultyBudgetStore, JournalBounds, StoreFault, create_time_without_timer, yield_now};
 use futures_util::future::{Either, select};
 use shuttle::future::block_on;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -51,7 +51,7 @@ impl Model {
             let ledger = JournaledLedger::new(
                 Arc::clone(&store) as Arc<dyn BudgetStore>,
                 journal,
-                time_without_timer(&stores.clock),
+                create_time_without_timer(&stores.clock),
                 Arc::clone(&stores.limits),
                 LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
             );

@@ -15,8 +15,8 @@ use crate::user::User;
 
 /// The variable with the path of the program, for machines whose package is too old.
 const PROGRAM: &str = "TOLLGATE_TEST_PGBOUNCER";
-/// The program of Debian's package.
-const PACKAGE: &str = "/usr/sbin/pgbouncer";
+/// The programs of packages; Debian's first.
+const PACKAGED: [&str; 3] = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
 /// The first version that supports prepared statements in transaction mode.
 const OLDEST: (u32, u32) = (1, 21);
 /// The longest start.
@@ -108,7 +108,8 @@ fn settings(port: u16, server_port: u16) -> String {
 
 #[expect(clippy::disallowed_methods, reason = "a test, not the service: it has no configuration")]
 fn program() -> PathBuf {
-    std::env::var_os(PROGRAM).map_or_else(|| PathBuf::from(PACKAGE), PathBuf::from)
+    let packaged = || PACKAGED.iter().find(|program| Path::new(program).is_file()).unwrap_or(&PACKAGED[0]);
+    std::env::var_os(PROGRAM).map_or_else(|| PathBuf::from(packaged()), PathBuf::from)
 }
 
 /// Parses `PgBouncer 1.24.1`.

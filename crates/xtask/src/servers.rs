@@ -32,7 +32,7 @@ const SERVERS: [Server; 3] = [
     Server {
         is_installed: has_pooler,
         packages: &["pgbouncer"],
-        advice: "the tests need PgBouncer: `apt-get install pgbouncer` as root",
+        advice: "the tests need PgBouncer: `apt-get install pgbouncer` as root, or TOLLGATE_TEST_PGBOUNCER=<program>",
     },
 ];
 
@@ -41,6 +41,8 @@ const POSTGRES: &str = "/usr/lib/postgresql";
 /// The programs that test-servers looks for.
 const VALKEY: [&str; 4] =
     ["/usr/bin/valkey-server", "/usr/bin/redis-server", "/usr/local/bin/valkey-server", "/usr/local/bin/redis-server"];
+
+const POOLER: [&str; 3] = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
 
 /// Installs missing packages where apt and the rights for it exist.
 pub fn install_missing() -> Result<()> {
@@ -61,7 +63,7 @@ fn install(server: &Server) -> Result<()> {
 /// Returns true if PgBouncer exists, or another program is chosen.
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it has no configuration")]
 fn has_pooler() -> bool {
-    std::env::var_os("TOLLGATE_TEST_PGBOUNCER").is_some() || Path::new("/usr/sbin/pgbouncer").is_file()
+    std::env::var_os("TOLLGATE_TEST_PGBOUNCER").is_some() || POOLER.iter().any(|program| Path::new(program).is_file())
 }
 
 /// Installs the first package that this release has.

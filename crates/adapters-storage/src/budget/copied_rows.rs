@@ -16,18 +16,18 @@ pub(super) fn encode<const COLUMNS: usize>(
     rows: impl IntoIterator<Item = Result<[Value; COLUMNS], StoreError>>,
 ) -> Result<Vec<u8>, StoreError> {
     let mut data = [SIGNATURE, &HEADER].concat();
-    let columns = i16::try_from(COLUMNS).map_err(|_| unencodable("a row with too many columns"))?;
+    let columns = i16::try_from(COLUMNS).map_err(|_| encoding_error("a row with too many columns"))?;
     for row in rows {
         data.extend(columns.to_be_bytes());
         for value in &row? {
-            push(&mut data, value)?;
+            push_value(&mut data, value)?;
         }
     }
     data.extend(END.to_be_bytes());
     Ok(data)
 }
 
-fn push(data: &mut Vec<u8>, value: &Value) -> Result<(), StoreError> {
+fn push_value(data: &mut Vec<u8>, value: &Value) -> Result<(), StoreError> {
     match value {
         Value::BigInt(Some(number)) => push_bytes(data, &number.to_be_bytes()),
         Value::String(Some(text)) => push_bytes(data, text.as_bytes()),
@@ -36,18 +36,18 @@ fn push(data: &mut Vec<u8>, value: &Value) -> Result<(), StoreError> {
             data.extend(NULL.to_be_bytes());
             Ok(())
         }
-        _ => Err(unencodable("a value of another type")),
+        _ => Err(encoding_error("a value of another type")),
     }
 }
 
 fn push_bytes(data: &mut Vec<u8>, bytes: &[u8]) -> Result<(), StoreError> {
-    let length = i32::try_from(bytes.len()).map_err(|_| unencodable("a value of more than 2 GiB"))?;
+    let length = i32::try_from(bytes.len()).map_err(|_| encoding_error("a value of more than 2 GiB"))?;
     data.extend(length.to_be_bytes());
     data.extend(bytes);
     Ok(())
 }
 
-fn unencodable(what: &str) -> StoreError {
+fn encoding_error(what: &str) -> StoreError {
     StoreError::Corrupt(format!("{what} cannot be copied into the database"))
 }
 

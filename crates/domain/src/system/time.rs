@@ -41,7 +41,7 @@ impl TimeSource {
     }
 
     /// Returns the output of a future, or `None` if it takes longer than `limit`; the future is then dropped.
-    pub async fn within<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    pub async fn run_with_timeout<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
         match select(pin!(future), self.sleep(limit)).await {
             Either::Left((output, _)) => Some(output),
             Either::Right(_) => None,

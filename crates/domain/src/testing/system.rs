@@ -81,7 +81,7 @@ impl ManualTimer {
 }
 
 /// Returns a time source whose sleeps never end.
-pub fn time_without_timer(clock: &FixedClock) -> TimeSource {
+pub fn create_time_without_timer(clock: &FixedClock) -> TimeSource {
     TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(StoppedTimer) }
 }
 

@@ -17,7 +17,7 @@ use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::json::Json;
 use domain::testing::contract::{hold_request, usage_record};
-use domain::testing::time_without_timer;
+use domain::testing::create_time_without_timer;
 use domain::usage::UnknownUsage;
 
 use crate::machine::{clock, open_database, stores};
@@ -54,7 +54,7 @@ pub async fn run(folder: &Path) {
     let ledger = JournaledLedger::new(
         Arc::clone(&store),
         Arc::new(MortalJournal(journal)),
-        time_without_timer(&clock),
+        create_time_without_timer(&clock),
         Arc::clone(&stores.limits),
         LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
     );

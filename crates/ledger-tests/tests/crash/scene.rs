@@ -9,7 +9,7 @@ use adapters_journal::testing::LocalMachine;
 use domain::budget::{JournaledLedger, Ledger, LedgerSettings, UsageCharge};
 use domain::ids::ProcessId;
 use domain::testing::contract::{JournalMachine, Stores, hold_request, insert_payer, limit_payer, payer, usage_record};
-use domain::testing::{JournalBounds, time_without_timer};
+use domain::testing::{JournalBounds, create_time_without_timer};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -82,7 +82,7 @@ async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
     let ledger = JournaledLedger::new(
         Arc::clone(&stores.budget),
         machine.start(process(number), JournalBounds::default()),
-        time_without_timer(&stores.clock),
+        create_time_without_timer(&stores.clock),
         Arc::clone(&stores.limits),
         LedgerSettings::default(),
     );

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::budget::{JournaledLedger, LedgerSettings};
 use domain::ids::ProcessId;
 use domain::testing::contract::{LedgerMachine, Stores};
-use domain::testing::{JournalBounds, PromptLedger, time_without_timer};
+use domain::testing::{JournalBounds, PromptLedger, create_time_without_timer};
 use uuid::Uuid;
 
 async fn prompt() -> Stores {
@@ -15,7 +15,7 @@ async fn prompt() -> Stores {
     let ledger = JournaledLedger::new(
         Arc::clone(&stores.budget),
         journals.start(process, JournalBounds::default()),
-        time_without_timer(&stores.clock),
+        create_time_without_timer(&stores.clock),
         Arc::clone(&stores.limits),
         LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
     );

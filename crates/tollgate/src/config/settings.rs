@@ -133,6 +133,8 @@ pub struct StorageConfig {
     pub busy_timeout: Duration,
     /// Connections for reads.
     pub read_connections: u32,
+    /// True if PostgreSQL may notify this process of changes.
+    pub notifications: bool,
     /// The maximum size of the database; `None` is the limit of SQLite.
     pub max_database_bytes: Option<u64>,
     /// The source of the key that encrypts the secrets of destinations.

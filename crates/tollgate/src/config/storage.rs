@@ -28,6 +28,7 @@ pub struct RawStorage {
     synchronous: Option<Synchronous>,
     busy_timeout_ms: Option<u64>,
     read_connections: Option<Positive<u32>>,
+    notifications: Option<bool>,
     max_database_bytes: Option<Within<u64, SMALLEST_DATABASE, LARGEST_DATABASE>>,
     encryption_key_env: Option<String>,
     encryption_key_file: Option<String>,
@@ -90,6 +91,7 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         synchronous_full: section.synchronous == Some(Synchronous::Full),
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
         read_connections: section.read_connections.map_or(4, Positive::get),
+        notifications: section.notifications.unwrap_or(true),
         max_database_bytes: section.max_database_bytes.map(Within::get),
         encryption_key: encryption_key(variable, key_file, environment)
             .map_err(|fault| section.fault("encryption_key_env", fault))?,

@@ -83,6 +83,7 @@ fn every_key_is_read() {
         synchronous = "full"
         busy_timeout_ms = 100
         read_connections = 2
+        notifications = false
         max_database_bytes = 20_480_000
         [keys]
         max_stale_ms = 0

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Stores;
+use crate::config::StorageConfig;
 use crate::routing::CurrentRouting;
 use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
 
@@ -37,11 +38,19 @@ pub struct Background {
 }
 
 impl Background {
-    /// Follows the change feed.
-    pub fn follow_changes(&self, database: Database, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
+    /// Follows the change feed by polls and, if the configuration permits them, by notifications of PostgreSQL.
+    pub fn follow_changes(
+        &self,
+        storage: &StorageConfig,
+        database: Database,
+        watcher: Arc<ChangeWatcher>,
+        catalogue: Arc<LiveCatalogue>,
+    ) {
         let notifications = Arc::new(ChangeNotifications::new(database, FEED_POLLS));
-        let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
-        self.tasks.spawn(async move { listening.listen(cancelled).await });
+        if storage.notifications {
+            let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
+            self.tasks.spawn(async move { listening.listen(cancelled).await });
+        }
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move { watcher.run(notifications, catalogue, cancelled).await });
     }

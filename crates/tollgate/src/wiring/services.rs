@@ -65,7 +65,7 @@ pub async fn services(
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
     warn_about(config, &live, &upstreams.endpoints);
-    background.follow_changes(stores.database.clone(), Arc::clone(&watcher), Arc::clone(&live));
+    background.follow_changes(&config.storage, stores.database.clone(), Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(
         Arc::clone(&stores.guardrails),

@@ -48,7 +48,7 @@ use crate::system::TimeSource;
 use crate::usage::{AttemptRecord, PendingRecords};
 
 /// The longest wait for the limits of a payer whose last ones are known.
-const LIMITS_WITHIN: Duration = Duration::from_secs(1);
+const LIMITS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Holds and charges money for the requests of one process.
 pub struct JournaledLedger {
@@ -128,17 +128,28 @@ impl JournaledLedger {
         if let Some(limits) = self.state.workspaces.limits(payer, self.time.monotonic()) {
             return Ok(limits);
         }
-        let Some(last) = self.state.workspaces.last_limits(payer) else { return self.read_limits(payer).await };
-        if self.state.is_store_away() {
-            return Ok(last);
+        let last = self.state.workspaces.last_limits(payer);
+        if let Some(last) = &last
+            && self.state.are_limits_delayed()
+        {
+            return Ok(Arc::clone(last));
         }
-        // A silent store would delay the request until the time limit of the store.
-        match self.time.within(LIMITS_WITHIN, self.read_limits(payer)).await {
-            Some(Err(StoreError::Unavailable(_))) => Ok(last),
-            Some(limits) => limits,
-            None => {
-                self.state.set_store_away(true);
-                Ok(last)
+        let read = self.read_limits(payer);
+        let limits = match &last {
+            // A silent store would delay the request until the store's own time limit. The next read has no timeout: a
+            // slow store must respond to some.
+            Some(_) if self.state.workspaces.may_time_out(payer) => {
+                self.time.run_with_timeout(LIMITS_TIMEOUT, read).await
+            }
+            _ => Some(read.await),
+        };
+        match (limits, last) {
+            (Some(Err(StoreError::Unavailable(_))), Some(last)) => Ok(last),
+            (Some(limits), _) => limits,
+            (None, last) => {
+                self.state.workspaces.note_timeout(payer);
+                self.state.set_limits_delayed(true);
+                last.ok_or_else(|| StoreError::unavailable("the limit store does not respond"))
             }
         }
     }
@@ -176,6 +187,9 @@ impl JournaledLedger {
         let mut keeper = self.keeper.lock().await;
         let worked = keeper.tick().await;
         self.state.set_store_away(worked.is_err());
+        if worked.is_ok() {
+            self.state.set_limits_delayed(false);
+        }
         if let Err(error @ StoreError::Unavailable(_)) = &worked {
             keeper.fail_waiting(error);
         }

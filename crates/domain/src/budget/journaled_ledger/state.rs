@@ -26,6 +26,9 @@ pub(super) struct SharedState {
     rejections: RecentRejections,
     /// True from a failed call to the store until the next successful one.
     is_store_away: AtomicBool,
+    /// True from a read of limits that timed out until the next successful round with the store. Meanwhile requests use
+    /// the last known limits.
+    are_limits_delayed: AtomicBool,
     /// True once the store does not accept the process under its id.
     is_superseded: AtomicBool,
 }
@@ -39,6 +42,7 @@ impl SharedState {
             omitted_traces: OmittedTraces::default(),
             rejections: RecentRejections::default(),
             is_store_away: AtomicBool::new(false),
+            are_limits_delayed: AtomicBool::new(false),
             is_superseded: AtomicBool::new(false),
         }
     }
@@ -58,6 +62,14 @@ impl SharedState {
 
     pub(super) fn set_store_away(&self, is_away: bool) {
         self.is_store_away.store(is_away, Ordering::Relaxed);
+    }
+
+    pub(super) fn are_limits_delayed(&self) -> bool {
+        self.are_limits_delayed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limits_delayed(&self, are_delayed: bool) {
+        self.are_limits_delayed.store(are_delayed, Ordering::Relaxed);
     }
 
     /// Holds the amount of a new request, or increases an open hold, from the allowances.

@@ -21,6 +21,8 @@ struct KnownLimits {
     limits: Arc<[CounterLimits]>,
     feed: u64,
     read_at: Duration,
+    /// True if the last attempt to read them again timed out.
+    has_timed_out: bool,
 }
 
 type PayerKey = (ApiKeyId, Vec<GuardrailId>);
@@ -104,6 +106,21 @@ impl Workspaces {
         money.limits.get(&key(payer)).map(|known| Arc::clone(&known.limits))
     }
 
+    /// Returns true if the next read of a payer's limits may time out, because the one before did not.
+    pub(super) fn may_time_out(&self, payer: &Payer) -> bool {
+        let money = self.get(payer.workspace_id);
+        let money = lock(&money);
+        money.limits.get(&key(payer)).is_some_and(|known| !known.has_timed_out)
+    }
+
+    /// Records that a read of a payer's limits timed out.
+    pub(super) fn note_timeout(&self, payer: &Payer) {
+        let money = self.get(payer.workspace_id);
+        if let Some(known) = lock(&money).limits.get_mut(&key(payer)) {
+            known.has_timed_out = true;
+        }
+    }
+
     /// Caches limits. Free amounts of a lowered or removed limit are due for return.
     pub(super) fn keep_limits(
         &self,
@@ -115,7 +132,7 @@ impl Workspaces {
         let money = self.get(payer.workspace_id);
         let mut money = lock(&money);
         let limits: Arc<[CounterLimits]> = limits.into();
-        let known = KnownLimits { limits: Arc::clone(&limits), feed, read_at: now };
+        let known = KnownLimits { limits: Arc::clone(&limits), feed, read_at: now, has_timed_out: false };
         if money.limits.len() >= MAX_PAYERS {
             money.limits.clear();
         }

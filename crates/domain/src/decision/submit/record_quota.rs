@@ -9,14 +9,17 @@ use chrono::{DateTime, Utc};
 
 use crate::budget::{RecordVolumeReader, ResetInterval};
 use crate::decision::RecordQuotaExceeded;
+use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::system::TimeSource;
 use crate::usage::UsageRecord;
 
 /// The lifetime of a cached volume. It contains new records of this process at once, but not those of other processes.
 const REFRESH: Duration = Duration::from_secs(1);
-/// The longest wait for the store. A silent one would delay the request until the time limit of the store.
-const READ_WITHIN: Duration = Duration::from_secs(1);
+/// The longest wait for the store. A silent one would delay the request until the store's own time limit.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause after a read that timed out. The next one has no timeout: a slow store must respond to some.
+const REFRESH_AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of cached workspaces from which entries of previous days are removed.
 const MANY: usize = 10_000;
 
@@ -36,6 +39,8 @@ struct CachedVolume {
     day: DateTime<Utc>,
     bytes: u64,
     read_at: Duration,
+    /// True if the last read timed out.
+    has_timed_out: bool,
 }
 
 /// The status of the bound on records.
@@ -58,10 +63,11 @@ impl RecordQuota {
         let Some(limit) = self.limit else { return Ok(()) };
         let (now, elapsed) = (self.time.now(), self.time.monotonic());
         let day = ResetInterval::Daily.start_of(now);
-        if self.is_due(workspace, day, elapsed)
-            && let Some(Ok(bytes)) = self.time.within(READ_WITHIN, self.volumes.recorded_bytes(workspace)).await
-        {
-            self.set(workspace, day, bytes);
+        if let Some(may_time_out) = self.begin_read(workspace, day, elapsed) {
+            let read = self.volumes.recorded_bytes(workspace);
+            let bytes =
+                if may_time_out { self.time.run_with_timeout(READ_TIMEOUT, read).await } else { Some(read.await) };
+            self.end_read(workspace, day, bytes.as_ref());
         }
         let used = self.lock().get(&workspace).map_or(0, |known| known.bytes);
         if used < limit {
@@ -90,27 +96,37 @@ impl RecordQuota {
         }
     }
 
-    /// Returns true if the caller has to read the volume from the store. Other callers use the cached one meanwhile.
-    fn is_due(&self, workspace: WorkspaceId, day: DateTime<Utc>, elapsed: Duration) -> bool {
+    /// Returns whether a read may time out if the caller has to read the volume from the store. Other callers use the
+    /// cached one meanwhile.
+    fn begin_read(&self, workspace: WorkspaceId, day: DateTime<Utc>, elapsed: Duration) -> Option<bool> {
         let mut all = self.lock();
         if all.len() >= MANY && !all.contains_key(&workspace) {
             all.retain(|_, known| known.day == day);
         }
-        let known =
-            all.entry(workspace).or_insert(CachedVolume { day: DateTime::UNIX_EPOCH, bytes: 0, read_at: elapsed });
-        if known.day == day && elapsed.saturating_sub(known.read_at) < REFRESH {
-            return false;
+        let known = all.entry(workspace).or_insert(CachedVolume {
+            day: DateTime::UNIX_EPOCH,
+            bytes: 0,
+            read_at: elapsed,
+            has_timed_out: false,
+        });
+        let refresh = if known.has_timed_out { REFRESH_AFTER_TIMEOUT } else { REFRESH };
+        if known.day == day && elapsed.saturating_sub(known.read_at) < refresh {
+            return None;
         }
         if known.day != day {
             (known.day, known.bytes) = (day, 0);
         }
         known.read_at = elapsed;
-        true
+        Some(!known.has_timed_out)
     }
 
-    fn set(&self, workspace: WorkspaceId, day: DateTime<Utc>, bytes: u64) {
+    /// Keeps what a read returned; `None` if it timed out.
+    fn end_read(&self, workspace: WorkspaceId, day: DateTime<Utc>, bytes: Option<&Result<u64, StoreError>>) {
         if let Some(known) = self.lock().get_mut(&workspace).filter(|known| known.day == day) {
-            known.bytes = bytes;
+            known.has_timed_out = bytes.is_none();
+            if let Some(Ok(bytes)) = bytes {
+                known.bytes = *bytes;
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tokio::sync::Notify;
+
 use super::fixture::*;
 use super::*;
 use crate::budget::RecordVolumeReader;
@@ -39,13 +41,14 @@ fn gateway_over(volumes: Arc<dyn RecordVolumeReader>) -> TestGateway {
     setup.build()
 }
 
-/// A store that does not respond.
-struct SilentVolumes;
+/// A store that responds when the test says so.
+struct SlowVolumes(Arc<Notify>);
 
 #[async_trait]
-impl RecordVolumeReader for SilentVolumes {
+impl RecordVolumeReader for SlowVolumes {
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
-        std::future::pending().await
+        self.0.notified().await;
+        Ok(LIMIT)
     }
 }
 
@@ -121,12 +124,18 @@ async fn last_known_figure_counts_while_the_store_does_not_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silent_store_delays_a_request_by_a_second_at_most() {
-    let gateway = gateway_over(Arc::new(SilentVolumes));
-    let pending = gateway.send_in(900, traced(11_000)).await;
+async fn silent_store_delays_a_request_by_a_second_and_a_slow_one_is_read_later() {
+    let response = Arc::new(Notify::new());
+    let gateway = gateway_over(Arc::new(SlowVolumes(Arc::clone(&response))));
+    let pending = gateway.send_in(900, traced(9_000)).await;
     assert_eq!((gateway.upstreams().len(), gateway.timer.waiting()), (0, vec![Duration::from_secs(1)]));
     gateway.elapse(Duration::from_millis(999)).await;
     gateway.answer(0, 1).await;
     assert!(pending.end().await.is_ok());
-    assert!(send(&gateway, 900, 10).await.is_err(), "what this process added counts");
+    assert_eq!(send(&gateway, 900, 10).await, Ok(()), "no further request waits");
+    gateway.elapse(Duration::from_secs(10)).await;
+    let pending = gateway.send_in(900, traced(10)).await;
+    assert!(gateway.timer.waiting().is_empty(), "the read after a timeout has none");
+    response.notify_one();
+    assert!(matches!(pending.end().await, Err(SubmitDecisionError::RecordQuotaExceeded(_))));
 }

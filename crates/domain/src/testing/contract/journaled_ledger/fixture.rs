@@ -24,7 +24,9 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::system::{Clock, TimeSource};
-use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, time_without_timer};
+use crate::testing::{
+    FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, create_time_without_timer,
+};
 use crate::usage::{AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
@@ -216,7 +218,7 @@ impl<'a> LedgerFixture<'a> {
     }
 
     pub(super) fn process_with(&self, number: u128, bounds: JournalBounds) -> Process {
-        self.process_with_time(number, bounds, time_without_timer(&self.stores.clock))
+        self.process_with_time(number, bounds, create_time_without_timer(&self.stores.clock))
     }
 
     pub(super) fn process_with_time(&self, number: u128, bounds: JournalBounds, time: TimeSource) -> Process {
@@ -245,7 +247,7 @@ impl<'a> LedgerFixture<'a> {
         let ports = RenewingLedgerPorts {
             store: budget,
             journals: Arc::new(MachineJournals { machine: Arc::clone(&self.machine.journals), next: first.into() }),
-            time: time_without_timer(&self.stores.clock),
+            time: create_time_without_timer(&self.stores.clock),
             limits: Arc::clone(&self.stores.limits),
             recover: Arc::clone(&recover),
         };

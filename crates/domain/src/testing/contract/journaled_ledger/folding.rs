@@ -81,6 +81,7 @@ pub(super) async fn known_limits_are_used_after_a_second_without_response(machin
     process.store.set(StoreFault::None);
     process.ledger.tick().await.unwrap();
     process.hold(4, 100).await.unwrap().unwrap();
+    assert_eq!(timer.slept().len(), 1, "the read after a timeout has none: a slow store must respond to some");
     fixture.audit().await;
 }
 
