@@ -11,6 +11,7 @@ mod linear_time;
 mod names;
 mod nodes;
 mod properties;
+mod rates;
 
 use std::sync::Arc;
 

@@ -12,6 +12,8 @@ pub(in crate::guardrail::filter) enum Hint {
     Ssn,
     /// A telephone number.
     Phone,
+    /// The number of an order, a product or another thing.
+    Identifier,
 }
 
 /// Endings of names of secrets, without case and punctuation.
@@ -41,6 +43,39 @@ const SECRETS: &[&str] = &[
 const SSN: &[&str] = &["ssn", "socialsecurity", "socialsecuritynumber"];
 const PHONE: &[&str] =
     &["phone", "phonenumber", "telephone", "tel", "mobile", "mobilenumber", "cell", "cellphone", "fax", "msisdn"];
+/// Endings of names of identifiers that consist of digits.
+const IDENTIFIERS: &[&str] = &[
+    "articlenumber",
+    "articleno",
+    "barcode",
+    "caseid",
+    "casenumber",
+    "customernumber",
+    "ean",
+    "gtin",
+    "imei",
+    "invoiceid",
+    "invoiceno",
+    "invoicenumber",
+    "itemid",
+    "itemnumber",
+    "orderid",
+    "orderno",
+    "ordernumber",
+    "partnumber",
+    "paymentid",
+    "productid",
+    "referencenumber",
+    "serialnumber",
+    "shipmentid",
+    "sku",
+    "ticketid",
+    "ticketnumber",
+    "trackingid",
+    "trackingnumber",
+    "transactionid",
+    "upc",
+];
 /// Longer names are sentences and give no hint.
 const MAX_BYTES: usize = 64;
 
@@ -63,6 +98,8 @@ impl Hint {
             Self::Ssn
         } else if PHONE.contains(&plain) || PHONE[..4].iter().any(|end| plain.ends_with(end) && *end != "tel") {
             Self::Phone
+        } else if plain == "id" || IDENTIFIERS.iter().any(|end| plain.ends_with(end)) {
+            Self::Identifier
         } else {
             Self::None
         }
@@ -90,6 +127,11 @@ mod tests {
     #[case("home_phone", Hint::Phone)]
     #[case("tel", Hint::Phone)]
     #[case("hotel", Hint::None)]
+    #[case("order_id", Hint::Identifier)]
+    #[case("SKU", Hint::Identifier)]
+    #[case("id", Hint::Identifier)]
+    #[case("paid", Hint::None)]
+    #[case("user_id", Hint::None)]
     #[case("cancel", Hint::None)]
     fn hint_follows_name(#[case] name: &str, #[case] expected: Hint) {
         assert_eq!(Hint::from_name(name), expected);

@@ -18,7 +18,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
             let rest = &groups[first..];
             let count = match_international(text, rest)
                 .or_else(|| match_north_american(text, groups, first))
-                .or_else(|| (first == 0 && has_trunk_prefix(text, groups)).then_some(groups.len()))
+                .or_else(|| (first == 0 && has_trunk_prefix(text, groups, hint)).then_some(groups.len()))
                 .or_else(|| is_bare_north_american(text, groups, first, source, hint).then_some(1))
                 .or_else(|| (first == 0 && is_named(text, groups, source, hint)).then_some(groups.len()));
             match count {
@@ -85,12 +85,15 @@ fn is_area(text: &str, start: usize) -> bool {
 }
 
 /// Matches several groups that begin with one or two zeros: the national or international trunk prefix.
-fn has_trunk_prefix(text: &str, groups: &[Group]) -> bool {
+fn has_trunk_prefix(text: &str, groups: &[Group], hint: Hint) -> bool {
     let [first, rest @ ..] = groups else { return false };
     let begin = &text.as_bytes()[first.start..first.end];
     let total = digits(groups);
     let gaps = || groups.windows(2).map(|pair| gap(text, pair[0], pair[1]));
     if rest.is_empty() || in_word(text, &span(groups)) || gaps().any(|gap| gap.contains(&b'.')) {
+        return false;
+    }
+    if is_identifier(text, first.start, hint) {
         return false;
     }
     match begin {
@@ -122,6 +125,85 @@ fn is_bare_north_american(text: &str, groups: &[Group], first: usize, source: So
         && is_alone
         && !in_word(text, &(group.start..group.end))
         && (source == Source::String || source == Source::Number && hint == Hint::Phone)
+        && !is_identifier(text, group.start, hint)
+}
+
+/// Nouns whose number identifies something other than a telephone.
+const IDENTIFIED: &[&str] = &[
+    "account",
+    "aktenzeichen",
+    "article",
+    "artikel",
+    "artikelnummer",
+    "asin",
+    "auftrag",
+    "auftragsnummer",
+    "barcode",
+    "batch",
+    "bestellnummer",
+    "bestellung",
+    "booking",
+    "case",
+    "claim",
+    "commande",
+    "contract",
+    "customer",
+    "ean",
+    "facture",
+    "factura",
+    "gtin",
+    "iban",
+    "id",
+    "imei",
+    "invoice",
+    "isbn",
+    "item",
+    "kundennummer",
+    "lot",
+    "model",
+    "order",
+    "orders",
+    "parcel",
+    "part",
+    "pedido",
+    "policy",
+    "product",
+    "rechnung",
+    "rechnungsnummer",
+    "receipt",
+    "record",
+    "ref",
+    "reference",
+    "reservation",
+    "sendungsnummer",
+    "serial",
+    "seriennummer",
+    "shipment",
+    "sku",
+    "ticket",
+    "tracking",
+    "transaction",
+    "upc",
+    "vin",
+    "voucher",
+];
+/// Words between the noun and its number.
+const LINKING: &[&str] =
+    &["and", "code", "is", "no", "nos", "nr", "num", "number", "numbers", "nummer", "of", "or", "the", "und", "was"];
+/// The length of the text in bytes in which the noun is searched.
+const MAX_NOUN_DISTANCE: usize = 64;
+
+/// Returns true if digits identify something other than a telephone, by the name of their member or by the noun
+/// before them: `order number 3074185296`. Only digits without the form of a telephone number need this test.
+fn is_identifier(text: &str, start: usize, hint: Hint) -> bool {
+    if hint == Hint::Identifier {
+        return true;
+    }
+    let before = &text.as_bytes()[start.saturating_sub(MAX_NOUN_DISTANCE)..start];
+    let is_known = |words: &[&str], word: &[u8]| words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+    let words = before.rsplit(|byte| !byte.is_ascii_alphanumeric() && *byte < 0x80).filter(|word| !word.is_empty());
+    let mut nouns = words.skip_while(|word| is_known(LINKING, word) || word.iter().all(u8::is_ascii_digit));
+    hint != Hint::Phone && nouns.next().is_some_and(|word| is_known(IDENTIFIED, word))
 }
 
 /// Matches a value that consists of digits and whose name is that of a telephone number.

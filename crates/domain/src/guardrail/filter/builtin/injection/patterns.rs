@@ -138,7 +138,7 @@ pub(super) fn ready() -> Result<(), String> {
 pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     let Ok(compiled) = &*COMPILED else { return };
     for attempt in compiled.families.find_iter(text.as_bytes()) {
-        if !is_negated(text, attempt.start()) {
+        if !is_negated(text, attempt.start()) && !is_everyday(text, attempt.range()) {
             found(attempt.range());
         }
     }
@@ -148,6 +148,77 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 pub(super) fn each_tight(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     let Ok(compiled) = &*COMPILED else { return };
     compiled.tight.find_iter(text.as_bytes()).for_each(|attempt| found(attempt.range()));
+}
+
+/// Printed things with instructions or rules for people.
+const PRINTED: &[&str] = &[
+    "assembly",
+    "booklet",
+    "box",
+    "brochure",
+    "carton",
+    "catalog",
+    "catalogue",
+    "cookbook",
+    "edition",
+    "handbook",
+    "kit",
+    "label",
+    "leaflet",
+    "letter",
+    "manual",
+    "manuals",
+    "packaging",
+    "packet",
+    "parcel",
+    "poster",
+    "prescription",
+    "recipe",
+    "syllabus",
+    "textbook",
+    "warranty",
+];
+/// Things with a developer mode of their own.
+const DEVICES: &[&str] = &[
+    "android",
+    "browser",
+    "chromebook",
+    "console",
+    "device",
+    "extension",
+    "firmware",
+    "headset",
+    "iphone",
+    "ipad",
+    "laptop",
+    "phone",
+    "phones",
+    "settings",
+    "tablet",
+    "television",
+    "tv",
+    "watch",
+];
+/// The number of words after a match in which its object is searched.
+const MAX_OBJECT_DISTANCE: usize = 6;
+
+/// Returns true if the text after a match says that it is about a printed thing or a device: "ignore the previous
+/// instructions in the manual", "developer mode is on in my phone's settings".
+fn is_everyday(text: &str, attempt: Range<usize>) -> bool {
+    let is_one_of = |words: &[&str], word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let (matched, after) = (&text.as_bytes()[attempt.clone()], &text.as_bytes()[attempt.end..]);
+    let last = matched.rsplit(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+    let objects = match last.to_ascii_lowercase().as_slice() {
+        b"instruction" | b"instructions" | b"guidelines" | b"rules" | b"directives" => PRINTED,
+        b"on" | b"enabled" | b"activated" => DEVICES,
+        _ => return false,
+    };
+    let sentence =
+        &after[..after.iter().take(128).position(|byte| b".,;:!?\n\"".contains(byte)).unwrap_or(after.len().min(128))];
+    let sentence = String::from_utf8_lossy(sentence);
+    let mut words = sentence.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    words.next().is_some_and(|word| is_one_of(&["at", "from", "in", "inside", "of", "on", "under", "with"], word))
+        && words.take(MAX_OBJECT_DISTANCE).any(|word| is_one_of(objects, word))
 }
 
 /// Returns true if the word before negates the attempt: "do not forget the rules" is harmless.
