@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use domain::error::StoreError;
+
 /// A store that cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum S3Error {
@@ -27,6 +29,15 @@ pub enum S3Error {
     /// The prefix is not a valid beginning of names.
     #[error("the prefix of the bucket is invalid: it must have no empty, . or .. segment and no control character")]
     Prefix,
+    /// The bucket cannot be used.
+    #[error("the bucket cannot be used: {0}")]
+    Bucket(String),
+    /// The bucket cannot be looked up.
+    #[error("the bucket cannot be looked up")]
+    LookUp(#[source] StoreError),
+    /// The bucket cannot be created.
+    #[error("the bucket cannot be created: {0}")]
+    Create(String),
     /// The client rejects the settings.
     #[error("the settings of the object store are invalid: {0}")]
     Settings(String),

@@ -19,6 +19,8 @@ pub(crate) struct Failure {
 pub enum BucketCheck {
     /// The bucket answers.
     Accessible,
+    /// The bucket does not exist; the text names the answer and the remedy.
+    Missing(String),
     /// The service rejects the configuration; the text names the answer and the cause to look for.
     Rejected(String),
     /// The service cannot be reached, or fails.
@@ -38,7 +40,10 @@ pub(crate) fn says_absent(error: &Error) -> bool {
 pub(crate) fn of_check(error: &Error) -> BucketCheck {
     let text = error.to_string();
     let advice = match error {
-        _ if text.contains("NoSuchBucket") => "create the bucket, or correct blobs.url",
+        _ if text.contains("NoSuchBucket") => {
+            let advice = "create the bucket, or correct blobs.url; `tollgate migrate up --create-bucket` creates it";
+            return BucketCheck::Missing(format!("{}; {advice}", describe(error)));
+        }
         Error::NotFound { .. } => "correct blobs.url, blobs.endpoint or blobs.path_style",
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
             "correct the credentials, the bucket's policy or this machine's clock"
@@ -52,9 +57,17 @@ pub(crate) fn of_check(error: &Error) -> BucketCheck {
     BucketCheck::Rejected(format!("{}; {advice}", describe(error)))
 }
 
+/// Describes an answer that is an error.
+pub(crate) fn describe_answer(status: http::StatusCode, body: &str) -> String {
+    describe_text(format!("non-2xx status code: {status}: {body}"))
+}
+
 /// Describes an error: the service's code and message, or the cause on the way to it.
 pub(crate) fn describe(error: &Error) -> String {
-    let text = error.to_string();
+    describe_text(error.to_string())
+}
+
+fn describe_text(text: String) -> String {
     let reason = match (status(&text), between(&text, "<Code>", "</Code>")) {
         (Some(status), Some(code)) => {
             let message = between(&text, "<Message>", "</Message>").unwrap_or_default();
@@ -107,7 +120,9 @@ mod tests {
     fn of_check_tells_rejections_from_outages() {
         let source = || "<Code>NoSuchBucket</Code>".to_owned().into();
         let is_rejected = |error: &Error| matches!(of_check(error), BucketCheck::Rejected(_));
-        assert!(is_rejected(&Error::NotFound { path: "p".to_owned(), source: source() }));
+        let missing = Error::NotFound { path: "p".to_owned(), source: source() };
+        let BucketCheck::Missing(text) = of_check(&missing) else { panic!("{missing}") };
+        assert!(text.contains("--create-bucket"), "{text}");
         assert!(is_rejected(&Error::PermissionDenied { path: "p".to_owned(), source: source() }));
         assert!(is_rejected(&generic("Received redirect without LOCATION")));
         assert!(is_rejected(&generic("non-2xx status code: 403 Forbidden: <Code>AccessDenied</Code>")));

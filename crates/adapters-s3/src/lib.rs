@@ -2,6 +2,7 @@
 
 mod build;
 mod copy;
+mod create;
 mod errors;
 mod failure;
 mod list;
@@ -13,6 +14,7 @@ mod tls;
 mod transport;
 mod upload;
 
+pub use create::create_missing_bucket;
 pub use errors::S3Error;
 pub use failure::BucketCheck;
 pub use settings::{S3Credentials, S3Settings};

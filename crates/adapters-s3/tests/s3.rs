@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_s3::{BucketCheck, S3BlobStore, S3Credentials, S3Settings};
+use adapters_s3::{BucketCheck, S3BlobStore, S3Credentials, S3Error, S3Settings, create_missing_bucket};
 use async_trait::async_trait;
 use domain::container::{BlobKey, BlobStore, ByteSource, CopyOutcome};
 use domain::error::StoreError;
@@ -225,7 +225,10 @@ async fn missing_bucket_and_wrong_credentials_are_never_an_absent_object() {
         (S3Settings { credentials: access_key("wrong-id", SECRET_ACCESS_KEY), ..good }, "403"),
     ] {
         let store = S3BlobStore::new(&settings).unwrap();
-        let BucketCheck::Rejected(text) = store.check_bucket().await else { panic!("{expected} is not rejected") };
+        let text = match store.check_bucket().await {
+            BucketCheck::Missing(text) | BucketCheck::Rejected(text) => text,
+            other => panic!("{expected} is not rejected: {other:?}"),
+        };
         assert!(text.contains(expected), "{text}");
         for text in failures(&store).await {
             let secrets = ["wrong-secret", SECRET_ACCESS_KEY, "Signature="];
@@ -335,6 +338,67 @@ async fn web_identity_and_pod_tokens_are_exchanged_for_credentials_once() {
     let store = S3BlobStore::new(&S3Settings { credentials, ..settings(&server.endpoint()) }).unwrap();
     let BucketCheck::Rejected(text) = store.check_bucket().await else { panic!("it is not rejected") };
     assert!(text.contains("403 AccessDenied") && !text.contains("other-token"), "{text}");
+}
+
+#[tokio::test]
+async fn missing_bucket_is_created_once_and_its_region_is_named() {
+    let (server, _) = open();
+    for (bucket, region) in [("missing", "us-east-1"), ("missing.in.europe", "eu-central-1")] {
+        let missing =
+            S3Settings { bucket: bucket.to_owned(), region: region.to_owned(), ..settings(&server.endpoint()) };
+        let store = S3BlobStore::new(&missing).unwrap();
+        let BucketCheck::Missing(text) = store.check_bucket().await else { panic!("{bucket} exists") };
+        assert!(text.contains("404 NoSuchBucket") && text.contains("--create-bucket"), "{text}");
+        let (first, second) = tokio::join!(create_missing_bucket(&missing), create_missing_bucket(&missing));
+        // Two processes may start at the same time; both see the bucket afterwards.
+        assert!(first.unwrap() || second.unwrap(), "{bucket}");
+        assert!(matches!(store.check_bucket().await, BucketCheck::Accessible));
+        assert!(!create_missing_bucket(&missing).await.unwrap(), "{bucket} exists");
+        put(&store, "documents/w/a", b"content").await;
+    }
+}
+
+#[tokio::test]
+async fn bucket_that_cannot_be_created_is_an_error_without_secrets() {
+    let (mut server, _) = open();
+    let missing = S3Settings { bucket: "missing".to_owned(), ..settings(&server.endpoint()) };
+    let wrong = S3Settings { credentials: access_key(ACCESS_KEY_ID, "other-secret"), ..missing.clone() };
+    let error = create_missing_bucket(&wrong).await.unwrap_err().to_string();
+    assert!(error.contains("403 SignatureDoesNotMatch"), "{error}");
+    server.stop();
+    let error = create_missing_bucket(&missing).await.unwrap_err();
+    let S3Error::LookUp(StoreError::Unavailable(cause)) = error else { panic!("{error}") };
+    let cause = cause.to_string();
+    assert!(cause.contains("cannot connect") && !cause.contains("Signature"), "{cause}");
+    // A service that does not allow the creation.
+    let endpoint = serve_missing_bucket().await;
+    let error = create_missing_bucket(&S3Settings { endpoint, ..missing }).await.unwrap_err().to_string();
+    assert_eq!(error, "the bucket cannot be created: 403 AccessDenied: no");
+}
+
+/// Answers PUT with 403 and other requests with 404.
+async fn serve_missing_bucket() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "the task ends with the test's runtime")]
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            let (status, error) = if head.starts_with(b"PUT ") {
+                ("403 Forbidden", "<Code>AccessDenied</Code><Message>no</Message>")
+            } else {
+                ("404 Not Found", "<Code>NoSuchBucket</Code>")
+            };
+            let length = error.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{error}");
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    address
 }
 
 #[tokio::test]

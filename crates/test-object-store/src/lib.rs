@@ -4,7 +4,7 @@
 mod files;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use hyper::server::conn::http1;
@@ -68,13 +68,11 @@ impl ObjectStore {
 
     /// Starts the stopped store again, at the same address and with the same objects.
     pub fn resume(&mut self) -> Result<()> {
-        let files = FileSystem::new(self.folder.path()).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let mut service = S3ServiceBuilder::new(Files { files, root: self.folder() });
-        service.set_auth(SimpleAuth::from_single(ACCESS_KEY_ID, SECRET_ACCESS_KEY));
+        let service = service(self.folder.path(), ACCESS_KEY_ID, SECRET_ACCESS_KEY)?;
         let listener = std::net::TcpListener::bind(self.address).context("the port was taken meanwhile")?;
         listener.set_nonblocking(true)?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        runtime.spawn(serve(listener, service.build()));
+        runtime.spawn(serve(listener, service));
         self.running = Some(runtime);
         Ok(())
     }
@@ -84,6 +82,24 @@ impl Drop for ObjectStore {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Serves the buckets in a folder, which may have none yet, until the process ends.
+///
+/// # Errors
+/// The folder cannot be used, or the address is in use.
+pub fn serve_folder(address: &str, folder: &Path, access_key_id: &str, secret_access_key: &str) -> Result<()> {
+    let service = service(folder, access_key_id, secret_access_key)?;
+    let listener = std::net::TcpListener::bind(address).with_context(|| format!("cannot bind {address}"))?;
+    listener.set_nonblocking(true)?;
+    Builder::new_current_thread().enable_all().build()?.block_on(serve(listener, service))
+}
+
+fn service(folder: &Path, access_key_id: &str, secret_access_key: &str) -> Result<S3Service> {
+    let files = FileSystem::new(folder).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    let mut service = S3ServiceBuilder::new(Files { files, root: folder.to_owned() });
+    service.set_auth(SimpleAuth::from_single(access_key_id, secret_access_key));
+    Ok(service.build())
 }
 
 async fn serve(listener: std::net::TcpListener, service: S3Service) -> Result<()> {

@@ -224,6 +224,31 @@ async fn backup_contains_documents_of_a_bucket_and_restores_them_elsewhere() -> 
 }
 
 #[tokio::test]
+async fn migrate_up_creates_a_missing_bucket_when_asked() -> Result<()> {
+    let store = ObjectStore::start()?;
+    let mut instance = instance(&store, "tollgate")?;
+    instance.set_env("TOLLGATE__BLOBS__URL", "s3://new-bucket/files");
+    let bucket = store.folder().join("new-bucket");
+    instance.json(&["migrate", "up"]).await?;
+    ensure!(!bucket.exists(), "a bucket was created without --create-bucket");
+    let said = instance.refused_serving().await?;
+    ensure!(said.contains("migrate up --create-bucket"), "{said}");
+    for said in ["created", "exists"] {
+        let ended = instance.run(&["migrate", "up", "--create-bucket"]).await?;
+        let noted = String::from_utf8(ended.stderr)?;
+        ensure!(ended.status.success() && noted.contains(&format!("bucket of blobs.url: {said}")), "{noted}");
+    }
+    let gateway = TestGateway::of(instance).await?;
+    promote(&gateway, "a").await?;
+    ensure!(files_below(&bucket.join("files/documents"))?.len() == 1);
+    gateway.server.stop().await?;
+    let folder = Instance::new("")?;
+    let said = folder.refused(&["migrate", "up", "--create-bucket"]).await?;
+    ensure!(said.contains("blobs.url is a folder"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn server_does_not_start_with_a_bucket_that_rejects_it() -> Result<()> {
     let store = ObjectStore::start()?;
     for (name, value, expected) in [

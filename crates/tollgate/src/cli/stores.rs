@@ -38,7 +38,11 @@ pub enum CatalogueCommand {
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
     /// Apply all pending migrations
-    Up,
+    Up {
+        /// Also create the bucket of blobs.url, if it does not exist
+        #[arg(long)]
+        create_bucket: bool,
+    },
     /// List migrations and their state
     Status,
 }

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::Context;
 use crate::cli::MigrateCommand;
-use crate::output::table;
+use crate::output::{note, table};
 use crate::view::List;
-use crate::wiring::{Schema, Stores};
+use crate::wiring::{Schema, Stores, create_bucket};
 
 /// A migration and its state.
 #[derive(Serialize)]
@@ -22,7 +22,12 @@ pub struct MigrationView {
 /// Runs a command on the schema.
 pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<ExitCode> {
     let schema = match command {
-        MigrateCommand::Up => Schema::UpToDate,
+        MigrateCommand::Up { create_bucket } => {
+            if create_bucket {
+                make_bucket(context).await?;
+            }
+            Schema::UpToDate
+        }
         MigrateCommand::Status => {
             context.require_database()?;
             Schema::AsItIs
@@ -36,6 +41,13 @@ pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<E
         table(["STATE", "MIGRATION"], &list.data.iter().map(row).collect::<Vec<_>>())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn make_bucket(context: &Context) -> anyhow::Result<()> {
+    let blobs = &context.config.blobs;
+    let said = if create_bucket(blobs).await? { "created" } else { "exists" };
+    note(&format!("bucket of blobs.url: {said}"));
+    Ok(())
 }
 
 /// Returns every migration with its state.

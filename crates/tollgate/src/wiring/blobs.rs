@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_blob::LocalBlobStore;
-use adapters_s3::{BucketCheck, S3BlobStore};
+use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use anyhow::{Context as _, bail};
 use domain::container::BlobStore;
 use domain::error::StoreError;
@@ -43,6 +43,17 @@ fn open_bucket(bucket: &BucketConfig) -> anyhow::Result<S3BlobStore> {
     store.with_context(|| format!("the blob store {} cannot be opened", bucket.name()))
 }
 
+/// Creates the bucket of `blobs.url` if it does not exist. Returns true if this call created it.
+///
+/// # Errors
+/// The files are not in a bucket, or the bucket can be neither used nor created.
+pub async fn create_bucket(config: &BlobsConfig) -> anyhow::Result<bool> {
+    let BlobsConfig::Bucket(bucket) = config else {
+        bail!("no bucket to create: blobs.url is a folder, not s3://bucket/prefix")
+    };
+    create_missing_bucket(&bucket.settings()?).await.with_context(|| format!("blobs.url {}", bucket.name()))
+}
+
 /// Checks the bucket at the start of a server. An outage is logged only: decisions need no files, and the store
 /// recovers without a restart.
 ///
@@ -54,7 +65,9 @@ pub async fn require_bucket(config: &BlobsConfig) -> anyhow::Result<()> {
     let checked = tokio::time::timeout(START_CHECK, store.check_bucket()).await;
     let outage = match checked {
         Ok(BucketCheck::Accessible) => return Ok(()),
-        Ok(BucketCheck::Rejected(reason)) => bail!("the blob store {} cannot be used: {reason}", bucket.name()),
+        Ok(BucketCheck::Missing(reason) | BucketCheck::Rejected(reason)) => {
+            bail!("the blob store {} cannot be used: {reason}", bucket.name())
+        }
         Ok(BucketCheck::Unavailable(error)) => error,
         Err(_) => StoreError::unavailable(format!("no answer within {} ms", START_CHECK.as_millis())),
     };

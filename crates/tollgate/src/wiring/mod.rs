@@ -27,7 +27,7 @@ mod store_disks;
 mod stores;
 
 pub use background::Background;
-pub use blobs::{Blobs, open_blobs, require_bucket};
+pub use blobs::{Blobs, create_bucket, open_blobs, require_bucket};
 pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use explain::explain_guardrail;
