@@ -23,11 +23,12 @@ RUN ldd /image/usr/local/bin/tollgate | grep --only-matching '/[^ ]*' \
     && echo 'tollgate:x:65532:' > /image/etc/group \
     && install -D --mode=0644 --target-directory=/image/usr/share/doc/tollgate LICENSE LICENSE-APACHE LICENSE-MIT \
     && install -D --mode=0644 deploy/container/tollgate.toml /image/etc/tollgate/tollgate.toml \
-    && install -d --mode=0700 --owner=65532 --group=65532 /data
+    # For the image's user, and for any user of group 0, which some platforms choose.
+    && install -d --mode=0770 --owner=65532 --group=0 /data
 
 FROM scratch
 COPY --from=build /image /
-COPY --from=build --chown=65532:65532 /data /var/lib/tollgate
+COPY --from=build --chown=65532:0 /data /var/lib/tollgate
 ENV PATH=/usr/local/bin SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 # A number, so that Kubernetes can see that it is not root.
 USER 65532:65532

@@ -1,5 +1,9 @@
 """Rules for the rendered chart and for the Compose file. Each returns the violations as text."""
 
+import urllib.parse
+
+# Variables with the URL of a store, and the port of a URL without one.
+DEFAULT_PORTS = {"TOLLGATE__BLOBS__ENDPOINT": 443, "TOLLGATE__RATE_LIMITS__URL": 6379}
 PATHS = {"startupProbe": "/health/live", "livenessProbe": "/health/live", "readinessProbe": "/health/ready"}
 # Background work of a stop, in seconds: docs/operations.md, "Stopping".
 BACKGROUND_SECONDS = 30
@@ -20,7 +24,8 @@ def security(documents):
     """No pod runs as root, writes outside its volumes, or has a privilege or a token."""
     for name, pod in pods(documents):
         context = pod.get("securityContext", {})
-        if context.get("runAsNonRoot") is not True or not context.get("runAsUser"):
+        # Without a number the platform chooses the user.
+        if context.get("runAsNonRoot") is not True or context.get("runAsUser") == 0:
             yield f"{name}: may run as root"
         if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
             yield f"{name}: no seccomp profile"
@@ -85,7 +90,8 @@ def journal(documents):
 
 
 def migration(documents):
-    """The migration is a hook before installation and upgrade, which needs no other object of the chart."""
+    """The migration is a hook before installation and upgrade. It needs what the servers need, and no other object of
+    the chart than hooks before it."""
     jobs = of_kind(documents, "Job")
     if len(jobs) != 1:
         yield f"{len(jobs)} jobs"
@@ -93,13 +99,74 @@ def migration(documents):
         if job["metadata"].get("annotations", {}).get("helm.sh/hook") != "pre-install,pre-upgrade":
             yield "the job is no hook"
         pod = job["spec"]["template"]["spec"]
-        if pod["containers"][0]["args"] != ["migrate", "up"] or pod["restartPolicy"] != "Never":
+        if pod["containers"][0]["args"][:2] != ["migrate", "up"] or pod["restartPolicy"] != "Never":
             yield "the job does not migrate, or hides its failure"
-        if "serviceAccountName" in pod or any("configMap" in volume for volume in pod.get("volumes", [])):
+        maps = {volume["configMap"]["name"] for volume in pod.get("volumes", []) if "configMap" in volume}
+        if "serviceAccountName" in pod or not maps <= earlier_hooks(documents):
             yield "the job uses an object that does not exist yet"
         servers = of_kind(documents, "StatefulSet")
+        if any(secrets_of(pod) != secrets_of(server["spec"]["template"]["spec"]) for server in servers):
+            yield "the job lacks secrets of the servers"
         if not all("--no-migrate" in server["spec"]["template"]["spec"]["containers"][0]["args"] for server in servers):
             yield "servers migrate, too"
+
+
+def earlier_hooks(documents):
+    """Returns the names of configurations that exist before a hook of the weight 0."""
+    found = set()
+    for document in of_kind(documents, "ConfigMap"):
+        annotations = document["metadata"].get("annotations", {})
+        if annotations.get("helm.sh/hook") == "pre-install,pre-upgrade" and int(annotations["helm.sh/hook-weight"]) < 0:
+            found.add(document["metadata"]["name"])
+    return found
+
+
+def secrets_of(pod):
+    """Returns the secrets that a pod mounts, with their paths, and those of its environment."""
+    container = pod["containers"][0]
+    names = {volume["name"]: volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+    mounted = {(mount["mountPath"], names[mount["name"]]) for mount in container["volumeMounts"] if mount["name"] in names}
+    return mounted | {("", source["secretRef"]["name"]) for source in container.get("envFrom", [])}
+
+
+def policy(documents):
+    """The network policy admits Prometheus and requests from the load balancer, and opens the ports of the stores."""
+    for document in of_kind(documents, "NetworkPolicy"):
+        container = of_kind(documents, "StatefulSet")[0]["spec"]["template"]["spec"]["containers"][0]
+        opened = {port["port"] for rule in document["spec"]["egress"] for port in rule["ports"]}
+        for variable in container["env"]:
+            if variable["name"] in DEFAULT_PORTS and "value" in variable:
+                port = urllib.parse.urlsplit(variable["value"]).port or DEFAULT_PORTS[variable["name"]]
+                if port not in opened:
+                    yield f"the policy does not open the port of {variable['name']}"
+        rules = {port["port"]: rule for rule in document["spec"]["ingress"] for port in rule["ports"]}
+        if not rules.get("metrics", {}).get("from"):
+            yield "the policy admits no scrapes, or those of every pod"
+        types = [service["spec"].get("type") for service in of_kind(documents, "Service")]
+        if "LoadBalancer" in types and rules["http"].get("from") == [{"namespaceSelector": {}}]:
+            yield "the policy does not admit requests from the load balancer"
+
+
+def scaling(documents):
+    """Either the number of replicas is fixed, or it follows the load."""
+    for document in of_kind(documents, "StatefulSet"):
+        if ("replicas" in document["spec"]) == bool(of_kind(documents, "HorizontalPodAutoscaler")):
+            yield "the number of replicas is set twice, or not at all"
+
+
+def ingress(documents):
+    """The ingress leads to a port of a service of the chart."""
+    services = {
+        (service["metadata"]["name"], port["name"])
+        for service in of_kind(documents, "Service")
+        for port in service["spec"]["ports"]
+    }
+    for document in of_kind(documents, "Ingress"):
+        for rule in document["spec"]["rules"]:
+            for path in rule["http"]["paths"]:
+                backend = path["backend"]["service"]
+                if (backend["name"], backend["port"]["name"]) not in services:
+                    yield "the ingress leads to no service"
 
 
 def selectors(documents):
@@ -114,11 +181,11 @@ def selectors(documents):
                 yield f"{kind} {document['metadata']['name']}: selects other pods"
     if not of_kind(documents, "NetworkPolicy"):
         yield "no network policy"
-    if servers[0]["spec"]["replicas"] > 1 and not of_kind(documents, "PodDisruptionBudget"):
+    if servers[0]["spec"].get("replicas", 2) > 1 and not of_kind(documents, "PodDisruptionBudget"):
         yield "no disruption budget"
 
 
-CHART = [security, secrets, probes, stop, journal, migration, selectors]
+CHART = [security, secrets, probes, stop, journal, migration, policy, scaling, ingress, selectors]
 
 
 def chart(documents):
@@ -148,8 +215,8 @@ def compose(file, stop_seconds):
             if not port.startswith("127.0.0.1:"):
                 found.append(f"{name}: a port is open to the network")
         for key, value in service.get("environment", {}).items():
-            # `${NAME:?message}` has no default.
-            if "PASSWORD" in f"{key}{value}" and ":?" not in value:
+            # `${NAME:?message}` has no default; a file is named, not a secret.
+            if "PASSWORD" in f"{key}{value}" and ":?" not in value and not key.endswith("_FILE"):
                 found.append(f"{name}: {key} has a default")
     server = file["services"]["tollgate"]
     if seconds(server.get("stop_grace_period", "10s")) <= stop_seconds:

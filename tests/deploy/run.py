@@ -1,22 +1,27 @@
-"""Checks the Dockerfile and deploy/: `run.py ROOT TOLLGATE HELM PROMTOOL`. `cargo xtask deploy` calls it."""
+"""Checks the Dockerfile and deploy/, and starts what they describe: `run.py ROOT TOLLGATE OBJECT_STORE HELM PROMTOOL`.
+`cargo xtask deploy` calls it."""
 
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import yaml
 
+import compose_stack
 import rules
 import test_rules
 
-ROOT, TOLLGATE, HELM, PROMTOOL = (pathlib.Path(argument).resolve() for argument in sys.argv[1:5])
+ROOT, TOLLGATE, OBJECT_STORE, HELM, PROMTOOL = (pathlib.Path(argument).resolve() for argument in sys.argv[1:6])
 # Not resolved: the interpreter of a virtual environment is a link to that of the system.
 PROGRAMS = pathlib.Path(sys.executable).parent
 CHART = ROOT / "deploy/helm/tollgate"
+# The values with which the chart is started.
+STARTED = ["shared-stores-values.yaml", "chosen-user-values.yaml"]
 # The oldest and the newest version of Kubernetes whose schemas the validator has.
 KUBERNETES = ["1.33.0", "1.37.0"]
 # systemd's figure for the unit, in tenths: lower is less exposed.
@@ -59,16 +64,18 @@ def stop_seconds():
 
 def check_compose():
     path = ROOT / "deploy/compose.yaml"
-    run(PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", path)
-    file = yaml.safe_load(path.read_text())
-    require_none("deploy/compose.yaml", rules.compose(file, stop_seconds()))
-    named = set(re.findall(r"\$\{([A-Z_]+)", path.read_text()))
+    files = [path, ROOT / "deploy/compose.replicas.yaml"]
+    run(PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", *files)
+    file = compose_stack.load(files)
+    for used in (compose_stack.load(files[:1]), file):
+        require_none(f"Compose with {len(used['services'])} services", rules.compose(used, stop_seconds()))
+    named = set(re.findall(r"\$\{([A-Z_]+)", "".join(file.read_text() for file in files)))
     offered = set(re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/.env.example").read_text(), re.MULTILINE))
     require_none("deploy/.env.example", [f"{name}: in one of the two files" for name in sorted(named ^ offered)])
     check_config(ROOT / "deploy/container/tollgate.toml")
     check_config(
         ROOT / "deploy/compose/tollgate.toml",
-        {"TOLLGATE__STORAGE__URL": "postgres://tollgate:secret@postgres:5432/tollgate"},
+        {"TOLLGATE__STORAGE__URL": "postgres://tollgate:secret@postgres:5432/tollgate?sslmode=disable"},
     )
     passed("configurations of the image and of Compose")
     return file
@@ -81,11 +88,16 @@ def render(values, *options):
 def check_rendered_config(documents, folder):
     """Checks the configuration as a pod reads it: the file, and the variables."""
     config = rules.of_kind(documents, "ConfigMap")[0]["data"]["tollgate.toml"]
+    secrets = folder / "secrets"
+    for path in re.findall(r'"/etc/tollgate-secrets/([^"]+)"', config):
+        (secrets / path).parent.mkdir(parents=True, exist_ok=True)
+        (secrets / path).write_text("secret")
+        (secrets / path).chmod(0o600)
     file = folder / "tollgate.toml"
-    file.write_text(config)
+    file.write_text(config.replace("/etc/tollgate-secrets", str(secrets)))
     container = rules.of_kind(documents, "StatefulSet")[0]["spec"]["template"]["spec"]["containers"][0]
     variables = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
-    variables["TOLLGATE__STORAGE__URL"] = "postgres://tollgate:secret@db/tollgate"
+    variables |= {"TOLLGATE__STORAGE__URL": "postgres://tollgate:secret@db/tollgate", "AWS_ACCESS_KEY_ID": "secret"}
     variables |= {name: "secret" for name in re.findall(r'api_key_env = "(\w+)"', config)}
     check_config(file, variables)
 
@@ -104,8 +116,22 @@ def check_chart(folder):
         rendered.append(documents)
     passed("configurations of the chart")
     check_rejections()
-    # The one with several replicas.
+    # The one with the most objects.
     return max(rendered, key=len)
+
+
+def start(folder):
+    """Starts the stacks in namespaces, which end all programs in them when they end."""
+    if os.geteuid() != 0:
+        sys.exit("the stacks need root: they have networks, file systems and users of their own")
+    missing = [name for name in ("ip", "mount", "nsenter", "unshare") if not shutil.which(name)]
+    if missing:
+        sys.exit(f"the stacks need {', '.join(missing)}: install iproute2 and util-linux")
+    namespaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    script = pathlib.Path(__file__).with_name("start.py")
+    command = [*namespaces, sys.executable, "-B", script, ROOT, TOLLGATE, OBJECT_STORE]
+    if subprocess.run([*map(str, command), *(str(folder / name) for name in STARTED)]).returncode != 0:
+        sys.exit("the deployment files do not start")
 
 
 def check_rejections():
@@ -118,6 +144,13 @@ def check_rejections():
         ("blobs.existingClaim", ["--set", "blobs.url=s3://a/b,blobs.existingClaim=c"]),
         ("blobs.existingClaim", ["--set", "journal.inDatabase=true"]),
         ("image.digest", ["--set", "image.digest=latest"]),
+        ("blobs.existingClaim", ["--set", "autoscaling.enabled=true"]),
+        ("need blobs.url", ["--set", "blobs.endpoint=http://store:9000"]),
+        ("migration.enabled", ["--set", "blobs.url=s3://abc,blobs.createBucket=true,migration.enabled=false"]),
+        ("set blobs.endpoint", ["--set-string", "config=[blobs]\nregion = 'a'\nendpoint = 'http://store'"]),
+        ("set rateLimits.url", ["--set-string", "config=[rate_limits]\nurl = 'redis://valkey'"]),
+        ("rateLimits.url", ["--set", "rateLimits.url=http://valkey"]),
+        ("ingress.hosts", ["--set", "ingress.enabled=true"]),
         ("replica", ["--set", "replica=3"]),
     ]:
         command = [str(HELM), "template", "release", str(CHART), "--values", str(minimal), "--kube-version", KUBERNETES[0]]
@@ -191,6 +224,7 @@ def main():
         check_alerts()
         check_dashboard(folder)
         check_unit(folder)
+        start(folder)
 
 
 main()

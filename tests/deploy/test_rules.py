@@ -21,6 +21,14 @@ def job(documents):
     return rules.of_kind(documents, "Job")[0]
 
 
+def policy(documents):
+    return rules.of_kind(documents, "NetworkPolicy")[0]["spec"]
+
+
+def egress(documents):
+    return policy(documents)["egress"][1]["ports"]
+
+
 def variable(documents, name):
     return next(entry for entry in container(documents)["env"] if entry["name"] == name)
 
@@ -41,6 +49,15 @@ CHART = [
     ("not on a volume of the replica", lambda d: server(d).pop("volumeClaimTemplates")),
     ("does not outlive", lambda d: server(d).pop("persistentVolumeClaimRetentionPolicy")),
     ("0 jobs", lambda d: (d.append({**job(d), "kind": "CronJob"}), job(d).update(kind="Other"))),
+    ("lacks secrets", lambda d: job(d)["spec"]["template"]["spec"]["containers"][0]["volumeMounts"].pop()),
+    ("lacks secrets", lambda d: job(d)["spec"]["template"]["spec"]["containers"][0].pop("envFrom")),
+    ("does not exist yet", lambda d: rules.of_kind(d, "ConfigMap")[1]["metadata"].pop("annotations")),
+    ("the port of TOLLGATE__RATE_LIMITS__URL", lambda d: egress(d).remove({"port": 6379, "protocol": "TCP"})),
+    ("the port of TOLLGATE__BLOBS__ENDPOINT", lambda d: egress(d).remove({"port": 9000, "protocol": "TCP"})),
+    ("admits no scrapes", lambda d: policy(d)["ingress"].pop()),
+    ("from the load balancer", lambda d: rules.of_kind(d, "Service")[0]["spec"].update(type="LoadBalancer")),
+    ("is set twice", lambda d: server(d).update(replicas=2)),
+    ("leads to no service", lambda d: rules.of_kind(d, "Service")[0]["metadata"].update(name="other")),
     ("the job is no hook", lambda d: job(d)["metadata"].pop("annotations")),
     ("hides its failure", lambda d: job(d)["spec"]["template"]["spec"].update(restartPolicy="OnFailure")),
     ("does not exist yet", lambda d: job(d)["spec"]["template"]["spec"].update(serviceAccountName="tollgate")),

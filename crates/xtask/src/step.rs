@@ -15,6 +15,14 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns the command that builds programs of the workspace. Cargo chooses the features of dependencies by the targets:
+/// with a test among them it reuses the build of `cargo xtask test`.
+pub fn build_programs(names: &[&str]) -> Command {
+    let mut command = cargo(&["build", "--workspace", "--all-features", "--test", "deployment"]);
+    command.args(names.iter().flat_map(|name| ["--bin", name]));
+    command
+}
+
 /// Prints the next step.
 pub fn announce(what: &str) {
     // A closed terminal must not stop a task.
@@ -56,6 +64,13 @@ mod tests {
     #[test]
     fn describe_shows_command_as_typed() {
         assert_eq!(describe(&cargo(&["build", "-p", "domain"])), "cargo build -p domain");
+    }
+
+    #[test]
+    fn build_programs_selects_programs_and_a_test() {
+        let shown = describe(&build_programs(&["a", "b"]));
+        assert!(shown.ends_with("--all-features --test deployment --bin a --bin b"), "{shown}");
+        assert!(workspace::root().join("crates/xtask/tests/deployment.rs").is_file());
     }
 
     #[test]
