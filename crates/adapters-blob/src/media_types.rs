@@ -22,10 +22,12 @@ impl MediaTypes for ContentMediaTypes {
         let extension = extension.unwrap_or_default().to_ascii_lowercase();
         let by_extension = match extension.as_str() {
             "jsonl" | "ndjson" => Some("application/x-ndjson"),
+            // Notebooks are JSON. Few clients know a type of their own.
+            "ipynb" => Some("application/json"),
             extension => mime_guess::from_ext(extension).first_raw(),
         };
         let signature = infer::get(head);
-        if is_text(head) {
+        if is_utf8_text(head) || is_utf16_text(head) || (is_plain_text(by_extension) && is_8bit_text(head)) {
             return match signature.map(|kind| (kind.matcher_type(), kind.mime_type())) {
                 Some((_, mime)) if TEXTUAL_SIGNATURES.contains(&mime) => mime,
                 Some((MatcherType::Text, "text/html")) => "text/html",
@@ -60,7 +62,7 @@ fn registered(mime: &'static str) -> &'static str {
 }
 
 /// Returns true for UTF-8 without unusual control characters. The head may end within a character.
-fn is_text(head: &[u8]) -> bool {
+fn is_utf8_text(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {
@@ -69,8 +71,37 @@ fn is_text(head: &[u8]) -> bool {
         Err(_) => return false,
     };
     // A head that contains only a part of a character is not text.
-    (head.is_empty() || !valid.is_empty())
-        && !valid.chars().any(|c| c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}'))
+    (head.is_empty() || !valid.is_empty()) && valid.chars().all(is_text_character)
+}
+
+/// Returns true for UTF-16 with a byte order mark and without unusual control characters, as spreadsheet programs write
+/// it. The head may end within a character.
+fn is_utf16_text(head: &[u8]) -> bool {
+    let (read, units): (fn([u8; 2]) -> u16, _) = match head {
+        [0xff, 0xfe, units @ ..] => (u16::from_le_bytes, units),
+        [0xfe, 0xff, units @ ..] => (u16::from_be_bytes, units),
+        _ => return false,
+    };
+    let mut units: Vec<u16> = units.as_chunks().0.iter().copied().map(read).collect();
+    units.pop_if(|last| (0xd800..0xdc00).contains(last));
+    char::decode_utf16(units).all(|character| character.is_ok_and(is_text_character))
+}
+
+/// Returns true for text in a code page of one byte a character, such as Latin-1: no unusual control characters, and a
+/// quarter of ASCII at least, for separators, digits and line ends.
+fn is_8bit_text(head: &[u8]) -> bool {
+    let ascii = head.iter().filter(|byte| byte.is_ascii()).count();
+    ascii.saturating_mul(4) >= head.len() && head.iter().all(|byte| is_text_character(char::from(*byte)))
+}
+
+/// Returns false for the control characters of ASCII that texts do not contain.
+fn is_text_character(character: char) -> bool {
+    !character.is_ascii_control() || matches!(character, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}')
+}
+
+/// Returns true for types of text whose character set the content does not name.
+fn is_plain_text(mime: Option<&str>) -> bool {
+    mime.is_some_and(|mime| mime.starts_with("text/"))
 }
 
 /// Returns true for text types.
@@ -153,7 +184,54 @@ mod tests {
     fn detection_accepts_truncated_character_in_text() {
         assert_type(&"größe".as_bytes()[..3], "a.csv", "text/csv");
         assert_type(b"\xc3", "a.csv", "application/octet-stream");
-        assert_type(b"ab\xff\xc3", "a.csv", "application/octet-stream");
+        assert_type(b"ab\xff\xc3", "a.json", "application/octet-stream");
+    }
+
+    #[test]
+    fn detection_reads_tables_as_spreadsheet_programs_write_them() {
+        let table = "Stadt;Größe\r\nKöln;405,01\r\n";
+        let utf16 = |mark: u16, bytes: fn(u16) -> [u8; 2], text: &str| -> Vec<u8> {
+            std::iter::once(mark).chain(text.encode_utf16()).flat_map(bytes).collect()
+        };
+        let latin1 = |text: &str| -> Vec<u8> { text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect() };
+        let (little, big) = (utf16(0xfeff, u16::to_le_bytes, table), utf16(0xfeff, u16::to_be_bytes, table));
+        let emoji = utf16(0xfeff, u16::to_le_bytes, "a;😀");
+        let csv = "text/csv";
+        let cases: [(&str, &[u8], &str, &str); 20] = [
+            ("UTF-8", table.as_bytes(), "a.csv", csv),
+            ("UTF-8 with a mark", &[b"\xef\xbb\xbf", table.as_bytes()].concat(), "a.csv", csv),
+            ("UTF-16LE", &little, "a.csv", csv),
+            ("UTF-16BE", &big, "A.CSV", csv),
+            ("UTF-16 cut within a unit", &little[..little.len() - 1], "a.csv", csv),
+            ("UTF-16 cut within a pair", &emoji[..emoji.len() - 2], "a.csv", csv),
+            ("UTF-16 with tabs", &utf16(0xfeff, u16::to_le_bytes, "a\tb\r\n"), "a.txt", "text/plain"),
+            ("UTF-16 in a TSV", &little, "a.tsv", "text/tab-separated-values"),
+            ("UTF-16 without a name", &little, "a", "text/plain"),
+            ("a mark alone", b"\xff\xfe", "a.csv", csv),
+            ("UTF-16 with a lone surrogate", b"\xff\xfea\0\0\xdcb\0", "a.csv", UNKNOWN),
+            ("UTF-16 with NUL", b"\xff\xfea\0\0\0b\0", "a.csv", UNKNOWN),
+            ("UTF-16 without a mark", &little[2..], "a.csv", UNKNOWN),
+            ("Latin-1", &latin1(table), "a.csv", csv),
+            ("Windows-1252", b"Preis\r\n5 \x80\r\n", "a.csv", csv),
+            ("Windows-1251", b"\xc3\xee\xf0\xee\xe4;1\r\n", "a.csv", csv),
+            ("Latin-1 in a text", &latin1(table), "a.txt", "text/plain"),
+            ("Latin-1 is no JSON", &latin1("{\"größe\": 1}"), "a.json", UNKNOWN),
+            ("Latin-1 without a name", &latin1(table), "a", UNKNOWN),
+            ("8 bits with NUL", b"a;\xf6\0", "a.csv", UNKNOWN),
+        ];
+        for (name, head, filename, expected) in cases {
+            assert_eq!(ContentMediaTypes.detect(head, filename), expected, "{name}");
+        }
+        // Binary content with the name of a table.
+        for head in [PNG, b"PK\x03\x04\x14\0\0\0", b"\x1f\x8b\x08\0\0\0\0\0", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"] {
+            assert_ne!(ContentMediaTypes.detect(head, "a.csv"), csv);
+        }
+    }
+
+    #[test]
+    fn notebook_is_json() {
+        assert_type(b"{\"cells\": [], \"nbformat\": 4}", "a.ipynb", "application/json");
+        assert_type(PNG, "a.ipynb", "image/png");
     }
 
     #[test]
