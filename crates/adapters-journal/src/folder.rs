@@ -1,14 +1,17 @@
 //! The folder of one process: created completely, and locked for the lifetime of the process.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use uuid::Uuid;
 
 use crate::disk::sync_parent;
 use crate::error::JournalError;
 use crate::fault_points::reach;
+use crate::segment_file::open_regular;
 
 const LOCK: &str = "lock";
 /// The prefix of unfinished folders; an unlocked one belongs to a crashed start.
@@ -71,9 +74,7 @@ impl FolderLock {
     /// [`JournalError::Locked`] while another process holds the lock.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(LOCK);
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let lock = file.map_err(JournalError::folder(&path))?;
+        let lock = open_lock(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: folder.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
@@ -150,11 +151,15 @@ pub(crate) fn find_live(root: &Path) -> Result<Vec<(Uuid, PathBuf)>, JournalErro
 /// Locks the root briefly, so that no other process looks for orphans between the creation of a folder and its lock.
 fn lock_root(root: &Path) -> Result<File, JournalError> {
     let path = root.join(LOCK);
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = file.map_err(JournalError::folder(&path))?;
+    let file = open_lock(&path)?;
     file.lock().map_err(JournalError::folder(&path))?;
     Ok(file)
+}
+
+/// Opens a lock file, or creates it.
+fn open_lock(path: &Path) -> Result<File, JournalError> {
+    let opened = open_regular(path, OFlags::WRONLY | OFlags::CREATE).map_err(JournalError::folder(path))?;
+    opened.map_err(|_| JournalError::folder(path)(io::Error::other("it is no regular file")))
 }
 
 #[cfg(test)]

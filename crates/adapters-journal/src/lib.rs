@@ -14,6 +14,7 @@ mod quarantine;
 mod reader;
 mod search;
 mod segment;
+mod segment_file;
 mod settings;
 mod tail;
 #[cfg(feature = "testing")]

@@ -1,14 +1,17 @@
 //! Copies the unreadable parts of a journal.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::disk::sync_parent;
 use crate::error::JournalError;
 use crate::fault_points::reach;
 use crate::reader::Gap;
+use crate::segment_file::open_regular;
 
 /// Copies the bytes of gaps into a folder, one file each, and returns the files. Existing copies are kept, so that a
 /// repeated recovery adds no files.
@@ -17,8 +20,8 @@ use crate::reader::Gap;
 /// [`JournalError::Folder`].
 pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let mut files = Vec::new();
-    for (segment, range) in gaps.iter().filter_map(|gap| gap.bytes.as_ref()) {
-        fs::create_dir_all(folder).map_err(JournalError::folder(folder))?;
+    for (segment, range) in gaps.iter().filter_map(|gap| gap.bytes.as_ref()).filter(|(_, range)| !range.is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(JournalError::folder(folder))?;
         let name = segment.file_stem().and_then(|stem| stem.to_str()).unwrap_or("segment");
         let path = folder.join(format!("{process}-{name}-{}", range.start));
         let mut options = OpenOptions::new();
@@ -28,7 +31,9 @@ pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Resu
             Err(error) => return Err(JournalError::folder(path)(error)),
         };
         reach("quarantine file created");
-        let copied = fs::File::open(segment).and_then(|mut source| {
+        let copied = open_regular(segment, OFlags::RDONLY).and_then(|source| {
+            // It is no file any more.
+            let Ok(mut source) = source else { return Ok(()) };
             source.seek(SeekFrom::Start(range.start))?;
             std::io::copy(&mut source.take(range.end - range.start), &mut target)?;
             reach("quarantine file written");

@@ -11,6 +11,7 @@ use crate::fault_points::reach;
 use crate::format::{Entry, HEADER_BYTES, Header, HeaderError, MAX_READ_PAYLOAD_BYTES, decode_entry, entry_bytes};
 use crate::search::EntrySearch;
 use crate::segment::list_segments;
+use crate::segment_file::{MAX_SEGMENT_BYTES, NotASegment, read_segment_file};
 
 /// The result of reading a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +37,8 @@ pub struct Gap {
     pub reason: GapReason,
     /// The missing sequence numbers; empty if none is known to be missing.
     pub sequences: Range<u64>,
-    /// The damaged bytes: a segment file and offsets. `None` for a missing segment.
+    /// The damaged bytes: a segment file and offsets, which are empty if it is no regular file. `None` for a missing
+    /// segment.
     pub bytes: Option<(PathBuf, Range<u64>)>,
 }
 
@@ -53,6 +55,10 @@ pub enum GapReason {
     ForeignProcess(Uuid),
     /// The segment has another version of the format.
     Version(u32),
+    /// A folder, link, pipe, socket or device has the name of a segment. It is not opened.
+    NotAFile(&'static str),
+    /// The file has more bytes than a segment can have. It is not read.
+    TooLarge(u64),
 }
 
 /// Reads the folder of a process and visits its entries by sequence number.
@@ -96,8 +102,10 @@ impl FolderReader {
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let Some((_, path)) = self.segments.next() else { return Ok(false) };
-        let bytes = read_segment_file(&path)?;
-        self.reader.read(self.store, &path, &bytes, &mut visit)?;
+        match read_segment_file(&path)? {
+            Ok(bytes) => self.reader.read(self.store, &path, &bytes, &mut visit)?,
+            Err(reason) => self.reader.reject(path, reason),
+        }
         Ok(true)
     }
 
@@ -130,7 +138,7 @@ pub(crate) fn read_segments<E: From<JournalError>>(
 pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result<u64, JournalError> {
     let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
     for (_, path) in segments.iter().rev() {
-        let bytes = read_segment_file(path)?;
+        let Ok(bytes) = read_segment_file(path)? else { continue };
         let mut reader = Reader::new(process);
         if reader.accepts(store, path, &bytes) {
             reader.read_segment::<JournalError>(path, &bytes, &mut |_| Ok(()))?;
@@ -149,7 +157,7 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
 /// [`JournalError::Folder`].
 pub(crate) fn trim_folder(folder: &Path, store: Uuid, process: Uuid) -> Result<(), JournalError> {
     for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
-        let bytes = read_segment_file(&path)?;
+        let Ok(bytes) = read_segment_file(&path)? else { continue };
         let mut reader = Reader::new(process);
         if !reader.accepts(store, &path, &bytes) {
             continue;
@@ -171,11 +179,6 @@ pub(crate) fn trim_folder(folder: &Path, store: Uuid, process: Uuid) -> Result<(
         trim().map_err(JournalError::folder(&path))?;
     }
     Ok(())
-}
-
-/// Reads a segment with the allocated zeros behind its last entry. They may be part of the entry.
-fn read_segment_file(path: &Path) -> Result<Vec<u8>, JournalError> {
-    fs::read(path).map_err(JournalError::folder(path))
 }
 
 /// Returns the length of some bytes without the zeros at their end.
@@ -213,6 +216,16 @@ impl Reader {
             self.read_segment(path, bytes, visit)?;
         }
         Ok(())
+    }
+
+    /// Reports a file with the name of a segment that is not read.
+    fn reject(&mut self, path: PathBuf, reason: NotASegment) {
+        let (reason, bytes) = match reason {
+            NotASegment::Type(name) => (GapReason::NotAFile(name), 0..0),
+            // The beginning is quarantined.
+            NotASegment::Bytes(length) => (GapReason::TooLarge(length), 0..MAX_SEGMENT_BYTES),
+        };
+        self.gap(reason, 0..0, Some((path, bytes)));
     }
 
     fn finish(mut self) -> ReadReport {

@@ -278,10 +278,15 @@ fn describe(gap: &Gap) -> JournalGap {
         GapReason::ForeignStore(store) => format!("segment of the store {store}"),
         GapReason::ForeignProcess(process) => format!("segment of the process {process}"),
         GapReason::Version(version) => format!("segment of the format version {version}"),
+        GapReason::NotAFile(name) => format!("{name} instead of a segment"),
+        GapReason::TooLarge(bytes) => format!("{bytes} bytes, more than a segment can have,"),
     };
-    let place = gap.bytes.as_ref().map(|(path, range)| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        format!(" in {file} at {}..{}", range.start, range.end)
+    let place = gap.bytes.as_ref().map(|(path, range)| match gap.reason {
+        GapReason::NotAFile(_) | GapReason::TooLarge(_) => format!(" at {}", path.display()),
+        _ => {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            format!(" in {file} at {}..{}", range.start, range.end)
+        }
     });
     let reason = reason + place.as_deref().unwrap_or_default();
     JournalGap { reason, first: gap.sequences.start, end: gap.sequences.end }

@@ -473,6 +473,71 @@ fn reader_reports_foreign_segments() {
 }
 
 #[test]
+fn reader_names_what_is_no_segment_and_reads_the_rest() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    type Replace = fn(&Path);
+    let cases: [(&str, GapReason, Replace); 7] = [
+        ("pipe", GapReason::NotAFile("a pipe"), |path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap()),
+        ("folder", GapReason::NotAFile("a folder"), |path| std::fs::create_dir(path).unwrap()),
+        ("socket", GapReason::NotAFile("a socket"), |path| {
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+        }),
+        ("link to a device", GapReason::NotAFile("a symbolic link"), |path| {
+            std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+        }),
+        ("link to a file", GapReason::NotAFile("a symbolic link"), |path| {
+            std::os::unix::fs::symlink("elsewhere", path).unwrap();
+        }),
+        ("sparse file", GapReason::TooLarge(1 << 40), |path| {
+            std::fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+        }),
+        ("file of one byte too many", GapReason::TooLarge((32 << 20) + 1), |path| {
+            std::fs::File::create(path).unwrap().set_len((32 << 20) + 1).unwrap();
+        }),
+    ];
+    for (name, expected, replace) in cases {
+        let root = TempDir::new().unwrap();
+        let (all, segments) = written(&root);
+        std::fs::rename(&segments[1], folder(&root).join("elsewhere")).unwrap();
+        replace(&segments[1]);
+        let (entries, report) = read(&folder(&root));
+        assert_eq!(report.gaps[0].reason, expected, "{name}");
+        assert_eq!(report.gaps[0].bytes.as_ref().unwrap().0, segments[1], "{name}");
+        assert_eq!(report.gaps[1].reason, GapReason::Missing, "{name}: its numbers are missing, too");
+        assert_eq!(entries.last(), all.last(), "{name}: the segments behind it are read");
+        let copies = quarantine_gaps(&report.gaps, PROCESS, &root.path().join("quarantine")).unwrap();
+        assert_eq!(copies.len(), usize::from(name.contains("file of") || name.contains("sparse")), "{name}");
+        assert!(copies.iter().all(|copy| copy.metadata().unwrap().len() <= 32 << 20), "{name}: only its beginning");
+    }
+}
+
+#[tokio::test]
+async fn journal_with_a_pipe_is_recovered_and_locks_are_files() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let root = TempDir::new().unwrap();
+    let (all, segments) = written(&root);
+    std::fs::remove_file(&segments[1]).unwrap();
+    mknodat(CWD, &segments[1], FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let journals = LocalJournals::new(root.path(), STORE, Duration::ZERO);
+    assert!(journals.live().unwrap().is_empty());
+    let found = journals.find().await.unwrap();
+    let mut parts = Parts::default();
+    let damage = found[0].read(&mut parts).await.unwrap();
+    assert_eq!(damage.gaps[0].reason, format!("a pipe instead of a segment at {}", segments[1].display()));
+    let read = parts.0.iter().sum::<usize>();
+    assert!(read > 0 && read < all.len(), "{read} of {}", all.len());
+    found[0].quarantine().await.unwrap();
+    found[0].finish().await.unwrap();
+    assert!(found[0].remove_if_old().await.unwrap());
+
+    let lock = root.path().join("lock");
+    std::fs::remove_file(&lock).unwrap();
+    mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let error = find_orphans(root.path()).unwrap_err().to_string();
+    assert!(error.contains(&lock.display().to_string()) && error.contains("no regular file"), "{error}");
+}
+
+#[test]
 fn reader_ignores_unfinished_segment() {
     let root = TempDir::new().unwrap();
     let (all, segments) = written(&root);
