@@ -180,6 +180,14 @@ impl Instance {
         Server::start(command, self.listen, self.path()).await
     }
 
+    /// Runs a command from a shell, after `limits`, and waits for its end.
+    pub async fn run_under(&self, limits: &str, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new("/bin/sh");
+        let script = format!("{limits}; exec '{}' --config test.toml \"$@\"", binary::tollgate()?.display());
+        self.prepare(&mut command).args(["-c", &script, "sh"]).args(arguments);
+        Ok(command.output().await?)
+    }
+
     /// Runs a command and waits for its end.
     pub async fn run(&self, arguments: &[&str]) -> Result<Output> {
         Ok(self.command()?.args(arguments).output().await?)

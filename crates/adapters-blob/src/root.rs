@@ -1,7 +1,7 @@
 //! The store's folder and the check that its path still leads to it.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,10 +57,10 @@ fn identity_of(metadata: &std::fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Creates a folder and its parents durably.
+/// Creates a folder and its parents durably, for the owner only.
 fn create_durably(path: &Path) -> std::io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
-    std::fs::create_dir_all(path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     for parent in missing.into_iter().filter_map(Path::parent) {
         File::open(parent)?.sync_all()?;
     }

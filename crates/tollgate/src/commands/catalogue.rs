@@ -1,6 +1,6 @@
 //! `tollgate catalogue …`
 
-use std::io::{BufRead, IsTerminal as _, Read as _};
+use std::io::{BufRead, IsTerminal as _};
 use std::process::ExitCode;
 
 use adapters_cache::LiveCatalogue;
@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Context;
+use super::input::read_input;
 use crate::cli::CatalogueCommand;
 use crate::config::{EndpointConfig, price_warnings};
 use crate::output::{note, table};
@@ -52,13 +53,7 @@ struct ImportOptions {
 }
 
 async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow::Result<ExitCode> {
-    let (text, name) = if file == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        (text, "standard input")
-    } else {
-        (std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?, file)
-    };
+    let (text, name) = read_input(file)?;
     let nothing = || format!("nothing was imported from {name}");
     let rows = catalogue_json::read_rows(&text).with_context(nothing)?;
     let stores = context.stores().await?;

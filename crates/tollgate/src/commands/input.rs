@@ -1,9 +1,10 @@
 //! Input of commands: files and standard input.
 
-use std::fs;
 use std::io::Read;
 
 use anyhow::Context as _;
+
+use crate::config::read_text;
 
 /// Reads a file or, for `-`, standard input. Returns the text and the name for messages.
 ///
@@ -11,7 +12,7 @@ use anyhow::Context as _;
 /// The file cannot be read, or its content is not UTF-8.
 pub fn read_input(file: &str) -> anyhow::Result<(String, &str)> {
     if file != "-" {
-        return Ok((fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?, file));
+        return Ok((read_text(file.as_ref()).with_context(|| format!("cannot read {file}"))?, file));
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
@@ -24,7 +25,7 @@ pub fn read_input(file: &str) -> anyhow::Result<(String, &str)> {
 /// # Errors
 /// The file cannot be read, or is empty.
 pub fn read_secret(option: &str, file: &std::path::Path) -> anyhow::Result<String> {
-    let text = fs::read_to_string(file).with_context(|| format!("the file of {option} cannot be read"))?;
+    let text = read_text(file).with_context(|| format!("the file of {option} cannot be read"))?;
     let secret = text.trim();
     anyhow::ensure!(!secret.is_empty(), "the file of {option} is empty");
     Ok(secret.to_owned())
@@ -33,6 +34,7 @@ pub fn read_secret(option: &str, file: &std::path::Path) -> anyhow::Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn read_secret_trims_and_does_not_repeat_the_path() {

@@ -25,6 +25,7 @@ const BLOCKING_END: Duration = Duration::from_secs(1);
 
 /// Runs the command line of the process.
 pub fn main() -> ExitCode {
+    adapters_system::create_private_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(error, std::env::args_os()),

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use domain::secret::SecretString;
 use serde::Deserialize;
 
+use super::files::read_regular_text;
 use super::secret::variable_name;
 use super::section::Section;
 use super::storage::RawBlobs;
@@ -137,7 +138,7 @@ impl SecretPart {
             Self::Unset(key) => bail!("blobs.{key} names an environment variable that is not set, or empty"),
             Self::File(key, path) => (key, path),
         };
-        let text = std::fs::read_to_string(path).with_context(|| format!("the file of blobs.{key} cannot be read"))?;
+        let text = read_regular_text(path).with_context(|| format!("the file of blobs.{key} cannot be read"))?;
         let text = text.trim();
         let is_usable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         ensure!(is_usable, "the file of blobs.{key} holds no key: visible ASCII characters are wanted");

@@ -6,6 +6,7 @@ use adapters_storage::EncryptionKey;
 use anyhow::{Context as _, anyhow, bail};
 
 use super::Environment;
+use super::files::read_regular_text;
 use super::secret::variable_name;
 
 /// The source of the key.
@@ -31,7 +32,7 @@ impl EncryptionKeySource {
                 bail!("storage.encryption_key_env names an environment variable that is not set, or empty")
             }
             Self::File(path) => {
-                let text = std::fs::read_to_string(path)
+                let text = read_regular_text(path)
                     .context("the file that storage.encryption_key_file names cannot be read")?;
                 EncryptionKey::from_base64(&text)
                     .ok_or_else(|| anyhow!("the file that storage.encryption_key_file names holds no key: {EXPECTED}"))

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::files::read_text;
 use super::tree::Tree;
 use super::{Config, ConfigError, Environment, build, overrides};
 
@@ -18,7 +19,7 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, Co
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),
     };
     let Some(path) = path else { return load_text(None, "", environment) };
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = read_text(&path).map_err(|error| {
         ConfigError::new(format!("the configuration file {} cannot be read: {error}", path.display()))
     })?;
     load_text(Some(&path), &text, environment)

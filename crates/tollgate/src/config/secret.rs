@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::files::read_regular_text;
 use super::{ConfigError, Environment};
 
 /// The location of a secret.
@@ -61,7 +62,7 @@ impl SecretSource {
             }
             Self::File(path) => {
                 let place = format!("the file that {key}_file names");
-                let text = std::fs::read_to_string(path)
+                let text = read_regular_text(path)
                     .map_err(|error| ConfigError::new(format!("{place} cannot be read: {error}")))?;
                 (text, place)
             }
