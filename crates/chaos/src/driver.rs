@@ -24,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(60);
 const RETRY: Duration = Duration::from_millis(100);
 /// One of so many calls is a promotion.
 const PROMOTIONS: usize = 12;
+/// The beginning of each idempotency key, before the number of the promotion.
+pub const PROMOTION: &str = "chaos-";
 /// The container of all files.
 pub const CONTAINER: &str = "sess_chaos";
 /// The beginning of the state of each request, before the number of its key.
@@ -43,14 +45,16 @@ impl Load {
     pub fn start(recorder: &Arc<Recorder>, replicas: &[SocketAddr], files: &Files, seed: u64) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let mut clients = JoinSet::new();
-        for (replica, address) in replicas.iter().copied().enumerate() {
+        for replica in 0..replicas.len() {
             for number in 0..CLIENTS {
                 let client = Client {
                     recorder: Arc::clone(recorder),
                     replica,
-                    address,
+                    addresses: replicas.into(),
                     files: Arc::clone(files),
                     random: Random::new(seed, (1 + replica * CLIENTS + number) as u64),
+                    next_promotion: ((replica * CLIENTS + number) as u64) << 32,
+                    open_promotion: None,
                 };
                 clients.spawn(client.run(Arc::clone(&stopped)));
             }
@@ -68,9 +72,13 @@ impl Load {
 struct Client {
     recorder: Arc<Recorder>,
     replica: usize,
-    address: SocketAddr,
+    addresses: Arc<[SocketAddr]>,
     files: Files,
     random: Random,
+    /// The number of the next promotion, different for each client.
+    next_promotion: u64,
+    /// The promotion without an acknowledgement: its number, its file and its key.
+    open_promotion: Option<(u64, usize, usize)>,
 }
 
 impl Client {
@@ -78,14 +86,34 @@ impl Client {
         while !stopped.load(Ordering::Relaxed) {
             let keys = self.recorder.active();
             let was_accepted = if self.random.below(PROMOTIONS) == 0 {
-                let file = self.random.below(self.files.len());
-                promote(&self.recorder, self.replica, self.address, keys.unlimited, file, &self.files[file]).await
+                self.promote(keys.unlimited).await
             } else {
                 let key = keys.all[self.random.below(keys.all.len())];
-                decide(&self.recorder, self.replica, self.address, key).await
+                decide(&self.recorder, self.replica, self.addresses[self.replica], key).await
             };
             sleep(if was_accepted { PAUSE } else { RETRY }).await;
         }
+    }
+
+    /// Promotes a file at the client's replica, or repeats its last promotion at any replica if that one was not
+    /// acknowledged.
+    async fn promote(&mut self, key: usize) -> bool {
+        let (number, file, key, replica) = match self.open_promotion {
+            Some((number, file, key)) => (number, file, key, self.random.below(self.addresses.len())),
+            None => (self.next_promotion, self.random.below(self.files.len()), key, self.replica),
+        };
+        let call = promotion(&self.recorder.secret(key), CONTAINER, &self.files[file]);
+        let call = call.header("idempotency-key", format!("{PROMOTION}{number}"));
+        let started = self.recorder.invoke(Operation::Promote { file, number }, replica, key);
+        let outcome = outcome_of(call.send(self.addresses[replica]).await);
+        let was_accepted = outcome != Outcome::Failed;
+        if matches!(outcome, Outcome::Ok { .. }) {
+            (self.open_promotion, self.next_promotion) = (None, number + 1);
+        } else {
+            self.open_promotion = Some((number, file, key));
+        }
+        self.recorder.complete(&started, outcome);
+        was_accepted
     }
 }
 
@@ -96,15 +124,6 @@ pub async fn decide(recorder: &Recorder, replica: usize, address: SocketAddr, ke
     );
     let call = decisions(&recorder.secret(key), body);
     let started = recorder.invoke(Operation::Decide, replica, key);
-    let outcome = outcome_of(call.send(address).await);
-    let was_accepted = outcome != Outcome::Failed;
-    recorder.complete(&started, outcome);
-    was_accepted
-}
-
-async fn promote(recorder: &Recorder, replica: usize, address: SocketAddr, key: usize, file: usize, id: &str) -> bool {
-    let call = promotion(&recorder.secret(key), CONTAINER, id);
-    let started = recorder.invoke(Operation::Promote { file }, replica, key);
     let outcome = outcome_of(call.send(address).await);
     let was_accepted = outcome != Outcome::Failed;
     recorder.complete(&started, outcome);

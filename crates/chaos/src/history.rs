@@ -34,6 +34,8 @@ pub enum Operation {
     Promote {
         /// The number of the file.
         file: usize,
+        /// The number in its idempotency key. A client repeats a call with its number until it succeeds.
+        number: u64,
     },
 }
 
@@ -295,6 +297,10 @@ pub struct Snapshot {
     pub provider_calls: BTreeMap<usize, i64>,
     /// The states of the documents, by id.
     pub documents: BTreeMap<String, String>,
+    /// The ids of documents by the numbers in their idempotency keys.
+    pub claims: BTreeMap<u64, String>,
+    /// The workspaces whose used storage is not the sum of their documents.
+    pub wrong_usage: Vec<String>,
     /// The contents of the documents' blobs, by id.
     pub blobs: BTreeMap<String, Content>,
     /// The error of `doctor --audit`.

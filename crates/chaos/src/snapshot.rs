@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::files_below;
 
 use crate::cluster::Cluster;
+use crate::driver::PROMOTION;
 use crate::history::{Content, Counter, Excess, Record, Snapshot};
 use crate::money::parse_usd;
 
@@ -66,11 +67,10 @@ pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest:
     }
 }
 
-/// Runs the sweeper until no orphan is left or its time is over. All rows and files are aged before: the sweeper's clock is
-/// that of the database, which a run does not shift. So many replicas serve meanwhile.
+/// Runs the sweeper until no orphan is left or its time is over. All files are aged before: the sweeper's clock is that of
+/// the database, which a run does not shift. Rows are not: interrupted promotions must be released at any age. So many
+/// replicas serve meanwhile.
 pub async fn sweep(cluster: &mut Cluster, serving: usize) -> Result<()> {
-    let aged_ms = SWEPT_AGE.as_millis();
-    query(cluster, &format!("UPDATE documents SET created_at = created_at - {aged_ms}"))?;
     for path in files_below(&cluster.stores.documents())? {
         let file = std::fs::File::options().write(true).open(&path)?;
         file.set_modified(file.metadata()?.modified()? - SWEPT_AGE)?;
@@ -105,6 +105,8 @@ pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap
         allotted_pico: cell(&query(cluster, "SELECT COALESCE(SUM(amount_pico), 0) FROM allowances")?, 0, 0)?.parse()?,
         provider_calls,
         documents: documents(cluster)?,
+        claims: claims(cluster)?,
+        wrong_usage: wrong_usage(cluster)?,
         audit_error,
         ..Snapshot::default()
     };
@@ -176,6 +178,24 @@ pub fn time(cluster: &Cluster) -> Result<i64> {
 fn documents(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
     let rows = query(cluster, "SELECT id, state FROM documents")?;
     rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?))).collect()
+}
+
+/// Returns the ids of documents by the numbers in their idempotency keys.
+fn claims(cluster: &Cluster) -> Result<BTreeMap<u64, String>> {
+    let sql = format!(
+        "SELECT replace(idempotency_key, '{PROMOTION}', ''), document_id FROM idempotency_claims \
+         WHERE idempotency_key LIKE '{PROMOTION}%'"
+    );
+    let rows = query(cluster, &sql)?;
+    rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?.parse()?, cell(&rows, row, 1)?))).collect()
+}
+
+/// Returns the workspaces whose used storage is not the sum of their documents.
+fn wrong_usage(cluster: &Cluster) -> Result<Vec<String>> {
+    let sql = "SELECT w.id, w.storage_used_bytes, w.document_count, COALESCE(SUM(d.charged_bytes), 0), COUNT(d.id) \
+               FROM workspaces AS w LEFT JOIN documents AS d ON d.workspace_id = w.id GROUP BY w.id \
+               HAVING w.storage_used_bytes <> COALESCE(SUM(d.charged_bytes), 0) OR w.document_count <> COUNT(d.id)";
+    Ok(query(cluster, sql)?.iter().map(|row| row.join(" | ")).collect())
 }
 
 fn query(cluster: &Cluster, sql: &str) -> Result<Vec<Vec<String>>> {

@@ -11,10 +11,16 @@ const CHECK: &str = "documents";
 pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     let mut found = Vec::new();
     for call in &history.calls {
-        let (Operation::Promote { file }, Outcome::Ok { id, .. }) = (call.operation, &call.outcome) else { continue };
+        let (Operation::Promote { file, number }, Outcome::Ok { id, .. }) = (call.operation, &call.outcome) else {
+            continue;
+        };
         let state = snapshot.documents.get(id).map(String::as_str);
         let text = match (state, snapshot.blobs.get(id)) {
-            (Some("ready"), Some(Content::File(stored))) if *stored == file => continue,
+            (Some("ready"), Some(Content::File(stored))) if *stored == file => match snapshot.claims.get(&number) {
+                Some(claimed) if claimed == id => continue,
+                Some(other) => format!("the idempotency key {number} leads to {other}, {id} was acknowledged"),
+                None => format!("the idempotency key {number} of the document {id} does not exist"),
+            },
             (Some("ready"), Some(_)) => format!("the document {id} has other bytes than its file"),
             (Some("ready"), None) => format!("the document {id} has no blob"),
             (Some(state), _) => format!("the document {id} is {state}"),
@@ -27,6 +33,11 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     found.extend(orphans.map(|id| violation(format!("the blob {id} has no document after the sweep"))));
     let pending = snapshot.documents.iter().filter(|(_, state)| *state != "ready");
     found.extend(pending.map(|(id, state)| violation(format!("the document {id} is {state} after the sweep"))));
+    let is_claimed = |id: &String| snapshot.claims.values().any(|claimed| claimed == id);
+    let unclaimed = snapshot.documents.iter().filter(|(id, state)| *state == "ready" && !is_claimed(id));
+    found.extend(unclaimed.map(|(id, _)| violation(format!("the document {id} belongs to no idempotency key"))));
+    let wrong = snapshot.wrong_usage.iter();
+    found.extend(wrong.map(|row| violation(format!("the used storage is not the sum of the documents: {row}"))));
     found.extend(check_unacknowledged(history, snapshot));
     let cuts = history.windows.iter().filter(|window| window.outage == Outage::Blobs);
     found.extend(cuts.flat_map(|window| check_cut(window, history)));
@@ -64,12 +75,23 @@ fn is_within(window: &FaultWindow, call: &Call) -> bool {
     call.invoked >= window.in_force && call.completed <= window.until
 }
 
+/// Returns true for the first call with its idempotency key. A repeated one may return a document that exists already.
+fn is_first(history: &History, call: &Call) -> bool {
+    let Operation::Promote { number: of_call, .. } = call.operation else { return true };
+    let is_earlier = |other: &&Call| {
+        matches!(other.operation, Operation::Promote { number, .. } if number == of_call)
+            && other.invoked < call.invoked
+    };
+    !history.calls.iter().any(|other| is_earlier(&other))
+}
+
 /// Checks that no promotion succeeds without the object store, that some are tried, and that Decisions requests go on.
 fn check_cut(window: &FaultWindow, history: &History) -> Vec<Violation> {
     let promotions = history.calls.iter().filter(|call| matches!(call.operation, Operation::Promote { .. }));
     let overlaps = |call: &&Call| call.invoked <= window.until && call.completed >= window.in_force;
     let tried: Vec<&Call> = promotions.filter(overlaps).collect();
-    let is_ok = |call: &&Call| is_within(window, call) && matches!(call.outcome, Outcome::Ok { .. });
+    let is_ok =
+        |call: &&Call| is_within(window, call) && matches!(call.outcome, Outcome::Ok { .. }) && is_first(history, call);
     let succeeded: Vec<&Call> = tried.iter().copied().filter(is_ok).collect();
     let mut found = Vec::new();
     if tried.is_empty() {

@@ -40,7 +40,8 @@ fn record(id: &str) -> Record {
 }
 
 fn promote(invoked: u64, outcome: Outcome) -> Call {
-    Call { operation: Operation::Promote { file: 2 }, ..decide(0, UNLIMITED, invoked, outcome) }
+    // Each call has another idempotency key.
+    Call { operation: Operation::Promote { file: 2, number: invoked }, ..decide(0, UNLIMITED, invoked, outcome) }
 }
 
 fn key(name: &str, limit: KeyLimit) -> Key {
@@ -111,6 +112,7 @@ fn sound() -> (History, Snapshot) {
         counters: BTreeMap::from([(account(), Counter { spent_pico: COST, allotted_pico: 0 })]),
         provider_calls: BTreeMap::from([(LIMITED, 1)]),
         documents: BTreeMap::from([("tgfile_a".to_owned(), "ready".to_owned())]),
+        claims: BTreeMap::from([(300, "tgfile_a".to_owned())]),
         blobs: BTreeMap::from([("tgfile_a".to_owned(), Content::File(2))]),
         ..Snapshot::default()
     };
@@ -261,6 +263,32 @@ fn documents_finds_lost_changed_and_orphaned_blobs() {
     assert_found(&planted, "documents", "the document tgfile_b is pending");
 }
 
+#[test]
+fn documents_finds_second_document_of_a_key_and_wrong_storage() {
+    let with_second = |snapshot: &mut Snapshot| {
+        snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+        snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
+    };
+    let planted = found(|history, snapshot| {
+        // The repeated call got another document.
+        let again = Operation::Promote { file: 2, number: 300 };
+        let second = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        history.calls.push(Call { operation: again, ..promote(400, second) });
+        with_second(snapshot);
+        snapshot.claims.insert(301, "tgfile_b".to_owned());
+    });
+    assert_found(&planted, "documents", "the idempotency key 300 leads to tgfile_a, tgfile_b was acknowledged");
+    let planted = found(|history, snapshot| {
+        history.calls.push(promote(15_000, rejection(503)));
+        with_second(snapshot);
+    });
+    assert_found(&planted, "documents", "the document tgfile_b belongs to no idempotency key");
+    let planted = found(|_, snapshot| snapshot.claims = BTreeMap::from([(301, "tgfile_a".to_owned())]));
+    assert_found(&planted, "documents", "the idempotency key 300 of the document tgfile_a does not exist");
+    let planted = found(|_, snapshot| snapshot.wrong_usage.push("w | 2 | 1 | 1 | 1".to_owned()));
+    assert_found(&planted, "documents", "the used storage is not the sum of the documents: w | 2 | 1 | 1 | 1");
+}
+
 /// Plants an answer of the revoked key.
 fn answer_revoked(replica: usize, at: u64, acknowledged: Option<u64>) -> Vec<(&'static str, String)> {
     found(|history, snapshot| {
@@ -403,9 +431,21 @@ fn documents_finds_effects_of_a_cut_object_store() {
     let succeeded = plant(&|history, snapshot| {
         history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
         snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+        snapshot.claims.insert(16_000, "tgfile_b".to_owned());
         snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
     });
     assert_found(&succeeded, "documents", "1 promotions succeeded during cut-object-store");
+    let repeated = plant(&|history, snapshot| {
+        // The document existed before the cut: only its answer was lost.
+        let operation = Operation::Promote { file: 2, number: 9_000 };
+        history.calls.push(Call { operation, ..promote(10_000, rejection(503)) });
+        let found = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        history.calls.push(Call { operation, ..promote(16_000, found) });
+        snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+        snapshot.claims.insert(9_000, "tgfile_b".to_owned());
+        snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
+    });
+    assert_eq!(repeated, []);
     let rejected = plant(&|history, _| history.calls.push(decide(0, UNLIMITED, 15_000, rejection(503))));
     assert_found(&rejected, "documents", "1 Decisions requests were rejected during cut-object-store");
     let untried = plant(&|history, _| history.calls.retain(|call| call.outcome != rejection(503)));
@@ -419,6 +459,7 @@ fn documents_finds_document_of_a_rejected_promotion() {
             cut_blobs(history);
             history.calls.push(promote(invoked, rejection(503)));
             snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
+            snapshot.claims.insert(invoked, "tgfile_b".to_owned());
             snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
         })
     };
