@@ -123,6 +123,7 @@ CREATE TABLE "documents" (
   "media_type" text,
   "created_at" integer NOT NULL,
   "charged_bytes" integer NOT NULL DEFAULT 0 CHECK ("charged_bytes" >= 0),
+  "process" text NULL,
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   CHECK ("state" = 'pending' OR ("state" = 'ready' AND "sha256" IS NOT NULL AND "media_type" IS NOT NULL)) );
 CREATE INDEX "documents_state" ON "documents" ("state", "created_at");

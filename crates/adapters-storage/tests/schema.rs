@@ -60,6 +60,7 @@ async fn every_migration_applies_and_reverts() {
         "m20261123_000024_store_copies",
         "m20261125_000025_store_journals",
         "m20261126_000026_usage_months",
+        "m20261126_000027_promoting_processes",
     ];
     assert_eq!(names, all);
 }

@@ -80,6 +80,7 @@ impl Application {
             server: bound.server.handle(),
             drain_period,
             timeout: shutdown_timeout,
+            stopping: gateway.stopping.clone(),
             ended: ended.clone().drop_guard(),
         };
         Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended, gateway })

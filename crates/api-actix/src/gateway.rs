@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::decision::DraftBounds;
 use domain::system::LineLimit;
 use ipnet::IpNet;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::admission::Admission;
 use crate::http::body_memory::BodyMemory;
@@ -35,6 +36,8 @@ pub(crate) struct Gateway {
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
     pub(crate) connections: Connections,
+    /// Cancelled when a stop closes the listener: requests that wait for others end.
+    pub(crate) stopping: CancellationToken,
     pub(crate) admission: Arc<Admission>,
     pub(crate) body_memory: Arc<BodyMemory>,
     /// Limits the lines about stores that fail.
@@ -60,6 +63,7 @@ impl Gateway {
             record_client_address: settings.record_client_address,
             detach,
             connections,
+            stopping: CancellationToken::new(),
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             openapi,
             routes,

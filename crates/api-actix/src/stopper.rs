@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use tokio::time::{Instant, sleep, timeout_at};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::connection::{Connections, Gate};
 
@@ -21,6 +21,8 @@ pub struct Stopper {
     pub(crate) server: ServerHandle,
     pub(crate) drain_period: Duration,
     pub(crate) timeout: Duration,
+    /// Ends requests that wait for others.
+    pub(crate) stopping: CancellationToken,
     /// Ends the server on drop.
     pub(crate) ended: DropGuard,
 }
@@ -44,11 +46,12 @@ impl Stopper {
         }
     }
 
-    /// Closes the listener after it has accepted all pending connections, closes idle connections, waits for the others
-    /// up to the shutdown timeout, and ends the server.
+    /// Closes the listener after it has accepted all pending connections, closes idle connections, ends requests that
+    /// wait for others, waits for the rest up to the shutdown timeout, and ends the server.
     pub async fn close(self) {
-        let Self { connections, gate, server, drain_period, timeout, ended } = self;
+        let Self { connections, gate, server, drain_period, timeout, stopping, ended } = self;
         connections.begin_drain();
+        stopping.cancel();
         let until = Instant::now() + timeout;
         gate.shut();
         let accepted = accept_pending(&connections, drain_period.min(ACCEPT_TIMEOUT));

@@ -16,6 +16,8 @@ pub struct Model {
     pub created_at: i64,
     /// The bytes charged against the quota.
     pub charged_bytes: i64,
+    /// The process that promotes a pending document.
+    pub process: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

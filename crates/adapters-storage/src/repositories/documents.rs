@@ -111,6 +111,11 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         Ok(!gone.is_empty())
     }
 
+    async fn list_pending(&self) -> Result<Vec<PendingDocument>, StoreError> {
+        let rows = Entity::find().filter(Column::State.eq(PENDING)).all(self.database.readers()?);
+        rows.await.map_err(store_error)?.into_iter().map(to_pending).collect()
+    }
+
     async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError> {
         let transaction = self.database.begin().await?;
         let stale = Column::State.eq(PENDING).and(Column::CreatedAt.lt(millis(before)));
@@ -358,6 +363,7 @@ fn pending_row(document: &PendingDocument) -> Result<Model, StoreError> {
         sha256: None,
         media_type: None,
         created_at: millis(document.created_at),
+        process: document.process.map(|process| process.to_string()),
     })
 }
 
@@ -368,6 +374,7 @@ fn to_pending(row: Model) -> Result<PendingDocument, StoreError> {
         filename: row.filename,
         size_bytes: unsigned(row.size_bytes, "documents.size_bytes", &id)?,
         charged_bytes: unsigned(row.charged_bytes, "documents.charged_bytes", &id)?,
+        process: row.process.map(|process| parse(&process, "documents.process", &id)).transpose()?,
         created_at: moment(row.created_at, "documents.created_at", &id)?,
         id,
     })

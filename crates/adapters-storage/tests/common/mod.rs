@@ -292,6 +292,7 @@ pub fn pending(number: u128, workspace: u128, size_bytes: u64) -> PendingDocumen
         filename: "a.txt".to_owned(),
         size_bytes,
         charged_bytes: size_bytes,
+        process: None,
         created_at: at(0),
     }
 }

@@ -9,7 +9,6 @@ use domain::api_key::Principal;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use domain::usage::RejectionReason;
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 use utoipa::openapi::path::OperationBuilder;
@@ -103,12 +102,16 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, Api
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
+    // Cancelled by a disconnect of the client, too.
+    let wait_ends = call.gateway.stopping.child_token();
+    let left = wait_ends.clone();
     let work = box_in_place(|| async move {
-        let document = promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await?;
+        let key_text = idempotency_key.as_deref();
+        let document = promote.execute(&key, &container_id, &file_id, key_text, wait_ends.cancelled()).await?;
         Ok::<_, ApiError>(document)
     });
     // A started copy is finished or undone, even if the client disconnects.
-    let document = call.run_detachable(work, CancellationToken::new()).await?;
+    let document = call.run_detachable(work, left).await?;
     Ok(view(&document, shape_for(headers), call.wire_names()))
 }
 

@@ -22,7 +22,7 @@ use domain::decision::{
 };
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
 use domain::error::StoreError;
-use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
 use domain::guardrail::{
     AssignKeysToGuardrail, Guardrail, GuardrailAssignments, GuardrailName, GuardrailPolicies, GuardrailPorts,
     GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
@@ -177,6 +177,7 @@ impl Setup {
             media_types: Arc::new(FixedMediaType("text/csv".into())),
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
             ids: Arc::new(ids.clone()),
+            running: Arc::new(RunningPromotions::new(|| None)),
         };
         let mut decision_ports = decision_ports(&self.store, Vec::new(), self.endpoints);
         decision_ports.provider = self.provider;

@@ -5,6 +5,8 @@ mod errors;
 mod model;
 mod ports;
 mod promote_container_file;
+mod release_abandoned_promotions;
+mod running_promotions;
 mod sweep_documents;
 
 pub use delete_document::*;
@@ -12,4 +14,6 @@ pub use errors::*;
 pub use model::*;
 pub use ports::*;
 pub use promote_container_file::*;
+pub use release_abandoned_promotions::*;
+pub use running_promotions::*;
 pub use sweep_documents::*;

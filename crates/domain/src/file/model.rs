@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 
 use super::InvalidIdempotencyKey;
-use crate::ids::{ApiKeyId, DocumentId, WorkspaceId};
+use crate::ids::{ApiKeyId, DocumentId, ProcessId, WorkspaceId};
 
 /// A file in the workspace's durable storage. Every document was promoted from a container and can be downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct PendingDocument {
     pub size_bytes: u64,
     /// The bytes that it counts against the quota: its size, or the minimum charge for small files.
     pub charged_bytes: u64,
+    /// The process that promotes it. A document without one is left to the sweeper.
+    pub process: Option<ProcessId>,
     /// The time at which the promotion began.
     pub created_at: DateTime<Utc>,
 }

@@ -13,7 +13,7 @@ use crate::ids::{DocumentId, WorkspaceId};
 pub enum ClaimState {
     /// The key is unused.
     Free,
-    /// A call with the same key and subject is in progress.
+    /// A call with the same key and subject is in progress, or was until its process ended.
     InProgress,
     /// A call with the same key and subject created this document.
     Done(Document),
@@ -52,7 +52,8 @@ pub enum Reservation {
 /// - Methods that return documents never return pending ones.
 /// - Of two `reserve` calls with the same free claim, one MUST get `Reserved` and the other `Claimed`.
 /// - `abandon` and `abandon_stale` delete the claim of the document, so that a failed call can be retried. `mark_ready`
-///   completes the claim in its transaction.
+///   completes the claim in its transaction. Of a `mark_ready` and an `abandon` of one document, exactly one has effect,
+///   so that a promotion that was taken over cannot complete.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]
@@ -68,7 +69,8 @@ pub trait DocumentRepository: Send + Sync {
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError>;
 
-    /// Makes a pending document ready and visible. Returns `None` if it is not pending any more because it was swept.
+    /// Makes a pending document ready and visible. Returns `None` if it is not pending any more because it was abandoned
+    /// by another call.
     async fn mark_ready(
         &self,
         workspace_id: WorkspaceId,
@@ -79,6 +81,9 @@ pub trait DocumentRepository: Send + Sync {
 
     /// Removes a pending document and frees its quota; returns true if it was pending.
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError>;
+
+    /// Returns all pending documents.
+    async fn list_pending(&self) -> Result<Vec<PendingDocument>, StoreError>;
 
     /// Abandons and returns every document that has been pending since before `before`.
     async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError>;

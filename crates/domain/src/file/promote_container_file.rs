@@ -1,13 +1,15 @@
 //! Promotes a container file to a document.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use futures_util::future::{Either, select};
 
 use super::{
     ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, MediaTypes, PendingDocument,
-    PromoteError, Reservation,
+    PromoteError, Reservation, RunningPromotions,
 };
 use crate::api_key::InferenceKey;
 use crate::container::{BlobKey, BlobStore, ContainerId, ContainerPath, CopyOutcome};
@@ -37,12 +39,15 @@ pub struct PromoteContainerFilePorts {
     pub time: TimeSource,
     /// Generates ids.
     pub ids: Arc<dyn IdGenerator>,
+    /// The promotions of this process.
+    pub running: Arc<RunningPromotions>,
 }
 
 /// Copies a file from a container's sandbox prefix to the workspace's documents, so that it outlives the container.
 ///
 /// Quota is reserved before any byte is copied, the copy gets the document's own name, and only then the document
-/// becomes visible. A crash in between leaves a pending document that [`super::SweepDocuments`] removes.
+/// becomes visible. A crash in between leaves a pending document of a process that ended, which
+/// [`super::ReleaseAbandonedPromotions`] removes on any replica.
 pub struct PromoteContainerFile {
     ports: PromoteContainerFilePorts,
     limits: StorageLimits,
@@ -64,13 +69,15 @@ impl PromoteContainerFile {
     }
 
     /// Creates a new document on each call. A retry with the same `idempotency_key` within 24 hours gets the document
-    /// of the first call.
+    /// of the first call, and waits while that one runs: until `wait_ends`, because its client disconnected or the
+    /// server stops. A promotion that began is completed or undone.
     pub async fn execute(
         &self,
         caller: &InferenceKey,
         container_id: &str,
         file_id: &str,
         idempotency_key: Option<&str>,
+        wait_ends: impl Future<Output = ()> + Send,
     ) -> Result<Document, PromoteError> {
         let container: ContainerId = container_id.parse()?;
         let path = ContainerPath::from_file_id(file_id)?;
@@ -92,6 +99,7 @@ impl PromoteContainerFile {
             claim,
         };
         let waiting_since = self.ports.time.monotonic();
+        let mut wait_ends = pin!(wait_ends);
         loop {
             if let Some(claim) = &work.claim {
                 match self.ports.documents.claim_state(claim).await? {
@@ -99,7 +107,7 @@ impl PromoteContainerFile {
                     ClaimState::Done(document) => return Ok(document),
                     ClaimState::Reused => return Err(PromoteError::IdempotencyKeyReused),
                     ClaimState::InProgress => {
-                        self.wait(waiting_since).await?;
+                        self.wait(waiting_since, wait_ends.as_mut()).await?;
                         continue;
                     }
                 }
@@ -110,16 +118,24 @@ impl PromoteContainerFile {
         }
     }
 
-    async fn wait(&self, since: Duration) -> Result<(), PromoteError> {
+    async fn wait(
+        &self,
+        since: Duration,
+        ends: Pin<&mut (impl Future<Output = ()> + Send)>,
+    ) -> Result<(), PromoteError> {
         if self.ports.time.monotonic().saturating_sub(since) > CLAIM_WAIT {
             return Err(PromoteError::StillInProgress);
         }
-        self.ports.time.sleep(CLAIM_POLL).await;
-        Ok(())
+        // `ends` is polled first: the timer of a server that has stopped must not be polled again.
+        match select(ends, self.ports.time.sleep(CLAIM_POLL)).await {
+            Either::Left(_) => Err(PromoteError::StillInProgress),
+            Either::Right(_) => Ok(()),
+        }
     }
 
-    /// Promotes once. Returns `None` if a concurrent call took the claim first.
+    /// Promotes once. Returns `None` if another call has the claim.
     async fn promote(&self, work: &Promotion<'_>) -> Result<Option<Document>, PromoteError> {
+        let mut end = PromoteError::SourceChanged;
         for _ in 0..COPY_ATTEMPTS {
             let meta = self.ports.blobs.stat(&work.source).await?.ok_or(PromoteError::NotFound)?;
             let (file_bytes, max_bytes) = (meta.size_bytes, self.limits.max_file_bytes);
@@ -132,8 +148,10 @@ impl PromoteContainerFile {
                 filename: work.path.as_str().to_owned(),
                 size_bytes: file_bytes,
                 charged_bytes: file_bytes.max(self.limits.min_charged_bytes),
+                process: self.ports.running.process(),
                 created_at: self.ports.time.now(),
             };
+            let _running = self.ports.running.begin(&pending.id);
             let quota = self.limits.quota;
             match self.ports.documents.reserve(&pending, quota, work.claim.as_ref()).await? {
                 Reservation::Reserved => {}
@@ -149,57 +167,70 @@ impl PromoteContainerFile {
                 Reservation::Claimed(_) => return Ok(None),
             }
             match self.copy_and_finish(work, &pending).await {
-                Ok(Some(document)) => return Ok(Some(document)),
-                Ok(None) => self.roll_back(&pending).await,
+                Ok(Copied::Ready(document)) => return Ok(Some(document)),
+                Ok(Copied::SourceChanged) => self.roll_back(&pending).await,
+                Ok(Copied::TakenOver) => {
+                    // Without its row nothing can make this document visible, and no other call has its name.
+                    self.delete_copy(&pending).await;
+                    end = StoreError::unavailable("the process was silent, and its promotion was abandoned").into();
+                }
                 Err(error) => {
                     self.roll_back(&pending).await;
                     return Err(error);
                 }
             }
         }
-        Err(PromoteError::SourceChanged)
+        Err(end)
     }
 
-    /// Copies the bytes of a pending document and makes it ready. Returns `None` if the source changed during the copy.
-    async fn copy_and_finish(
-        &self,
-        work: &Promotion<'_>,
-        pending: &PendingDocument,
-    ) -> Result<Option<Document>, PromoteError> {
+    /// Copies the bytes of a pending document and makes it ready.
+    async fn copy_and_finish(&self, work: &Promotion<'_>, pending: &PendingDocument) -> Result<Copied, PromoteError> {
         let target = BlobKey::document(pending.workspace_id, &pending.id);
         let copied = match self.ports.blobs.copy(&work.source, &target, pending.size_bytes).await? {
             CopyOutcome::Copied(copied) => copied,
             CopyOutcome::SourceGone => return Err(PromoteError::NotFound),
-            CopyOutcome::SourceChanged => return Ok(None),
+            CopyOutcome::SourceChanged => return Ok(Copied::SourceChanged),
             CopyOutcome::SourceLinked { links } => return Err(PromoteError::HardLinked { links }),
         };
         let media_type = self.ports.media_types.detect(&copied.head, &pending.filename);
-        self.ports
-            .documents
-            .mark_ready(pending.workspace_id, &pending.id, &copied.sha256, &media_type)
-            .await?
-            .map(Some)
-            .ok_or_else(|| StoreError::unavailable("the copy took longer than the sweeper's grace period").into())
+        let documents = &self.ports.documents;
+        let ready = documents.mark_ready(pending.workspace_id, &pending.id, &copied.sha256, &media_type).await?;
+        Ok(ready.map_or(Copied::TakenOver, Copied::Ready))
     }
 
-    /// Rolls back the quota and the bytes. Anything that fails here is left to the sweeper.
+    /// Rolls back the quota and the bytes. A row that cannot be removed now is released in the background, and bytes by
+    /// the sweeper.
     async fn roll_back(&self, pending: &PendingDocument) {
         // The row goes first: without it, nothing can make the document visible any more.
         match self.ports.documents.abandon(pending.workspace_id, &pending.id).await {
-            // The document was swept together with its bytes, or a commit succeeded without a reply and made it ready.
-            // Its bytes must not be deleted here.
+            // The document was abandoned together with its bytes, or a commit succeeded without a reply and made it
+            // ready. Its bytes must not be deleted here.
             Ok(false) => {}
-            Ok(true) => {
-                let target = BlobKey::document(pending.workspace_id, &pending.id);
-                if let Err(error) = self.ports.blobs.delete(&target).await {
-                    tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "abandoned copy not removed; left to the sweeper");
-                }
-            }
+            Ok(true) => self.delete_copy(pending).await,
             Err(error) => {
-                tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "pending document not removed; left to the sweeper");
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(document.id = %pending.id, error, "pending document not removed, retrying");
             }
         }
     }
+
+    async fn delete_copy(&self, pending: &PendingDocument) {
+        let target = BlobKey::document(pending.workspace_id, &pending.id);
+        if let Err(error) = self.ports.blobs.delete(&target).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(document.id = %pending.id, error, "abandoned copy not removed; left to the sweeper");
+        }
+    }
+}
+
+/// The end of a copy.
+enum Copied {
+    /// The document is ready.
+    Ready(Document),
+    /// The source changed during the copy.
+    SourceChanged,
+    /// Another process abandoned the pending document, because this one was silent.
+    TakenOver,
 }
 
 /// The parsed arguments of one call.

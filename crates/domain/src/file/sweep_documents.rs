@@ -59,13 +59,6 @@ impl SweepDocuments {
         })
     }
 
-    /// Removes every pending document of any age, so that its quota and its idempotency key are free at once. Only for
-    /// a process that knows that no other one promotes: another promotion would fail as unavailable.
-    pub async fn remove_all_pending(&self) -> Result<SweepReport, StoreError> {
-        let pending_documents = self.abandon(self.clock.now() + TimeDelta::days(1)).await?;
-        Ok(SweepReport { pending_documents, ..SweepReport::default() })
-    }
-
     async fn abandon(&self, cutoff: DateTime<Utc>) -> Result<usize, StoreError> {
         let stale = self.documents.abandon_stale(cutoff).await?;
         for pending in &stale {
@@ -122,6 +115,7 @@ mod tests {
             filename,
             size_bytes: 1,
             charged_bytes: 1,
+            process: None,
             created_at,
         }
     }
@@ -167,21 +161,5 @@ mod tests {
         let report = sweep(documents, blobs, clock).execute().await.unwrap();
         let expected = SweepReport { pending_documents: 1, orphan_objects: 1, partial_files: 5, claims: 6 };
         assert_eq!(report, expected);
-    }
-
-    #[tokio::test]
-    async fn remove_all_pending_removes_only_pending_documents() {
-        let clock = FixedClock::default();
-        let now = clock.now();
-        let mut documents = MockDocumentRepository::new();
-        let mut blobs = MockBlobStore::new();
-        documents
-            .expect_abandon_stale()
-            .withf(move |before| *before > now)
-            .once()
-            .returning(move |_| Ok(vec![pending(1, now)]));
-        blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
-        let report = sweep(documents, blobs, clock).remove_all_pending().await.unwrap();
-        assert_eq!(report, SweepReport { pending_documents: 1, ..SweepReport::default() });
     }
 }

@@ -137,6 +137,14 @@ impl DocumentRepository for MemoryDocuments {
         Ok(pending)
     }
 
+    async fn list_pending(&self) -> Result<Vec<PendingDocument>, StoreError> {
+        let pending = |stored: &StoredDocument| match stored {
+            StoredDocument::Pending(document) => Some(document.clone()),
+            StoredDocument::Ready(..) => None,
+        };
+        Ok(self.0.state().documents.values().filter_map(pending).collect())
+    }
+
     async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError> {
         let mut state = self.0.state();
         let abandoned: Vec<PendingDocument> = state

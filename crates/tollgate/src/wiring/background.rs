@@ -4,24 +4,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
-use adapters_storage::{ChangeNotifications, ChangedMonths, Database, PollIntervals, UsageMonths};
+use adapters_storage::{ChangeNotifications, ChangedMonths, Database, PollIntervals, SeaOrmBudgetStore, UsageMonths};
 use domain::audit::DeniedChangeRecorder;
+use domain::container::BlobStore;
 use domain::error::StoreError;
-use domain::file::{SweepDocuments, SweepReport};
-use domain::system::Clock;
+use domain::file::{
+    ProcessSilence, ReleaseAbandonedPromotions, ReleaseAbandonedPromotionsPorts, RunningPromotions, SweepDocuments,
+    SweepReport,
+};
+use domain::system::{Clock, LineLimit};
 use domain::usage::RejectionRecorder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Stores;
-use crate::config::StorageConfig;
+use super::{Stores, ledger};
+use crate::config::{Config, StorageConfig};
 use crate::routing::CurrentRouting;
 use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
 
 /// The poll intervals of the change feed. Either is a small part of the second within which a change is in force.
 const FEED_POLLS: PollIntervals =
     PollIntervals { unnotified: Duration::from_millis(50), notified: Duration::from_millis(250) };
-/// The interval of the search for interrupted promotions.
+/// The interval of the search for abandoned promotions.
+const RELEASE_EVERY: Duration = Duration::from_secs(1);
+/// The interval of the search for leftovers.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// The interval at which months of the usage table are created and dropped.
 const MONTHS_EVERY: Duration = Duration::from_hours(1);
@@ -93,6 +99,35 @@ impl Background {
         book
     }
 
+    /// Releases abandoned promotions: now, for those of processes that died before this start, and every second.
+    pub async fn release_promotions(&self, config: &Config, stores: &Stores, running: Arc<RunningPromotions>) {
+        let ports = ReleaseAbandonedPromotionsPorts {
+            documents: Arc::clone(&stores.documents),
+            blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
+            processes: Arc::new(SeaOrmBudgetStore::new(stores.database.clone())),
+            running,
+            clock: Arc::clone(&stores.clock),
+        };
+        let heartbeat = ledger::heartbeat(config);
+        let gone_after = config.journal.adopt_after.max(heartbeat * ledger::ADOPTION_HEARTBEATS);
+        let release = ReleaseAbandonedPromotions::new(ports, ProcessSilence { heartbeat, gone_after });
+        let (cancelled, clock, limit) = (self.cancelled.clone(), Arc::clone(&stores.clock), LineLimit::default());
+        let round = async move || {
+            if let Err(error) = release.execute().await
+                && limit.admits("promotions", clock.monotonic())
+            {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "abandoned promotions not released, retrying");
+            }
+        };
+        round().await;
+        self.tasks.spawn(async move {
+            while cancelled.run_until_cancelled(tokio::time::sleep(RELEASE_EVERY)).await.is_some() {
+                round().await;
+            }
+        });
+    }
+
     /// Removes leftovers of interrupted promotions, immediately and every ten minutes.
     pub fn sweep(&self, stores: &Stores) {
         let sweep = sweeper(stores);
@@ -133,15 +168,10 @@ fn log_months(changed: Result<ChangedMonths, StoreError>) {
     }
 }
 
-/// Releases the leftovers of dead processes. The caller holds the only server lock, so no promotion is running.
-pub async fn clean_up_after_dead_processes(stores: &Stores) {
-    log_sweep(sweeper(stores).remove_all_pending().await);
-}
-
 fn sweeper(stores: &Stores) -> SweepDocuments {
     SweepDocuments::new(
         Arc::clone(&stores.documents),
-        Arc::clone(&stores.blobs) as Arc<dyn domain::container::BlobStore>,
+        Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
         Arc::clone(&stores.clock),
         SWEEP_GRACE,
     )

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
 
-use super::background::clean_up_after_dead_processes;
 use super::control;
 use super::services::services;
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
@@ -44,7 +43,7 @@ impl Instance {
         control::listen(config, identity, parts, application.connections(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
-            lock = take_server_lock(&config.storage, &stores).await;
+            lock = take_server_lock(&config.storage).await;
             background.sweep(&stores);
         }
         Ok((Self { application, metrics, background, stores, _lock: lock }, reloader))
@@ -99,16 +98,9 @@ impl Instance {
     }
 }
 
-/// A missing lock is harmless: leftovers of dead processes then wait for the sweeper's grace period.
-/// Of a file all servers are on this machine: the first one cleans up. Replicas of a database on a server cannot see
-/// whether they are alone; there the sweep removes what is old enough.
-async fn take_server_lock(storage: &StorageConfig, stores: &Stores) -> Option<ServerLock> {
-    let when_alone = async || {
-        if storage.is_file() {
-            clean_up_after_dead_processes(stores).await;
-        }
-    };
-    ServerLock::take(&storage.file, when_alone)
+/// A missing lock is harmless: a command that needs the database alone is then not rejected beside this server.
+async fn take_server_lock(storage: &StorageConfig) -> Option<ServerLock> {
+    ServerLock::take(&storage.file)
         .await
         .inspect_err(|error| tracing::debug!(%error, "database folder does not support file locks"))
         .ok()

@@ -23,8 +23,8 @@ const RECOVER_EVERY: Duration = Duration::from_secs(1);
 /// The maximum interval of heartbeats, and their minimum number before a process counts as lost.
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
 const HEARTBEATS: u32 = 8;
-/// Their minimum number before another process recovers a journal in the database.
-const ADOPTION_HEARTBEATS: u32 = 3;
+/// Their minimum number before another process recovers a journal in the database, or a promotion.
+pub const ADOPTION_HEARTBEATS: u32 = 3;
 /// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
 /// The time that a command waits for running servers to fold their journals, and its poll interval.

@@ -2,10 +2,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The time that a start waits while another process removes leftovers of dead ones.
+/// The time that a start waits for a command that needs the database alone.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -29,21 +30,12 @@ impl ServerLock {
         }
     }
 
-    /// Takes the lock, shared with other servers. If no other process holds it, runs `when_alone` first; other processes start serving only
-    /// afterwards.
+    /// Takes the lock, shared with other servers.
     ///
     /// # Errors
     /// The file cannot be created, or its file system does not support locks.
-    pub async fn take(database: &Path, when_alone: impl AsyncFnOnce()) -> io::Result<Self> {
+    pub async fn take(database: &Path) -> io::Result<Self> {
         let file = open(database)?;
-        match file.try_lock() {
-            Ok(()) => {
-                when_alone().await;
-                file.unlock()?;
-            }
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
         let taken = async {
             loop {
                 match file.try_lock_shared() {
@@ -59,7 +51,7 @@ impl ServerLock {
 }
 
 fn open(database: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).open(lock_file(database))
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock_file(database))
 }
 
 fn lock_file(database: &Path) -> PathBuf {
@@ -72,60 +64,32 @@ fn lock_file(database: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    async fn take(database: &Path) -> (ServerLock, bool) {
-        let mut alone = false;
-        let lock = ServerLock::take(database, async || alone = true).await.unwrap();
-        (lock, alone)
-    }
-
     #[tokio::test]
-    async fn take_runs_cleanup_only_when_no_other_process_serves() {
+    async fn take_alone_fails_beside_servers() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
-        let (first, alone) = take(&database).await;
-        assert!(alone);
-        let (second, alone) = take(&database).await;
-        assert!(!alone);
-        drop(first);
-        let (third, alone) = take(&database).await;
-        assert!(!alone, "the second is there");
-        drop((second, third));
-        assert!(take(&database).await.1);
-    }
-
-    #[tokio::test]
-    async fn take_waits_while_another_process_cleans_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("a.db");
-        let (began, done) = (tokio::sync::Notify::new(), std::cell::Cell::new(false));
-        let first = ServerLock::take(&database, async || {
-            began.notify_one();
-            tokio::time::sleep(STEP * 5).await;
-            done.set(true);
-        });
-        let second = async {
-            began.notified().await;
-            let (lock, alone) = take(&database).await;
-            assert!(done.get(), "it did not wait");
-            (lock, alone)
-        };
-        let (first, (_second, alone)) = tokio::join!(first, second);
-        assert!(first.is_ok() && !alone);
-    }
-
-    #[tokio::test]
-    async fn take_alone_fails_beside_a_server() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("a.db");
-        let (server, _) = take(&database).await;
+        let (first, second) = (ServerLock::take(&database).await.unwrap(), ServerLock::take(&database).await.unwrap());
         assert!(ServerLock::take_alone(&database).unwrap().is_none());
-        drop(server);
+        drop(first);
+        assert!(ServerLock::take_alone(&database).unwrap().is_none());
+        drop(second);
         let alone = ServerLock::take_alone(&database).unwrap();
         assert!(alone.is_some() && ServerLock::take_alone(&database).unwrap().is_none());
     }
 
     #[tokio::test]
+    async fn take_waits_for_a_command_that_is_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let alone = ServerLock::take_alone(&database).unwrap();
+        let mut server = std::pin::pin!(ServerLock::take(&database));
+        assert!(futures_util::poll!(&mut server).is_pending());
+        drop(alone);
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
     async fn take_fails_when_folder_is_missing() {
-        assert!(ServerLock::take(Path::new("/nowhere/at/all/a.db"), async || ()).await.is_err());
+        assert!(ServerLock::take(Path::new("/nowhere/at/all/a.db")).await.is_err());
     }
 }

@@ -14,7 +14,7 @@ use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
 use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger};
 use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
-use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, CountModels, GetModel};
 use domain::rate::DefaultRates;
@@ -88,6 +88,11 @@ pub async fn services(
         let started = ledger::start(config, stores, reports.clone(), measures.metrics(), background);
         Some(started.await?)
     };
+    let process = journaled.clone();
+    let running = Arc::new(RunningPromotions::new(move || process.as_ref().map(|ledger| ledger.process())));
+    if !config.storage.read_only {
+        background.release_promotions(config, stores, Arc::clone(&running)).await;
+    }
     // A read-only process is not registered, so it is no replica.
     if let Some(journaled) = &journaled {
         rates.count_replicas(Arc::clone(journaled), config, stores, background).await;
@@ -146,7 +151,7 @@ pub async fn services(
     let services = Services {
         rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
         authenticate: Arc::new(Authenticate::new(grants, clock())),
-        promote: Arc::new(promote(config, stores)),
+        promote: Arc::new(promote(config, stores, running)),
         routed: reloader.services(),
         destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
@@ -185,13 +190,14 @@ fn workers(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn
     Ok(Arc::new(workers))
 }
 
-fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
+fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) -> PromoteContainerFile {
     let ports = PromoteContainerFilePorts {
         documents: Arc::clone(&stores.documents),
         blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
         media_types: Arc::new(ContentMediaTypes),
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
         ids: Arc::clone(&stores.ids),
+        running,
     };
     let limits = StorageLimits {
         max_file_bytes: config.limits.max_file_bytes,

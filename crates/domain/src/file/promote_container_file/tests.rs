@@ -2,7 +2,7 @@ use super::*;
 use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
 use crate::error::ErrorKind;
 use crate::file::{MockDocumentRepository, MockMediaTypes};
-use crate::ids::WorkspaceId;
+use crate::ids::{ProcessId, WorkspaceId};
 use crate::system::Clock;
 use crate::testing::{FixedClock, ManualTimer, SequentialIds};
 use mockall::Sequence;
@@ -48,6 +48,7 @@ fn document() -> Document {
 
 #[derive(Default)]
 struct Mocks {
+    running: Option<Arc<RunningPromotions>>,
     documents: MockDocumentRepository,
     blobs: MockBlobStore,
     media_types: MockMediaTypes,
@@ -90,16 +91,35 @@ impl Mocks {
     }
 
     async fn promote_named(self, container: &str, file: &str, key: Option<&str>) -> Result<Document, PromoteError> {
+        self.promote_until(container, file, key, std::future::pending()).await
+    }
+
+    async fn promote_until(
+        self,
+        container: &str,
+        file: &str,
+        key: Option<&str>,
+        wait_ends: impl Future<Output = ()> + Send,
+    ) -> Result<Document, PromoteError> {
         let ports = PromoteContainerFilePorts {
             documents: Arc::new(self.documents),
             blobs: Arc::new(self.blobs),
             media_types: Arc::new(self.media_types),
             time: TimeSource { timer: Arc::new(ManualTimer::new(self.clock.clone())), clock: Arc::new(self.clock) },
             ids: Arc::new(SequentialIds::default()),
+            running: self.running.unwrap_or_else(running),
         };
         let caller = InferenceKey::for_tests(SequentialIds::key(7), workspace());
-        PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key).await
+        PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key, wait_ends).await
     }
+}
+
+fn process() -> ProcessId {
+    ProcessId::from_uuid(SequentialIds::uuid(800))
+}
+
+fn running() -> Arc<RunningPromotions> {
+    Arc::new(RunningPromotions::new(|| Some(process())))
 }
 
 /// The id of the `n`th document of a test.
@@ -125,6 +145,7 @@ async fn promote_reserves_quota_then_copies_then_marks_ready() {
                 && pending.workspace_id == workspace()
                 && pending.filename == expected.filename
                 && (pending.size_bytes, pending.charged_bytes) == (10, 64)
+                && pending.process == Some(process())
                 && *quota == QUOTA
                 && claim.is_none()
         })
@@ -298,19 +319,70 @@ async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'s
         .documents
         .expect_mark_ready()
         .returning(move |_, _, _, _| fails("ready").map(|()| (step != "swept").then(document)));
-    if matches!(step, "copy" | "ready" | "swept") {
-        mocks.expect_undone(1);
+    match step {
+        "copy" | "ready" => mocks.expect_undone(1),
+        // The row is gone: only the bytes of each attempt are deleted.
+        "swept" => drop(mocks.blobs.expect_delete().times(3).returning(|_| Ok(()))),
+        _ => {}
     }
     assert_eq!(mocks.promote(Some("k")).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn promote_leaves_bytes_to_the_sweeper_when_rollback_fails() {
+async fn promote_leaves_bytes_when_rollback_fails() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().returning(|_, _, _| Err(away()));
     mocks.documents.expect_abandon().once().returning(|_, _| Err(away()));
     mocks.blobs.expect_delete().never();
     assert_eq!(mocks.promote(None).await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn promote_returns_document_of_the_process_that_took_over() {
+    let mut mocks = Mocks::default();
+    let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::Free];
+    mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
+    mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+    let mut reservations = vec![Reservation::Claimed(ClaimState::InProgress), Reservation::Reserved];
+    mocks.documents.expect_reserve().times(2).returning(move |_, _, _| Ok(reservations.pop().unwrap()));
+    mocks.blobs.expect_copy().once().returning(|_, _, _| Ok(copied()));
+    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
+    mocks.documents.expect_mark_ready().once().returning(|_, _, _, _| Ok(None));
+    let own = BlobKey::document(workspace(), &DocumentIdOf(1).id());
+    mocks.blobs.expect_delete().withf(move |key| *key == own).once().returning(|_| Ok(()));
+    assert_eq!(mocks.promote(Some("k")).await.unwrap(), document());
+}
+
+#[tokio::test]
+async fn promote_without_key_starts_again_when_its_document_was_abandoned() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().times(2).returning(|_, _, _| Ok(copied()));
+    let mut ends = vec![Some(document()), None];
+    mocks.documents.expect_mark_ready().times(2).returning(move |_, _, _, _| Ok(ends.pop().unwrap()));
+    mocks.blobs.expect_delete().once().returning(|_| Ok(()));
+    mocks.promote(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn promotion_is_listed_until_it_ends_without_an_answer_of_the_store() {
+    let (running, id) = (running(), DocumentIdOf(1).id());
+    let mut mocks = Mocks { running: Some(Arc::clone(&running)), ..Mocks::default() };
+    mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+    let (listed, found_id) = (Arc::clone(&running), id.clone());
+    mocks.documents.expect_reserve().once().returning(move |_, _, _| {
+        assert!(listed.contains(&found_id), "before the row exists");
+        Ok(Reservation::Reserved)
+    });
+    mocks.blobs.expect_copy().returning(|_, _, _| Err(away()));
+    mocks.documents.expect_abandon().returning({
+        let (running, id) = (Arc::clone(&running), id.clone());
+        move |_, _| {
+            assert!(running.contains(&id));
+            Err(away())
+        }
+    });
+    mocks.promote(None).await.unwrap_err();
+    assert!(!running.contains(&id), "its pending document is abandoned");
 }
 
 #[tokio::test]
@@ -373,6 +445,16 @@ async fn promote_returns_still_in_progress_after_the_wait_limit() {
     assert!(matches!(error, PromoteError::StillInProgress));
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(clock.monotonic() <= CLAIM_WAIT + 2 * CLAIM_POLL);
+}
+
+#[tokio::test]
+async fn promote_stops_waiting_when_it_must() {
+    let mut mocks = Mocks::default();
+    mocks.documents.expect_claim_state().once().returning(|_| Ok(ClaimState::InProgress));
+    let clock = mocks.clock.clone();
+    let error = mocks.promote_until("box", FILE, Some("k"), std::future::ready(())).await.unwrap_err();
+    assert!(matches!(error, PromoteError::StillInProgress), "{error}");
+    assert_eq!(clock.monotonic(), Duration::ZERO);
 }
 
 #[rstest]

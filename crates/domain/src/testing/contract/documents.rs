@@ -29,6 +29,7 @@ suite! {
         concurrent_claims_reserve_once,
         concurrent_ready_and_abandon_have_one_effect,
         abandon_stale_removes_old_pending_documents_only,
+        list_pending_returns_pending_documents_with_their_processes,
         unknown_returns_missing_ids,
         list_returns_ready_documents_page_by_page,
         scan_returns_documents_of_all_workspaces_page_by_page,
@@ -50,6 +51,7 @@ fn pending(number: u64, workspace: u64, size_bytes: u64) -> PendingDocument {
         filename: format!("out/späce {number}'.csv"),
         size_bytes,
         charged_bytes: size_bytes,
+        process: None,
         created_at: at(i64::try_from(number).unwrap()),
     }
 }
@@ -368,6 +370,20 @@ async fn abandon_stale_removes_old_pending_documents_only(stores: &Stores) {
     assert_eq!((used(stores, 1).await, used(stores, 2).await), (20, 0));
     assert_eq!(stores.documents.abandon_stale(at(4)).await.unwrap(), []);
     assert!(make_ready(stores, &pending(4, 1, 10)).await.is_some(), "the young one goes on");
+}
+
+async fn list_pending_returns_pending_documents_with_their_processes(stores: &Stores) {
+    insert_fixtures(stores).await;
+    assert_eq!(stores.documents.list_pending().await.unwrap(), []);
+    let process = "01990000-0000-7000-8000-0000000000aa".parse().unwrap();
+    let of_process = PendingDocument { process: Some(process), ..pending(1, 1, 10) };
+    for document in [&of_process, &pending(2, 2, 20), &pending(3, 1, 30)] {
+        assert_eq!(reserve(stores, document, 1_000).await, Reservation::Reserved);
+    }
+    make_ready(stores, &pending(3, 1, 30)).await;
+    let mut found = stores.documents.list_pending().await.unwrap();
+    found.sort_by_key(|document| document.created_at);
+    assert_eq!(found, [of_process, pending(2, 2, 20)]);
 }
 
 async fn unknown_returns_missing_ids(stores: &Stores) {

@@ -33,6 +33,7 @@ fn pending() -> PendingDocument {
         filename: "a".to_owned(),
         size_bytes: 1,
         charged_bytes: 1,
+        process: None,
         created_at: at(1),
     }
 }
