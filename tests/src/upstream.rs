@@ -22,6 +22,9 @@ pub enum Behaviour {
     Reset,
     /// Closes the connection without a response.
     Close,
+    /// Answers the first request of each connection, and ends the connection when another one arrives: by a reset if
+    /// the flag is set.
+    DieBetweenCalls(bool, String),
     /// Sends nothing.
     HangBeforeHeaders,
     /// Sends headers and the beginning of a body, and then nothing.
@@ -169,13 +172,21 @@ pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) -> Result<()>
 impl State {
     async fn converse(&self, mut stream: TcpStream) -> Result<()> {
         let mut unread = Vec::new();
+        let mut is_reused = false;
         while let Some(request) = read_request(&mut stream, &mut unread).await? {
             // Read before the request is recorded: a test that sees the request may change the behaviour.
             let behaviour = lock(&self.behaviour).clone();
             lock(&self.requests).push(request.clone());
+            let behaviour = match behaviour {
+                Behaviour::DieBetweenCalls(true, _) if is_reused => Behaviour::Reset,
+                Behaviour::DieBetweenCalls(false, _) if is_reused => Behaviour::Close,
+                Behaviour::DieBetweenCalls(_, body) => Behaviour::json(body),
+                other => other,
+            };
             if !self.behave(behaviour, &request, &mut stream).await? {
                 break;
             }
+            is_reused = true;
         }
         Ok(())
     }
@@ -192,7 +203,7 @@ impl State {
                 stream.set_zero_linger()?;
                 return Ok(false);
             }
-            Behaviour::Close => return Ok(false),
+            Behaviour::Close | Behaviour::DieBetweenCalls(..) => return Ok(false),
             Behaviour::HangBeforeHeaders => return self.hang(stream).await,
             Behaviour::HangAfterHeaders => {
                 stream.write_all(head(200, "", 1_000).as_bytes()).await?;

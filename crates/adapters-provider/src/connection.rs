@@ -34,18 +34,18 @@ impl Connection {
         self.target.redactor()
     }
 
-    /// Posts a body to the address of the model and returns the JSON body of a 200. `sent` counts the sent bytes even
-    /// if this future is dropped.
+    /// Posts the body that `write` builds to the address of the model and returns the JSON body of a 200. `sent` counts
+    /// the sent bytes even if this future is dropped.
     pub(crate) async fn post(
         &self,
         upstream_model: &str,
-        payload: Payload,
+        write: impl Fn() -> Result<Payload, AttemptFailure>,
         sent: &SentCounter,
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
         let uri = self.address.of(upstream_model).ok_or_else(|| {
             AttemptFailure::new(AttemptFailureKind::ConnectFailed, "upstream_model does not form a valid URL")
         })?;
-        self.client.post(&self.target, uri, payload, sent, read_error).await
+        self.client.post(&self.target, uri, write, sent, read_error).await
     }
 }

@@ -64,14 +64,14 @@ impl<W: WireCodec> HttpProvider<W> {
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer { answers, usage, sent_bytes: 0 });
         };
-        let payload = self.codec.write(&endpoint.upstream_model, remaining)?;
-        let sent_bytes = payload.len_bytes();
+        let write = || Ok(self.codec.write(&endpoint.upstream_model, remaining)?);
         let sent = SentCounter::of(&call.sent, Instant::now().checked_add(call.timeout));
         // Pinned in place: every future that it is moved into would reserve its size again.
-        let posted = pin!(self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error()));
+        let posted = pin!(self.connection.post(&endpoint.upstream_model, write, &sent, self.codec.read_error()));
         let body = run_with_deadline(call.timeout, call.client.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
+        let sent_bytes = sent.bytes();
         let WireAnswer { answers, usage } = self
             .codec
             .read(&remaining.questions, &body)

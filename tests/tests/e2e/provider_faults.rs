@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Report, Upstream, free_address};
 
-use crate::gateway::{ANSWER, QUESTIONS, TestGateway};
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body};
 
 /// The timeout of an attempt.
 const ATTEMPT_MS: u64 = 400;
@@ -192,6 +192,29 @@ async fn run_case(gateway: &TestGateway, upstreams: &[Upstream], fault: &Fault, 
     let bound = if timeouts { DEADLINE_MS } else { ATTEMPT_MS };
     ensure!(latency <= f64::from(u32::try_from(bound)?) + 50.0, "{latency} ms against {bound} ms");
     charged_for_what_was_sent(&record, fault)
+}
+
+/// A kept connection that is closed or reset when the next request arrives is the usual race with a provider's timeout.
+#[tokio::test]
+async fn connections_that_die_between_calls_cost_no_request_and_no_charge() -> Result<()> {
+    for reset in [false, true] {
+        let alpha = Upstream::start(Behaviour::DieBetweenCalls(reset, ANSWER.to_owned())).await?;
+        let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+        let mut repeats = 0;
+        for _ in 0..50 {
+            let id = gateway.decide(body("acme/alone")).await?["id"].as_str().context("id")?.to_owned();
+            let call = Call::get(format!("/api/v1/generation?id={id}")).key(&gateway.inference.secret);
+            let record = gateway.server.send(&call).await?.ok()?["data"].clone();
+            let attempts = record["provider_responses"].as_array().context("attempts")?;
+            ensure!(attempts.len() == 1 && attempts[0]["outcome"] == "completed", "{record}");
+            // 429 tokens at 0.042 USD per million, once.
+            ensure!(record["total_cost"].to_string() == "0.000018018", "{record}");
+            repeats += alpha.take_requests().len() - 1;
+        }
+        ensure!(repeats > 0, "no connection was reused");
+        gateway.server.stop().await?;
+    }
+    Ok(())
 }
 
 /// Checks the charge: sent requests without reported usage cost their bound; rejected or unsent ones are free.

@@ -70,10 +70,10 @@ impl<'a> Calls<'a> {
         let model = &self.endpoint.upstream_model;
         loop {
             let omitted = self.omitted(output);
-            let body = request::body(self.model_location.in_body(model), prompt, output, omitted);
+            let write =
+                || Ok(Payload::json(request::body(self.model_location.in_body(model), prompt, output, omitted)));
             let entry = self.totals.start_call();
-            let payload = Payload::json(body);
-            let posted = self.connection.post(model, payload, &entry.sent, Some(errors::read)).await;
+            let posted = self.connection.post(model, write, &entry.sent, Some(errors::read)).await;
             let failure = match posted {
                 Ok(body) => return self.read(&entry, &body, output, omitted),
                 Err(failure) => failure,

@@ -12,7 +12,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyError};
 use super::connector::{Connector, proxies};
-use super::errors::{CallError, invalid_response};
+use super::errors::invalid_response;
 use super::exchange::{Answer, exchange};
 use super::origin::{Origin, Origins};
 use super::payload::{Payload, SentCounter};
@@ -24,8 +24,8 @@ use crate::redaction::Redactor;
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
-/// It retries only requests that a pooled connection did not send because it was already closed. It follows no
-/// redirects and accepts no compressed answers.
+/// It repeats a request once on another connection, if the provider did not process it or a reused connection ended
+/// without an answer. It follows no redirects and accepts no compressed answers.
 #[derive(Clone)]
 pub struct HttpClient {
     origins: Origins,
@@ -129,14 +129,14 @@ impl HttpClient {
         Target { origin: self.origins.of(uri), redactor: Redactor::of(&headers), headers, host }
     }
 
-    /// Posts a body and returns the JSON body of a 200. Any other response is a failure, which `read_error` may refine
-    /// by the body. The size is bounded, the time is not: drop the future to cancel the call. `sent` counts
-    /// the sent bytes in every case.
+    /// Posts the body that `write` builds and returns the JSON body of a 200. Any other response is a failure, which
+    /// `read_error` may refine by the body. The size is bounded, the time is not: drop the future to cancel the call.
+    /// `sent` counts the sent bytes in every case. `write` is called again to repeat the request.
     pub(crate) async fn post(
         &self,
         target: &Target,
         uri: Uri,
-        payload: Payload,
+        write: impl Fn() -> Result<Payload, AttemptFailure>,
         sent: &SentCounter,
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
@@ -144,18 +144,20 @@ impl HttpClient {
             let detail = "https is not possible: no certificate authorities found; set ca_file";
             return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
         }
-        let mut headers = target.headers.clone();
-        if *payload.media_type() != Payload::JSON {
-            headers.insert(CONTENT_TYPE, payload.media_type().clone());
-        }
+        let build = || {
+            let payload = write()?;
+            let mut headers = target.headers.clone();
+            if *payload.media_type() != Payload::JSON {
+                headers.insert(CONTENT_TYPE, payload.media_type().clone());
+            }
+            let mut request = Request::new(payload.with_counter(sent));
+            *request.method_mut() = Method::POST;
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = headers;
+            Ok(request)
+        };
         let _end = sent.end_on_drop();
-        let mut request = Request::new(payload.with_counter(sent));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
-        let answer = exchange(&target.origin, request, target.host.as_ref(), sent.deadline())
-            .await
-            .map_err(CallError::into_failure)?;
+        let answer = exchange(&target.origin, build, target.host.as_ref(), sent).await?;
         let status = answer.status;
         if status != 200 {
             tracing::debug!(status, "provider responded with an error status");
@@ -169,16 +171,16 @@ impl HttpClient {
     /// Gets an address and returns the status. The body is not read. The time is not bounded: drop the future to cancel
     /// the call.
     pub(crate) async fn get_status(&self, target: &Target, uri: Uri) -> Result<u16, AttemptFailure> {
-        let mut headers = target.headers.clone();
-        headers.remove(CONTENT_TYPE);
         let sent = SentCounter::default();
+        let build = || {
+            let mut request = Request::new(Payload::none().with_counter(&sent));
+            *request.uri_mut() = uri.clone();
+            request.headers_mut().clone_from(&target.headers);
+            request.headers_mut().remove(CONTENT_TYPE);
+            Ok(request)
+        };
         let _end = sent.end_on_drop();
-        let mut request = Request::new(Payload::none().with_counter(&sent));
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
-        let answer = exchange(&target.origin, request, target.host.as_ref(), sent.deadline())
-            .await
-            .map_err(CallError::into_failure)?;
+        let answer = exchange(&target.origin, build, target.host.as_ref(), &sent).await?;
         answer.body.retire();
         Ok(answer.status)
     }
@@ -329,7 +331,7 @@ mod tests {
             let uri: Uri = format!("{scheme}://{address}/").parse().unwrap();
             let client = client.clone();
             let target = client.target(&uri, HeaderMap::new());
-            async move { client.post(&target, uri, Payload::json("{}"), &SentCounter::default(), None).await }
+            async move { client.post(&target, uri, || Ok(Payload::json("{}")), &SentCounter::default(), None).await }
         };
         let (answer, ()) = tokio::join!(post("http"), answering);
         assert_eq!(&answer.unwrap()[..], b"{}");

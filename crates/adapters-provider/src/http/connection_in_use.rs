@@ -28,6 +28,13 @@ impl ConnectionInUse {
         }
     }
 
+    /// Closes the connection to later calls.
+    pub(super) fn retire(&self) {
+        if let Self::Http2(call) = self {
+            call.retire();
+        }
+    }
+
     /// Keeps the connection for the next call.
     pub(super) fn release(self) {
         if let Self::Http1 { connection, pool } = self {

@@ -48,6 +48,8 @@ pub(super) fn invalid_response(detail: &str) -> AttemptFailure {
 pub(super) enum CallError {
     /// No connection was made.
     Connect(BoxError),
+    /// The connection ended between its opening and the first request.
+    Handshake,
     /// The provider exceeded a limit before its answer.
     TooManyBytes(TooManyBytes),
     /// The connection broke.
@@ -67,6 +69,9 @@ impl CallError {
             Self::Connect(error) => {
                 AttemptFailure::new(AttemptFailureKind::ConnectFailed, connect_error_detail(&*error))
             }
+            Self::Handshake => {
+                AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the connection ended before the request")
+            }
             Self::TooManyBytes(violation) => invalid_response(&violation.to_string()),
             Self::Http(error) if error.is_parse() => invalid_response("the provider's answer is not HTTP"),
             Self::Http(_) => {
@@ -74,6 +79,11 @@ impl CallError {
             }
         }
     }
+}
+
+/// Returns the HTTP/2 error behind an error, if any. An I/O error is none.
+pub(super) fn http2_error(error: &hyper::Error) -> Option<&h2::Error> {
+    ErrorCauses(Some(error)).find_map(|cause| cause.downcast_ref())
 }
 
 fn connect_error_detail(error: &(dyn Error + 'static)) -> &'static str {

@@ -3,9 +3,11 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
+use http::header::HeaderName;
 use http::uri::PathAndQuery;
-use http::{Request, Response, Uri};
+use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
@@ -15,6 +17,9 @@ use tokio::time::Instant;
 use super::connector::{Io, Link};
 use super::meter::Meter;
 use super::payload::TrackedPayload;
+
+/// The time between the end of a connection in the pool and its announced end.
+const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// One connection, for one call at a time. Dropping it closes it.
 pub(super) struct Http1Connection {
@@ -26,8 +31,10 @@ pub(super) struct Http1Connection {
     forwarded: bool,
     /// True once an answer has come over it.
     pub(super) is_reused: bool,
-    /// The time of its last answer.
-    pub(super) idle_since: Instant,
+    /// The time for which the peer keeps it open between two requests, if announced, less a margin.
+    pub(super) keep_alive: Option<Duration>,
+    /// The end of its time in the pool.
+    pub(super) idle_until: Instant,
 }
 
 impl Http1Connection {
@@ -40,7 +47,8 @@ impl Http1Connection {
             meter: link.meter,
             forwarded: link.forwarded,
             is_reused: false,
-            idle_since: Instant::now(),
+            keep_alive: None,
+            idle_until: Instant::now(),
         }))
     }
 
@@ -75,10 +83,49 @@ impl Http1Connection {
     ) -> Result<Response<Incoming>, TrySendError<Request<TrackedPayload>>> {
         // Only the driver advances the answer, so only the driver must wake this task.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        poll_fn(|cx| {
+        let answer = poll_fn(|cx| {
             self.drive(cx);
             answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         })
-        .await
+        .await;
+        if let Ok(response) = &answer {
+            self.keep_alive = keep_alive(response.headers());
+        }
+        answer
+    }
+}
+
+/// Reads `keep-alive: timeout=5`, the seconds after which the peer closes an idle connection. Less a second, or half of
+/// it, for the way to the peer.
+fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+    let values = headers.get_all(HeaderName::from_static("keep-alive")).into_iter();
+    let mut parameters = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let seconds = parameters.find_map(|parameter| {
+        let (name, seconds) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| seconds.trim().trim_matches('"'))
+    })?;
+    let announced = Duration::from_secs(seconds.parse::<u32>().ok()?.into());
+    Some(announced - KEEP_ALIVE_MARGIN.min(announced / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keep_alive_is_shorter_than_announced() {
+        for (value, expected) in [
+            ("timeout=5", Some(4_000)),
+            ("max=100, Timeout = \"60\"", Some(59_000)),
+            ("timeout=1", Some(500)),
+            ("timeout=0", Some(0)),
+            ("max=100", None),
+            ("timeout=soon", None),
+            ("timeout", None),
+        ] {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static("keep-alive"), value.parse().unwrap())]);
+            assert_eq!(keep_alive(&headers), expected.map(Duration::from_millis), "{value}");
+        }
+        assert_eq!(keep_alive(&HeaderMap::new()), None);
     }
 }

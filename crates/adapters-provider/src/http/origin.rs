@@ -66,19 +66,28 @@ impl Origin {
         }
     }
 
-    /// Returns a connection for one call: an idle one, or a new one.
-    pub(super) async fn connection(&self, deadline: Option<Instant>) -> Result<ConnectionInUse, CallError> {
+    /// Returns a connection for one call: an idle one, or a new one. A repeated call gets no idle connection of
+    /// HTTP/1.1: it may have ended like the one before.
+    pub(super) async fn connection(
+        &self,
+        deadline: Option<Instant>,
+        is_repeat: bool,
+    ) -> Result<ConnectionInUse, CallError> {
         let pool = &self.pools[thread_number() % self.pools.len()];
-        if let Some(kept) = pool.take() {
+        let take = || if is_repeat { pool.take_shared() } else { pool.take() };
+        if let Some(kept) = take() {
             return Ok(mark_in_use(kept, pool, deadline));
         }
         if self.http2_only {
             let _one_at_a_time = pool.opening.lock().await;
-            if let Some(kept) = pool.take() {
+            if let Some(kept) = take() {
                 return Ok(mark_in_use(kept, pool, deadline));
             }
             let opened = self.opener.open(&self.address).await?;
             return Ok(admit(opened, pool, deadline));
+        }
+        if is_repeat {
+            return Ok(admit(self.opener.open(&self.address).await?, pool, deadline));
         }
         let mut idle = pool.wait();
         let mut opening = self.opener.open(&self.address);
@@ -149,7 +158,7 @@ impl Opener {
             } else {
                 Http1Connection::open(link).await.map(PooledConnection::Http1)
             };
-            opened.map_err(|error| CallError::of(error, &meter))
+            opened.map_err(|_| meter.violation().map_or(CallError::Handshake, CallError::TooManyBytes))
         })
     }
 }

@@ -1,8 +1,7 @@
 //! Request bodies, and the count of their sent bytes.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -61,8 +60,8 @@ impl Payload {
     }
 
     pub(super) fn with_counter(self, sent: &SentCounter) -> TrackedPayload {
-        let left = self.len_bytes();
-        TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sent: sent.clone() }
+        let (left, sending) = (self.len_bytes(), sent.call().sending);
+        TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sending, sent: sent.clone() }
     }
 }
 
@@ -71,28 +70,44 @@ fn count(bytes: usize) -> u64 {
 }
 
 /// The counter of sent body bytes, of one call and of its attempt. Clones share it.
+///
+/// A call that is repeated on another connection counts once: by the longer of its sendings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SentCounter {
-    /// The bytes, with [`ENDED`] set once the call is over.
-    call: Arc<AtomicU64>,
+    call: Arc<Mutex<CallBytes>>,
     attempt: SentBytes,
     deadline: Option<Instant>,
 }
 
-/// Marks an ended call, after which no byte may be sent. A connection may hold an unwritten request of a cancelled
-/// call, and would write it after the charge was computed.
-const ENDED: u64 = 1 << 63;
+/// The sent bytes of a call.
+#[derive(Debug, Default)]
+struct CallBytes {
+    /// The number of the sending that may send bytes. A connection may hold an unwritten request of a cancelled call or
+    /// of an earlier sending, and would write it after the charge was computed.
+    sending: u32,
+    /// The bytes of that sending.
+    current: u64,
+    /// The bytes of earlier sendings that the provider may have processed.
+    earlier: u64,
+    has_ended: bool,
+}
+
+impl CallBytes {
+    fn counted(&self) -> u64 {
+        self.current.max(self.earlier)
+    }
+}
 
 /// Ends a call when it is dropped.
 pub(super) struct EndCallOnDrop(SentCounter);
 
 impl Drop for EndCallOnDrop {
     fn drop(&mut self) {
-        self.0.call.fetch_or(ENDED, Ordering::AcqRel);
+        self.0.call().has_ended = true;
     }
 }
 
-/// The error of a body whose call is over.
+/// The error of a body whose call or sending is over.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was cancelled before its body was sent")]
 pub(super) struct CallEnded;
@@ -110,13 +125,13 @@ impl SentCounter {
 
     /// Returns the bytes of the call so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.call.load(Ordering::Acquire) & !ENDED
+        self.call().counted()
     }
 
     /// Counts bytes as if a connection had taken them.
     #[cfg(test)]
     pub(crate) fn count(&self, bytes: u64) {
-        self.add(bytes).unwrap();
+        self.add(0, bytes).unwrap();
     }
 
     /// Ends the call when the guard is dropped: unsent bytes are never sent.
@@ -124,16 +139,32 @@ impl SentCounter {
         EndCallOnDrop(self.clone())
     }
 
-    /// Counts bytes before they are sent, unless the call is over.
-    fn add(&self, bytes: u64) -> Result<(), CallEnded> {
-        if self.call.load(Ordering::Acquire) & ENDED != 0 {
+    /// Ends the current sending. Its bytes are no longer counted if the provider certainly did not process them.
+    pub(super) fn end_sending(&self, may_be_processed: bool) {
+        let mut call = self.call();
+        let before = call.counted();
+        if may_be_processed {
+            call.earlier = before;
+        }
+        call.current = 0;
+        call.sending += 1;
+        self.attempt.subtract(before - call.counted());
+    }
+
+    /// Counts bytes before they are sent, unless the call or the sending is over.
+    fn add(&self, sending: u32, bytes: u64) -> Result<(), CallEnded> {
+        let mut call = self.call();
+        if call.has_ended || call.sending != sending {
             return Err(CallEnded);
         }
-        // Added before the check of the call, so that the end of the call never reads less than is sent.
-        self.attempt.add(bytes);
-        let added = |state: u64| (state & ENDED == 0).then(|| state.saturating_add(bytes).min(ENDED - 1));
-        self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| CallEnded)?;
+        let before = call.counted();
+        call.current = call.current.saturating_add(bytes);
+        self.attempt.add(call.counted() - before);
         Ok(())
+    }
+
+    fn call(&self) -> MutexGuard<'_, CallBytes> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,6 +174,7 @@ pub(super) struct TrackedPayload {
     first: Option<Bytes>,
     rest: std::vec::IntoIter<Bytes>,
     left: u64,
+    sending: u32,
     sent: SentCounter,
 }
 
@@ -157,7 +189,7 @@ impl Body for TrackedPayload {
         let Some(piece) = self.first.take().or_else(|| self.rest.next()) else { return Poll::Ready(None) };
         let bytes = count(piece.len());
         self.left = self.left.saturating_sub(bytes);
-        Poll::Ready(Some(self.sent.add(bytes).map(|()| Frame::data(piece))))
+        Poll::Ready(Some(self.sent.add(self.sending, bytes).map(|()| Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -201,6 +233,29 @@ mod tests {
         assert_eq!((sent.bytes(), attempt.get()), (2, 2));
         Payload::json("{}").with_counter(&other).collect().await.unwrap();
         assert_eq!((other.bytes(), attempt.get()), (2, 4), "other calls of the attempt go on");
+    }
+
+    #[tokio::test]
+    async fn repeated_payload_counts_once() {
+        let attempt = SentBytes::default();
+        let sent = SentCounter::of(&attempt, None);
+        let payload =
+            || Payload::of(HeaderValue::from_static("a/b"), [&b"ab"[..], b"cde"].map(Bytes::from_static).into());
+        let (mut first, counted) = (payload().with_counter(&sent), || (sent.bytes(), attempt.get()));
+        first.frame().await.unwrap().unwrap();
+        // Certainly not processed.
+        sent.end_sending(false);
+        assert_eq!(counted(), (0, 0));
+        assert!(first.frame().await.unwrap().is_err(), "an earlier sending sends nothing more");
+        payload().with_counter(&sent).collect().await.unwrap();
+        sent.end_sending(true);
+        assert_eq!(counted(), (5, 5));
+        let mut third = payload().with_counter(&sent);
+        third.frame().await.unwrap().unwrap();
+        assert_eq!(counted(), (5, 5), "the longer sending counts");
+        third.frame().await.unwrap().unwrap();
+        sent.end_sending(false);
+        assert_eq!(counted(), (5, 5));
     }
 
     #[tokio::test]

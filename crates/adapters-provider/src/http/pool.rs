@@ -58,23 +58,26 @@ impl Pool {
 
     /// Takes the most recently used connection.
     pub(super) fn take(&self) -> Option<PooledConnection> {
-        let mut state = self.state();
-        let now = Instant::now();
-        if let Some(shared) = &mut state.shared {
-            if shared.is_usable(now, self.idle_timeout) {
-                shared.used = now;
-                return Some(PooledConnection::Http2(Arc::clone(&shared.connection)));
+        self.take_shared().or_else(|| {
+            let (mut state, now) = (self.state(), Instant::now());
+            while let Some(connection) = state.idle.pop_back() {
+                if now < connection.idle_until && connection.is_usable() {
+                    return Some(PooledConnection::Http1(connection));
+                }
             }
-            state.shared = None;
+            None
+        })
+    }
+
+    /// Returns the shared connection, if there is one.
+    pub(super) fn take_shared(&self) -> Option<PooledConnection> {
+        let (mut state, now) = (self.state(), Instant::now());
+        let shared = state.shared.as_mut()?;
+        if shared.is_usable(now, self.idle_timeout) {
+            shared.used = now;
+            return Some(PooledConnection::Http2(Arc::clone(&shared.connection)));
         }
-        while let Some(connection) = state.idle.pop_back() {
-            if now.duration_since(connection.idle_since) >= self.idle_timeout {
-                // All others have been idle for longer.
-                state.idle.clear();
-            } else if connection.is_usable() {
-                return Some(PooledConnection::Http1(connection));
-            }
-        }
+        state.shared = None;
         None
     }
 
@@ -94,8 +97,9 @@ impl Pool {
                 Err(unclaimed) => connection = unclaimed,
             }
         }
-        if state.idle.len() < self.max_idle && !self.idle_timeout.is_zero() {
-            connection.idle_since = Instant::now();
+        let idle_timeout = connection.keep_alive.map_or(self.idle_timeout, |kept| kept.min(self.idle_timeout));
+        if state.idle.len() < self.max_idle && !idle_timeout.is_zero() {
+            connection.idle_until = Instant::now() + idle_timeout;
             state.idle.push_back(connection);
             self.watch(&mut state);
         }
@@ -141,15 +145,14 @@ impl WatchedPool for Pool {
     fn inspect(&self, cx: &mut Context<'_>, number: u64) -> Option<Instant> {
         let mut state = self.state();
         let now = Instant::now();
-        let (timeout, is_fresh) = (self.idle_timeout, |since: Instant| now.duration_since(since) < self.idle_timeout);
+        let timeout = self.idle_timeout;
         state.idle.retain_mut(|connection| {
             connection.drive(cx);
-            connection.is_usable() && is_fresh(connection.idle_since)
+            connection.is_usable() && now < connection.idle_until
         });
         state.shared.take_if(|shared| !shared.is_usable(now, timeout));
-        let oldest = state.idle.front().map(|connection| connection.idle_since);
-        let used = state.shared.as_ref().map(|shared| shared.used);
-        let next = oldest.into_iter().chain(used).min().map(|since| since + timeout);
+        let shared_until = state.shared.as_ref().map(|shared| shared.used + timeout);
+        let next = state.idle.iter().map(|connection| connection.idle_until).chain(shared_until).min();
         state.watcher = next.map(|_| Watcher { number, waker: Some(cx.waker().clone()) });
         next
     }

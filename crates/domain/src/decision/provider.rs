@@ -37,6 +37,11 @@ impl SentBytes {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Subtracts bytes that the provider certainly did not process.
+    pub fn subtract(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Returns the count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
