@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
-use domain::system::Clock;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use domain::system::{Clock, parse_retry_after};
+use http::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -29,8 +30,6 @@ const TEST: HeaderName = HeaderName::from_static("x-test-connection");
 const MOST_ANSWER_BYTES: usize = 64 * 1024;
 /// Longest time to read a response whose status has already counted.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
-/// Longest wait that a destination can request, in seconds.
-const MAX_RETRY_AFTER_SECONDS: u64 = 24 * 60 * 60;
 
 /// Posts deliveries. It never retries and follows no redirects. Only the status and `retry-after` of a response count.
 pub struct HttpMessageSender {
@@ -105,7 +104,7 @@ impl MessageSender for HttpMessageSender {
         let request = self.request(to, delivery)?;
         let call = async {
             let answer = self.client.request(request).await.map_err(|error| from_call(&error))?;
-            let (status, asked) = (answer.status(), retry_after(&answer));
+            let (status, asked) = (answer.status(), retry_after(answer.headers(), self.clock.now()));
             judged(status, asked, delivery.is_test)?;
             Ok(answer.into_body())
         };
@@ -150,11 +149,10 @@ fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<
     Err(DeliveryError { reason, kind, retry_after: asked })
 }
 
-/// Reads whole seconds, at most a day; dates are not supported.
-fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
-    let text = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(MAX_RETRY_AFTER_SECONDS).min(MAX_RETRY_AFTER_SECONDS)))
+/// Reads seconds or a date, at most a day.
+fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    parse_retry_after(text(RETRY_AFTER)?, text(DATE), now)
 }
 
 fn receiver(reason: impl Into<String>) -> DeliveryError {

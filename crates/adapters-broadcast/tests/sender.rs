@@ -129,6 +129,14 @@ async fn delivery_outcome_follows_status() {
             "HTTP/1.1 503 Gone\r\nretry-after: 99999999999999999999\r\n\r\n",
             Some((DeliveryErrorKind::Receiver, "status 503", Some(86_400))),
         ),
+        (
+            "HTTP/1.1 503 Gone\r\ndate: Fri, 31 Dec 1999 23:59:29 GMT\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n\r\n",
+            Some((DeliveryErrorKind::Receiver, "status 503", Some(30))),
+        ),
+        (
+            "HTTP/1.1 503 Gone\r\nretry-after: Sat, 31 Dec 2139 23:59:59 GMT\r\n\r\n",
+            Some((DeliveryErrorKind::Receiver, "status 503", Some(86_400))),
+        ),
         ("HTTP/1.1 503 Gone\r\nretry-after: soon\r\n\r\n", Some((DeliveryErrorKind::Receiver, "status 503", None))),
         ("nonsense\r\n\r\n", Some((DeliveryErrorKind::Receiver, "the connection broke", None))),
     ];

@@ -11,6 +11,7 @@ use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::account;
 use crate::canonical::{Division, divide, remaining_input};
 use crate::connection::Connection;
 use crate::http::{HttpClient, SentCounter, run_with_deadline};
@@ -51,7 +52,7 @@ impl<W: WireCodec> HttpProvider<W> {
             ..AttemptFailure::new(AttemptFailureKind::InvalidResponse, bad.error.to_string())
         };
         let meaning = self.codec.read_error().and_then(|read_error| read_error(200, body));
-        meaning.map_or_else(|| malformed.clone(), |meaning| meaning.of(&malformed))
+        meaning.map_or_else(|| account::refine(malformed.clone(), body), |meaning| meaning.of(&malformed))
     }
 }
 

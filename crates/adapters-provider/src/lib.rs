@@ -17,6 +17,7 @@
 //! This crate reads no environment variables and no clock; settings are passed as values.
 #![deny(missing_docs)]
 
+mod account;
 pub mod canonical;
 pub mod chat_completions;
 mod connection;
@@ -35,7 +36,7 @@ pub mod sglang_decisions;
 pub mod system_one;
 pub mod wire;
 
-pub use credential::{CredentialCheck, check_credential};
+pub use credential::{CredentialCheck, check_connection, check_credential};
 pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
 pub use http_provider::HttpProvider;
 pub use providers::http_provider;

@@ -2,6 +2,7 @@
 
 use domain::json::JsonText;
 use domain::routing::ProviderError;
+use serde_json::value::RawValue;
 
 use crate::redaction::Redactor;
 use crate::wire::{Object, as_text, elements, number, string};
@@ -29,12 +30,35 @@ pub(crate) fn read(status: u16, body: &[u8], redactor: &Redactor) -> Option<Box<
     (error.code.is_some() || error.message.is_some()).then(|| Box::new(error))
 }
 
+/// Returns the error objects of a JSON body: the innermost first. Without `is_error`, only `error` and `errors` count,
+/// and the body itself is none.
+pub(crate) fn error_objects(text: &str, is_error: bool) -> Vec<Object<'_>> {
+    let Some(body) = Object::parse(text).or_else(|| first_element(text)) else { return Vec::new() };
+    let inner = inner(&body).and_then(|value| Object::of(value).or_else(|| first_element(value.get())));
+    inner.into_iter().chain(is_error.then_some(body)).collect()
+}
+
+/// Returns the message of an error body, of which [`error_objects`] returned these.
+pub(crate) fn error_text(text: &str, errors: &[Object<'_>]) -> Option<String> {
+    let of_body = || inner(&Object::parse(text).or_else(|| first_element(text))?).and_then(string);
+    errors.iter().find_map(|error| fields(error).1).or_else(of_body)
+}
+
+/// Parses the first element of an array, if it is an object.
+fn first_element(text: &str) -> Option<Object<'_>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    Object::of(JsonText::from(*elements.first()?))
+}
+
+fn inner<'a>(members: &Object<'a>) -> Option<JsonText<'a>> {
+    ["error", "errors"].iter().find_map(|name| members.get(name).ok().flatten())
+}
+
 type CodeAndMessage = (Option<String>, Option<String>);
 
 /// Reads an error object. `is_error` is true if the object itself is known to be an error.
 fn of_object(members: &Object<'_>, is_error: bool) -> CodeAndMessage {
-    let inner = ["error", "errors"].iter().find_map(|name| members.get(name).ok().flatten());
-    let nested = inner.map(of_value).unwrap_or_default();
+    let nested = inner(members).map(of_value).unwrap_or_default();
     if !is_error {
         return nested;
     }
@@ -69,7 +93,7 @@ fn fields(error: &Object<'_>) -> CodeAndMessage {
 }
 
 /// Returns a body that is neither JSON nor a page of markup.
-fn plain_text(body: &[u8]) -> Option<String> {
+pub(crate) fn plain_text(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?.trim();
     (!text.is_empty() && !text.starts_with(['<', '{', '['])).then(|| text.to_owned())
 }

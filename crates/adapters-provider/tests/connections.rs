@@ -10,7 +10,8 @@ use adapters_provider::{
     Http2, HttpClient, HttpClientError, HttpClientSettings, ProviderSettings, ProxySettings, http_provider,
 };
 use bytes::Bytes;
-use domain::routing::{AttemptFailureKind, Wire};
+use domain::routing::{AttemptFailureKind, FailureCause, Wire};
+use domain::testing::FixedClock;
 use http::{Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -187,10 +188,10 @@ async fn tls_rejects_unknown_authority() {
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::ConnectFailed);
     let without_any = "https is not possible: no certificate authorities found; set ca_file";
-    let has_trusted_authorities = HttpClient::new(&support::settings()).unwrap().has_trusted_authorities();
+    let has_trusted_authorities = support::client_of(&support::settings()).has_trusted_authorities();
     assert_eq!(
         failure.detail,
-        if has_trusted_authorities { "the connection could not be made: TLS failed" } else { without_any }
+        if has_trusted_authorities { FailureCause::CertificateUntrusted.sentence() } else { without_any }
     );
     assert!(versions.lock().unwrap().is_empty(), "no request was sent");
 }
@@ -209,7 +210,7 @@ async fn tls_rejects_certificate_of_another_host() {
     .await;
     let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
     let failure = decide(&provider_with(&settings, &base_url)).await.unwrap_err();
-    assert_eq!(failure.detail, "the connection could not be made: TLS failed");
+    assert_eq!(failure.cause, Some(FailureCause::CertificateName));
 }
 
 fn https_proxy(proxy: &Upstream, credentials: &str) -> ProxySettings {
@@ -301,18 +302,66 @@ async fn no_proxy_hosts_are_called_directly() {
 
 #[tokio::test]
 async fn connect_fails_when_proxy_rejects_tunnel() {
-    let proxy = Upstream::answering("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
-    let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
-    let failure = decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
-    assert_eq!(failure.detail, "the connection could not be made");
+    for (status, cause) in
+        [(407, FailureCause::ProxyCredentials), (403, FailureCause::ProxyRejected), (502, FailureCause::ProxyRejected)]
+    {
+        let proxy = Upstream::answering(format!("HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n")).await;
+        let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
+        let failure = decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap_err();
+        assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
+        assert_eq!((failure.cause, failure.detail.as_str()), (Some(cause), cause.sentence()));
+    }
+}
+
+/// Both kinds of proxies: one that forwards, and one that tunnels.
+#[tokio::test]
+async fn connect_fails_when_proxy_is_unreachable_or_needs_credentials() {
+    let gone = Upstream { address: support::closed_address().await, connections: Arc::default() };
+    for scheme in ["http", "https"] {
+        let both = |proxy: &Upstream| {
+            let address = Some(format!("http://{}", proxy.address));
+            ProxySettings { http_proxy: address.clone(), https_proxy: address, ..ProxySettings::default() }
+        };
+        let base_url = format!("{scheme}://provider.test/v1");
+        let settings = HttpClientSettings { proxy: both(&gone), ..trusting() };
+        let failure = decide(&provider_with(&settings, &base_url)).await.unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.cause),
+            (AttemptFailureKind::ConnectFailed, Some(FailureCause::ProxyUnreachable))
+        );
+        let strict = Upstream::answering("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
+        let settings = HttpClientSettings { proxy: both(&strict), ..trusting() };
+        let failure = decide(&provider_with(&settings, &base_url)).await.unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.cause),
+            (AttemptFailureKind::ConnectFailed, Some(FailureCause::ProxyCredentials))
+        );
+    }
+}
+
+#[tokio::test]
+async fn connect_fails_with_the_cause() {
+    let speaking = Upstream::start(|mut socket| async move {
+        socket.write_all(b"220 mail.example ESMTP\r\n").await.unwrap();
+        closed(&mut socket).await;
+    })
+    .await;
+    for (base_url, cause) in [
+        ("http://name.invalid/v1".to_owned(), FailureCause::NameNotFound),
+        (format!("http://{}/v1", support::closed_address().await), FailureCause::ConnectionRefused),
+        (format!("https://{}/v1", speaking.address), FailureCause::NoTls),
+    ] {
+        let failure = decide(&provider_with(&trusting(), &base_url)).await.unwrap_err();
+        assert_eq!((failure.kind, failure.cause), (AttemptFailureKind::ConnectFailed, Some(cause)), "{base_url}");
+        assert_eq!(failure.detail, cause.sentence());
+    }
 }
 
 #[tokio::test]
 async fn reconfigured_client_keeps_trusted_authorities() {
     let versions = Versions::default();
     let upstream = tls_upstream(&["h2", "http/1.1"], Arc::clone(&versions)).await;
-    let client = HttpClient::new(&trusting()).unwrap().reconfigured(|settings| settings.http2 = Http2::Off);
+    let client = support::client_of(&trusting()).reconfigured(|settings| settings.http2 = Http2::Off);
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
     decide(&http_provider(client, Wire::SystemOne, settings).unwrap()).await.unwrap();
@@ -321,7 +370,7 @@ async fn reconfigured_client_keeps_trusted_authorities() {
 
 #[test]
 fn client_rejects_invalid_settings() {
-    let new = |settings: HttpClientSettings| HttpClient::new(&settings).err();
+    let new = |settings: HttpClientSettings| HttpClient::new(&settings, Arc::new(FixedClock::default())).err();
     let ca = |name| HttpClientSettings { extra_ca_file: Some(fixture(name)), ..support::settings() };
     assert!(matches!(new(ca("missing.pem")), Some(HttpClientError::CaFile { .. })));
     assert!(matches!(new(ca("make-certificates.sh")), Some(HttpClientError::EmptyCaFile(_))));

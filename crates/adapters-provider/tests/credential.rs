@@ -3,7 +3,7 @@
 
 mod support;
 
-use adapters_provider::{CredentialCheck, HttpClient, ProviderSettings, check_credential};
+use adapters_provider::{CredentialCheck, ProviderSettings, check_connection, check_credential};
 use domain::routing::Wire;
 use domain::secret::SecretString;
 use support::{AMPLE, Upstream, read_request};
@@ -26,7 +26,7 @@ async fn provider(right: u16, other: u16) -> String {
 }
 
 async fn check(base_url: &str, key: Option<&str>) -> CredentialCheck {
-    let client = HttpClient::new(&support::settings()).unwrap();
+    let client = support::client_of(&support::settings());
     let usual = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
     let settings = ProviderSettings { api_key: key.map(|key| SecretString::new(key.to_owned())), ..usual };
     check_credential(&client, &settings, AMPLE).await.unwrap()
@@ -36,7 +36,10 @@ async fn check(base_url: &str, key: Option<&str>) -> CredentialCheck {
 async fn credential_is_accepted_if_the_list_needs_it() {
     let base_url = provider(200, 401).await;
     assert_eq!(check(&base_url, Some("sk-right")).await, CredentialCheck::Accepted);
-    assert_eq!(check(&base_url, Some("sk-wrong")).await, CredentialCheck::Rejected(401));
+    assert_eq!(
+        check(&base_url, Some("sk-wrong")).await,
+        CredentialCheck::Rejected("GET models answered 401".to_owned())
+    );
     let unknown = |reason: &str| CredentialCheck::Unknown(reason.to_owned());
     assert_eq!(check(&base_url, None).await, unknown("no API key is configured"));
     assert_eq!(check(&provider(200, 200).await, Some("sk-right")).await, unknown("its list of models is public"));
@@ -44,9 +47,45 @@ async fn credential_is_accepted_if_the_list_needs_it() {
 }
 
 #[tokio::test]
-async fn credential_is_unknown_if_the_provider_is_away() {
+async fn credential_check_fails_if_the_provider_is_away() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    assert!(matches!(check(&base_url, Some("sk-right")).await, CredentialCheck::Unknown(_)));
+    let expected = CredentialCheck::Failed("GET models failed: the connection was refused".to_owned());
+    assert_eq!(check(&base_url, Some("sk-right")).await, expected);
+}
+
+/// Some providers report an invalid key as 400.
+#[tokio::test]
+async fn credential_is_rejected_by_the_body_of_an_error() {
+    let body = r#"{"error":{"message":"API key not valid. Please pass a valid API key."}}"#;
+    let answer = format!("HTTP/1.1 400 No\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let upstream = support::Upstream::answering(answer).await;
+    let reason = "GET models answered 400: the provider rejected the API key".to_owned();
+    assert_eq!(check(&upstream.base_url(), Some("sk-x")).await, CredentialCheck::Rejected(reason));
+}
+
+#[tokio::test]
+async fn connection_is_checked_without_a_request() {
+    let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&requests);
+    let upstream = support::Upstream::start(move |mut socket| {
+        let counted = std::sync::Arc::clone(&counted);
+        async move {
+            while support::read_request(&mut socket).await.is_some() {
+                counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+    })
+    .await;
+    let check = async |base_url: String| {
+        let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
+        check_connection(&support::client_of(&support::settings()), &settings).await.unwrap()
+    };
+    assert_eq!(check(upstream.base_url()).await, Ok(format!("{} accepts TCP connections", upstream.address)));
+    let closed = support::closed_address().await;
+    assert_eq!(check(format!("http://{closed}/v1")).await, Err(format!("{closed}: the connection was refused")));
+    let unknown = check("http://name.invalid:8000/v1".to_owned()).await;
+    assert_eq!(unknown, Err("name.invalid:8000: the host name was not found".to_owned()));
+    assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 0);
 }

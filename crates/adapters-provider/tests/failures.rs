@@ -34,7 +34,8 @@ fn status(line: &str, headers: &str) -> String {
 #[rstest]
 #[case("500 Oops", 500, AttemptFailureKind::HttpError)]
 #[case("502 Oops", 502, AttemptFailureKind::HttpError)]
-#[case("402 Pay", 402, AttemptFailureKind::HttpError)]
+#[case("402 Pay", 402, AttemptFailureKind::ProviderAuthFailed)]
+#[case("407 Proxy", 407, AttemptFailureKind::ConnectFailed)]
 #[case("404 No", 404, AttemptFailureKind::HttpError)]
 #[case("401 No", 401, AttemptFailureKind::ProviderAuthFailed)]
 #[case("403 No", 403, AttemptFailureKind::ProviderAuthFailed)]
@@ -60,6 +61,31 @@ async fn failure_contains_retry_after(#[case] line: &str, #[case] headers: &str,
     let failure = failure(status(line, headers)).await;
     assert_eq!(failure.kind, AttemptFailureKind::Overloaded);
     assert_eq!(failure.retry_after, Some(Duration::from_millis(milliseconds)));
+}
+
+/// The clock of the client is at the beginning of 1970.
+#[tokio::test]
+async fn retry_after_as_a_date_needs_no_date_of_the_response() {
+    let failure = failure(status("503 Later", "retry-after: Thu, 01 Jan 1970 00:00:30 GMT\r\n")).await;
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(30)));
+}
+
+/// The beginning of a long error body says as much as the whole of a short one.
+#[rstest]
+#[case::announced(|body: &str| format!("content-length: {}\r\n\r\n{body}", body.len()))]
+#[case::chunked(|body: &str| format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))]
+#[case::incomplete(|body: &str| format!("content-length: {}\r\n\r\n{body}", body.len() + 1))]
+#[tokio::test]
+async fn beginning_of_long_error_body_is_read(#[case] framed: fn(&str) -> String) {
+    let long = "state ".repeat(100_000);
+    let body = format!(r#"{{"error":{{"code":"insufficient_quota","message":"No money left: {long}"}}}}"#);
+    let answer = format!("HTTP/1.1 429 Slow\r\ncontent-type: application/json\r\n{}", framed(&body));
+    let upstream = Upstream::answering(answer).await;
+    let failure = decide(&provider(&upstream)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ProviderAuthFailed, Some(429)));
+    let reported = failure.provider_error.unwrap();
+    assert_eq!(reported.code.as_deref(), Some("insufficient_quota"));
+    assert!(reported.message.unwrap().starts_with("No money left: state state"));
 }
 
 #[tokio::test]
@@ -123,7 +149,7 @@ async fn refused_connection_fails() {
     drop(listener);
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
-    assert_eq!(failure.detail, "the connection could not be made: connection refused");
+    assert_eq!(failure.detail, "the connection was refused");
 }
 
 #[rstest]

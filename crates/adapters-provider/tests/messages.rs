@@ -12,7 +12,7 @@ use domain::decision::{
     AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
     ReportedUsage, SentBytes,
 };
-use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, Wire};
+use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, FailureCause, Wire};
 use domain::secret::SecretString;
 use rstest::rstest;
 use support::{AMPLE, Upstream, closed, endpoint_of, read_request};
@@ -316,19 +316,19 @@ const DELAY: &str =
     r#"{"error":{"code":429,"message":"private","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"1.5s"}]}}"#;
 
 #[rstest]
-#[case(Wire::OpenAiDecisions, error("429 Slow", QUOTA), AttemptFailureKind::Overloaded, Some(3_600_000))]
+#[case(Wire::OpenAiDecisions, error("429 Slow", QUOTA), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case(Wire::OpenAiDecisions, error("429 Slow", RATE), AttemptFailureKind::Overloaded, None)]
-#[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::HttpError, None)]
+#[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case(Wire::GeminiDecisions, error("400 No", KEY), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case(Wire::GeminiDecisions, error("429 Slow", DELAY), AttemptFailureKind::Overloaded, Some(1_500))]
-#[case(Wire::SystemOne, error("429 Slow", NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
+#[case(Wire::SystemOne, error("429 Slow", NEURONS), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case(
     Wire::SystemOne,
     error("529 Full", r#"{"success":false,"errors":[{"code":5012}]}"#),
     AttemptFailureKind::Overloaded,
     None
 )]
-#[case(Wire::SystemOne, support::ok(NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
+#[case(Wire::SystemOne, support::ok(NEURONS), AttemptFailureKind::ProviderAuthFailed, None)]
 #[case::a_page(Wire::OpenAiDecisions, error("502 Oops", "<h1>private</h1>"), AttemptFailureKind::HttpError, None)]
 #[tokio::test]
 async fn error_body_refines_status(
@@ -349,16 +349,39 @@ async fn error_body_refines_status(
 
 #[tokio::test]
 async fn longer_retry_after_wins() {
-    for (code, header, seconds) in [(3040, 7, 7), (4006, 7, 3_600), (4006, 7_200, 7_200)] {
-        let body = format!(r#"{{"success":false,"errors":[{{"code":{code}}}]}}"#);
-        let answer = error(&format!("429 Slow\r\nretry-after: {header}"), &body);
+    for (header, milliseconds) in [(1, 1_500), (7, 7_000)] {
+        let answer = error(&format!("429 Slow\r\nretry-after: {header}"), DELAY);
         let upstream = Upstream::answering(answer).await;
-        let settings = ProviderSettings {
-            response_wrapper: ResponseWrapper::WorkersAi,
-            ..settings_of(Wire::SystemOne, &upstream)
-        };
-        let failure = decide(Wire::SystemOne, settings, support::provider_input(NOUL)).await.unwrap_err();
-        assert_eq!(failure.retry_after, Some(Duration::from_secs(seconds)), "{code} {header}");
+        let settings = settings_of(Wire::GeminiDecisions, &upstream);
+        let failure = decide(Wire::GeminiDecisions, settings, support::provider_input(NOUL)).await.unwrap_err();
+        assert_eq!(failure.retry_after, Some(Duration::from_millis(milliseconds)), "{header}");
+    }
+}
+
+/// Trouble with our account on every wire, under every status that providers report it with.
+#[tokio::test]
+async fn account_trouble_is_recognised_on_every_wire() {
+    let credit =
+        r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
+    let bodies = [
+        (QUOTA, Some(FailureCause::AccountExhausted)),
+        (credit, Some(FailureCause::AccountExhausted)),
+        (KEY, Some(FailureCause::KeyRejected)),
+        (RATE, None),
+        (r#"{"error":{"message":"temperature must be a number","code":"invalid_value"}}"#, None),
+    ];
+    for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Sandbox) {
+        for status in [400, 403, 429] {
+            for (body, expected) in bodies {
+                let upstream = Upstream::answering(error(&format!("{status} No"), body)).await;
+                let settings = settings_of(wire, &upstream);
+                let failure = decide(wire, settings, support::provider_input(NOUL)).await.unwrap_err();
+                let by_status = AttemptFailure::from_status(status, None).kind;
+                let kind = expected.map_or(by_status, |_| AttemptFailureKind::ProviderAuthFailed);
+                assert_eq!((failure.kind, failure.cause), (kind, expected), "{wire:?} {status} {body}");
+                assert!(!format!("{failure:?} {failure}").contains("credit balance"), "{failure:?}");
+            }
+        }
     }
 }
 

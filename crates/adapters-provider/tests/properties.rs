@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use adapters_provider::canonical::{Division, compact, divide, has_single_outcome};
 use adapters_provider::gemini_decisions::{self, GeminiDecisions};
-use adapters_provider::openai_decisions::{self, OpenAiDecisions};
+use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::{self, SystemOne};
 use adapters_provider::wire::WireCodec;
@@ -46,7 +46,7 @@ fn read_by_all(asked: &ProviderInput, body: &[u8]) {
         let _ = Answers::check(&asked.questions, &answer.answers, rules);
     }
     for status in [200, 400, 429, 529] {
-        for read in [system_one::errors::workers_ai, openai_decisions::errors::read, gemini_decisions::errors::read] {
+        for read in [system_one::errors::workers_ai, gemini_decisions::errors::read] {
             let _ = read(status, body);
         }
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::{Behaviour, Instance, Recorded, Upstream};
+use tollgate_tests::{Behaviour, Instance, Recorded, Upstream, free_address};
 
 use crate::gateway::{TestGateway, providers_toml};
 
@@ -69,6 +69,7 @@ async fn provider_test_masks_keys_and_names_unknown_providers() -> Result<()> {
     drop(alpha);
     let (report, code) = document(&instance, &["provider", "test", "alpha"]).await?;
     ensure!(code == Some(1) && report["outcome"] == "connect_error", "{report}");
+    ensure!(report["cause"] == "connection_refused" && report["detail"] == "the connection was refused", "{report}");
     Ok(())
 }
 
@@ -131,7 +132,11 @@ async fn doctor_tells_accepted_credentials_from_open_ports() -> Result<()> {
     ensure!(code == Some(0));
     instance.set_env("ALPHA_API_KEY", "another");
     let (check, code) = credential(&instance).await?;
-    ensure!(check["status"] == "broken" && check["detail"] == "rejected: GET models answered 401", "{check}");
+    ensure!(
+        check["status"] == "broken"
+            && check["detail"] == "rejected: GET models answered 401: the provider rejected the API key",
+        "{check}"
+    );
     ensure!(code == Some(1));
     for (behaviour, reason) in
         [(Behaviour::json("{}"), "its list of models is public"), (Behaviour::status(404), "GET models answered 404")]
@@ -140,6 +145,40 @@ async fn doctor_tells_accepted_credentials_from_open_ports() -> Result<()> {
         let (check, code) = credential(&instance).await?;
         let detail = format!("not checked: {reason}; `tollgate provider test alpha` makes a real call");
         ensure!(check["detail"] == detail && code == Some(0), "{check}");
+    }
+    Ok(())
+}
+
+/// Each cause of a failed connection is an error of `doctor` and the reason of `provider test`.
+#[tokio::test]
+async fn causes_of_failed_connections_are_named() -> Result<()> {
+    let strict = Upstream::start(Behaviour::status(407)).await?;
+    let gone = free_address()?;
+    for (base_url, proxy, cause, sentence) in [
+        ("http://name.invalid/v1".to_owned(), None, "name_not_found", "name.invalid:80: the host name was not found"),
+        (format!("http://{gone}/v1"), None, "connection_refused", "the connection was refused"),
+        (
+            "https://far.invalid/v1".to_owned(),
+            Some(strict.address()),
+            "proxy_credentials",
+            "asks for credentials (407)",
+        ),
+        ("https://far.invalid/v1".to_owned(), Some(gone), "proxy_unreachable", "the proxy cannot be reached"),
+    ] {
+        let mut instance = Instance::new(&providers_toml(&base_url, &base_url, 5_000))?;
+        instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+        if let Some(proxy) = proxy {
+            instance.set_env("HTTPS_PROXY", format!("http://me:proxy-secret@{proxy}"));
+        }
+        let (report, code) = document(&instance, &["provider", "test", "alpha"]).await?;
+        ensure!(code == Some(1) && report["outcome"] == "connect_error", "{report}");
+        ensure!(report["cause"] == cause, "{cause}: {report}");
+        let (report, code) = document(&instance, &["doctor"]).await?;
+        let checks = report["checks"].as_array().context("no checks")?;
+        let check = checks.iter().find(|check| check["name"] == "provider alpha").context("no check")?;
+        ensure!(code == Some(1) && check["status"] == "broken", "{check}");
+        ensure!(check["detail"].as_str().is_some_and(|detail| detail.contains(sentence)), "{sentence}: {check}");
+        ensure!(!report.to_string().contains("proxy-secret"), "{report}");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Server, Upstream, decisions};
 
-use crate::gateway::{TestGateway, body, providers_toml_of_cases};
+use crate::gateway::{ANSWER, TestGateway, body, providers_toml_of_cases};
 
 /// The key of the provider `alpha`; see [`TestGateway::start`].
 const PROVIDER_KEY: &str = "alpha-secret-0001";
@@ -99,5 +99,50 @@ async fn rejected_credentials_are_named_in_errors() -> Result<()> {
     ensure!(envelope["error"]["metadata"]["attempts"][0]["outcome"] == "provider_auth_failed", "{envelope}");
     let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     reply.error(503, "no endpoint of acme/alone is available: alpha throttled, last failed with 401; retry in ")?;
+    gateway.server.stop().await
+}
+
+/// Trouble with our account under the status of an invalid or an early request: the next provider, else a 502 that names
+/// the provider, a back-off, and a provider in red.
+#[tokio::test]
+async fn account_trouble_is_the_operators_and_not_the_callers() -> Result<()> {
+    let bodies = [
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#,
+        r#"{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}"#,
+        r#"{"error":{"code":"invalid_api_key","message":"Incorrect API key provided"}}"#,
+    ];
+    let statuses = [400, 403, 429];
+    let alpha = Upstream::start(Behaviour::status(500)).await?;
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let cases = bodies.len() * statuses.len();
+    let gateway =
+        TestGateway::start(&providers_toml_of_cases(&alpha.base_url(), &beta.base_url(), 5_000, cases)).await?;
+    for (case, (status, text)) in statuses.iter().flat_map(|status| bodies.map(|text| (*status, text))).enumerate() {
+        alpha.behave(Behaviour::Answer(status, String::new(), text.to_owned()));
+        let model = format!("acme/alone-{case}");
+        let reply = gateway.server.decide(&gateway.inference.secret, body(&model)).await?;
+        let envelope = reply.error(502, "Provider returned error: alpha rejected this gateway's ")?;
+        let attempt = &envelope["error"]["metadata"]["attempts"][0];
+        ensure!(attempt["outcome"] == "provider_auth_failed" && attempt["upstream_status"] == status, "{envelope}");
+        ensure!(attempt["usage_source"] == "none", "{envelope}");
+        let reply = gateway.server.decide(&gateway.inference.secret, body(&model)).await?;
+        reply.error(503, "no endpoint of ")?;
+        ensure!(alpha.take_requests().len() == 1, "no back-off after {status} {text}");
+        let answer = gateway.decide(body(&format!("acme/pair-{case}"))).await?;
+        ensure!(answer["provider"] == "Beta AI", "{answer}");
+        alpha.take_requests();
+    }
+    let shown = gateway.instance.run_on_terminal(&["status"]).await?;
+    let is_red = shown.lines().any(|line| line.contains("\u{1b}[31malpha") && line.contains("credential rejected"));
+    ensure!(is_red, "{shown:?}");
+
+    // A rate limit and an invalid request stay what they are.
+    let limited = r#"{"error":{"code":"rate_limit_exceeded","message":"Rate limit reached"}}"#;
+    alpha.behave(Behaviour::Answer(429, String::new(), limited.to_owned()));
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(529)?;
+    let echoed = r#"{"error":{"code":"invalid_value","message":"Invalid value: 'insufficient balance'"}}"#;
+    alpha.behave(Behaviour::Answer(400, String::new(), echoed.to_owned()));
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    ensure!(reply.status == 400, "{}", reply.text());
     gateway.server.stop().await
 }

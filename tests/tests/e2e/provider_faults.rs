@@ -83,7 +83,7 @@ fn faults() -> Vec<Fault> {
         (302, 502, "http_error"),
         (400, 400, "rejected_by_provider"),
         (401, 502, "provider_auth_failed"),
-        (402, 502, "http_error"),
+        (402, 502, "provider_auth_failed"),
         (403, 502, "provider_auth_failed"),
         (404, 502, "http_error"),
         (408, 502, "http_error"),

@@ -7,6 +7,7 @@
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
 use super::members::Member;
+use crate::account;
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, number, string};
 use domain::json::JsonText;
@@ -63,24 +64,26 @@ impl Objection {
 /// Reads an error. Servers reject a member with 400 or 422. For log-probabilities some answer "not allowed" or "not
 /// implemented".
 pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
-    if status == 429 {
-        return crate::openai_decisions::errors::read(status, body);
-    }
     let objection = match status {
         400 | 422 => objection(body)?,
         403 | 501 => objection(body).filter(|objection| *objection == Objection::Logprobs)?,
         _ => return None,
     };
-    Some(ErrorMeaning { kind: AttemptFailureKind::RejectedByProvider, retry_after: None, detail: objection.detail() })
+    let kind = AttemptFailureKind::RejectedByProvider;
+    Some(ErrorMeaning { kind, cause: None, retry_after: None, detail: objection.detail() })
 }
 
 /// Reads an error in a response with status 200: `{"error": {"code": 503, ..}}`.
 pub fn read_error_in_answer(body: &[u8]) -> Option<AttemptFailure> {
+    let status = status_in_answer(body)?;
+    Some(account::refine(AttemptFailure::from_status(status, None), body))
+}
+
+fn status_in_answer(body: &[u8]) -> Option<u16> {
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
     let (_, code) = error.get("code").ok()?.and_then(number)?;
-    let status = (400..600_u16).find(|status| (f64::from(*status) - code).abs() < 0.5)?;
-    Some(AttemptFailure::from_status(status, None))
+    (400..600_u16).find(|status| (f64::from(*status) - code).abs() < 0.5)
 }
 
 /// Returns the first objection that the error's own text names. A member `param` takes precedence over texts.

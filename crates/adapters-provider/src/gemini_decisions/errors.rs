@@ -11,8 +11,8 @@ use domain::json::JsonText;
 /// The longest wait that is accepted.
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
-/// Reads `{"error": {"code", "message", "status", "details": [..]}}`. An invalid key and a disabled project are
-/// reported as 400; the details contain the retry delay.
+/// Reads `{"error": {"code", "message", "status", "details": [..]}}`. A disabled project is reported as 400; the details
+/// contain the retry delay.
 pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
@@ -20,11 +20,8 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let details = error.get("details").ok().flatten().and_then(elements).unwrap_or_default();
     let details: Vec<Object<'_>> = details.into_iter().filter_map(|detail: JsonText<'_>| Object::of(detail)).collect();
     let named = text(&error, "status").unwrap_or_default();
-    let meaning = |kind, retry_after, detail| Some(ErrorMeaning { kind, retry_after, detail });
+    let meaning = |kind, retry_after, detail| Some(ErrorMeaning { kind, cause: None, retry_after, detail });
     match (status, named.as_str()) {
-        (400, _) if details.iter().any(|detail| text(detail, "reason").as_deref() == Some("API_KEY_INVALID")) => {
-            meaning(AttemptFailureKind::ProviderAuthFailed, None, "the provider rejected the API key")
-        }
         (400, "FAILED_PRECONDITION") => {
             meaning(AttemptFailureKind::HttpError, None, "the provider does not serve this account")
         }

@@ -43,3 +43,21 @@ pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: us
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
+
+/// Reads at most `limit` bytes into `beginning`. Returns true if that is the whole body.
+pub(super) async fn read_beginning(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+    beginning: &mut BytesMut,
+    limit: usize,
+) -> bool {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
+        let Ok(data) = frame.into_data() else { continue };
+        let room = limit - beginning.len();
+        beginning.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return false;
+        }
+    }
+    true
+}

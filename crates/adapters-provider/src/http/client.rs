@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use domain::routing::{AttemptFailure, AttemptFailureKind};
+use bytes::{Bytes, BytesMut};
+use domain::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
+use domain::system::Clock;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
@@ -12,15 +13,16 @@ use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyError};
 use super::connector::{Connector, proxies};
-use super::errors::invalid_response;
+use super::errors::{CallError, invalid_response};
 use super::exchange::{Answer, exchange};
 use super::origin::{Origin, Origins};
 use super::payload::{Payload, SentCounter};
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
-use crate::provider_error;
 use crate::redaction::Redactor;
+use crate::wire::close_json;
+use crate::{account, provider_error};
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
@@ -33,6 +35,8 @@ pub struct HttpClient {
     proxies: Arc<Matcher>,
     user_agent: HeaderValue,
     settings: Arc<HttpClientSettings>,
+    /// For waits until a date.
+    clock: Arc<dyn Clock>,
 }
 
 /// The origin of calls to one host, and their headers.
@@ -58,6 +62,8 @@ impl Target {
 pub struct ErrorMeaning {
     /// The kind of failure.
     pub kind: AttemptFailureKind,
+    /// The cause, if an operator can mend it.
+    pub cause: Option<FailureCause>,
     /// The time to wait before the next call.
     pub retry_after: Option<Duration>,
     /// The description, without text of the provider.
@@ -67,7 +73,7 @@ pub struct ErrorMeaning {
 /// Reads the body of a response with this status. `None` if only the status counts.
 pub type ReadError = fn(status: u16, body: &[u8]) -> Option<ErrorMeaning>;
 
-/// Longest error body that is read. Longer ones are classified by their status only.
+/// The part of an error body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Longest wait for an error body. The status counts without it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_millis(500);
@@ -78,16 +84,20 @@ impl HttpClient {
     ///
     /// # Errors
     /// The settings are invalid.
-    pub fn new(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
+    pub fn new(settings: &HttpClientSettings, clock: Arc<dyn Clock>) -> Result<Self, HttpClientError> {
         let tls = Tls::load(settings.extra_ca_file.as_deref())?;
-        Self::with_tls(settings, tls)
+        Self::with_tls(settings, tls, clock)
     }
 
-    pub(super) fn with_tls(settings: &HttpClientSettings, tls: Tls) -> Result<Self, HttpClientError> {
+    pub(super) fn with_tls(
+        settings: &HttpClientSettings,
+        tls: Tls,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, HttpClientError> {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| HttpClientError::UserAgent)?;
         let proxies = Arc::new(proxies(&settings.proxy)?);
         let settings = Arc::new(settings.clone());
-        Ok(Self { origins: origins(&settings, &tls, &proxies), tls, proxies, user_agent, settings })
+        Ok(Self { origins: origins(&settings, &tls, &proxies), tls, proxies, user_agent, settings, clock })
     }
 
     /// Returns a client with its own pool and changed settings. It shares the certificate authorities, the proxies and
@@ -140,10 +150,7 @@ impl HttpClient {
         sent: &SentCounter,
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
-        if uri.scheme() == Some(&Scheme::HTTPS) && !self.has_trusted_authorities() {
-            let detail = "https is not possible: no certificate authorities found; set ca_file";
-            return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
-        }
+        self.check_authorities(&uri)?;
         let build = || {
             let payload = write()?;
             let mut headers = target.headers.clone();
@@ -161,16 +168,16 @@ impl HttpClient {
         let status = answer.status;
         if status != 200 {
             tracing::debug!(status, "provider responded with an error status");
-            return Err(failure(answer, read_error, &target.redactor).await);
+            return Err(self.failure(answer, read_error, &target.redactor).await);
         }
         self.read(answer)
             .await
             .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..invalid_response(detail) })
     }
 
-    /// Gets an address and returns the status. The body is not read. The time is not bounded: drop the future to cancel
-    /// the call.
-    pub(crate) async fn get_status(&self, target: &Target, uri: Uri) -> Result<u16, AttemptFailure> {
+    /// Gets an address, which must respond with 200. Its body is not read. The time is not bounded: drop the future to
+    /// cancel the call.
+    pub(crate) async fn get(&self, target: &Target, uri: Uri) -> Result<(), AttemptFailure> {
         let sent = SentCounter::default();
         let build = || {
             let mut request = Request::new(Payload::none().with_counter(&sent));
@@ -181,8 +188,47 @@ impl HttpClient {
         };
         let _end = sent.end_on_drop();
         let answer = exchange(&target.origin, build, target.host.as_ref(), &sent).await?;
+        if answer.status != 200 {
+            return Err(self.failure(answer, None, &target.redactor).await);
+        }
         answer.body.retire();
-        Ok(answer.status)
+        Ok(())
+    }
+
+    /// Opens a connection to the target as a call does, and closes it.
+    pub(crate) async fn probe(&self, target: &Target, uri: &Uri) -> Result<(), AttemptFailure> {
+        self.check_authorities(uri)?;
+        target.origin.probe().await.map_err(CallError::into_failure)
+    }
+
+    /// Returns true if a proxy is used for this address.
+    pub(crate) fn is_proxied(&self, uri: &Uri) -> bool {
+        self.proxies.intercept(uri).is_some()
+    }
+
+    fn check_authorities(&self, uri: &Uri) -> Result<(), AttemptFailure> {
+        if uri.scheme() == Some(&Scheme::HTTPS) && !self.has_trusted_authorities() {
+            return Err(AttemptFailure::of_cause(FailureCause::NoAuthorities));
+        }
+        Ok(())
+    }
+
+    /// Classifies a response with another status than 200, by the beginning of its body.
+    async fn failure(&self, mut answer: Answer, read_error: Option<ReadError>, redactor: &Redactor) -> AttemptFailure {
+        let status = answer.status;
+        let by_status = AttemptFailure::from_status(status, retry_after(&answer.headers, self.clock.now()));
+        let mut beginning = BytesMut::new();
+        let reading = body::read_beginning(&mut answer.body, &mut beginning, MAX_ERROR_BYTES);
+        let is_whole = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await.unwrap_or(false);
+        let body = if is_whole { beginning.freeze() } else { close_json(&beginning).into() };
+        answer.body.release();
+        let by_status = AttemptFailure { provider_error: provider_error::read(status, &body, redactor), ..by_status };
+        let by_account = account::refine(by_status, &body);
+        if by_account.cause.is_some_and(FailureCause::is_of_account) {
+            return by_account;
+        }
+        let meaning = read_error.and_then(|read_error| read_error(status, &body));
+        meaning.map_or_else(|| by_account.clone(), |meaning| meaning.of(&by_account))
     }
 
     async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
@@ -212,29 +258,18 @@ fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Matcher>
     Origins::new(Connector::new(tls.config.clone(), Arc::clone(proxies), settings), settings)
 }
 
-/// Classifies a response with another status than 200.
-async fn failure(mut answer: Answer, read_error: Option<ReadError>, redactor: &Redactor) -> AttemptFailure {
-    let status = answer.status;
-    let by_status = AttemptFailure::from_status(status, retry_after(&answer.headers));
-    let body = body::read(&mut answer.body, MAX_ERROR_BYTES);
-    let failure = match tokio::time::timeout(ERROR_BODY_TIMEOUT, body).await {
-        Ok(Ok(body)) => {
-            let by_status =
-                AttemptFailure { provider_error: provider_error::read(status, &body, redactor), ..by_status };
-            let meaning = read_error.and_then(|read_error| read_error(status, &body));
-            meaning.map_or_else(|| by_status.clone(), |meaning| meaning.of(&by_status))
-        }
-        _ => by_status,
-    };
-    answer.body.release();
-    failure
-}
-
 impl ErrorMeaning {
+    /// Returns the meaning of a cause.
+    pub(crate) fn of_cause(cause: FailureCause) -> Self {
+        let AttemptFailure { kind, .. } = AttemptFailure::of_cause(cause);
+        Self { kind, cause: Some(cause), retry_after: None, detail: cause.sentence() }
+    }
+
     /// Returns the failure with this meaning and the longer of the two waits.
     pub(crate) fn of(self, by_status: &AttemptFailure) -> AttemptFailure {
         AttemptFailure {
             kind: self.kind,
+            cause: self.cause,
             retry_after: self.retry_after.max(by_status.retry_after),
             detail: self.detail.to_owned(),
             ..by_status.clone()
@@ -267,8 +302,13 @@ fn host(uri: &Uri) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::testing::FixedClock;
     use rustls::RootCertStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn clock() -> Arc<dyn Clock> {
+        Arc::new(FixedClock::default())
+    }
 
     #[test]
     fn host_header_contains_non_default_port() {
@@ -288,7 +328,8 @@ mod tests {
     fn target_has_host_header_when_only_http1_is_possible() {
         let named = |address: &str, http2| {
             let settings = HttpClientSettings { http2, ..HttpClientSettings::default() };
-            let client = HttpClient::with_tls(&settings, Tls::trusting(RootCertStore::empty()).unwrap()).unwrap();
+            let client =
+                HttpClient::with_tls(&settings, Tls::trusting(RootCertStore::empty()).unwrap(), clock()).unwrap();
             client.target(&address.parse().unwrap(), HeaderMap::new()).headers.contains_key(HOST)
         };
         assert!(named("http://a/", Http2::Negotiated) && named("http://a/", Http2::Off));
@@ -317,7 +358,7 @@ mod tests {
     #[tokio::test]
     async fn client_calls_http_without_certificate_authorities() {
         let tls = Tls::trusting(RootCertStore::empty()).unwrap();
-        let client = HttpClient::with_tls(&HttpClientSettings::default(), tls).unwrap();
+        let client = HttpClient::with_tls(&HttpClientSettings::default(), tls, clock()).unwrap();
         assert!(!client.has_trusted_authorities());
 
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

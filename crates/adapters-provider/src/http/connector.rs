@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::attempt::before_deadline;
-use super::errors::ConnectTimedOut;
+use super::errors::{ConnectTimedOut, ProxyUnreachable};
 use super::meter::{Meter, MeteredStream};
 use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
 
@@ -128,7 +128,10 @@ impl FirstHop {
         let mut to_proxy = self.to_proxy.clone();
         if target.scheme() == Some(&Scheme::HTTP) && !self.tunnel_all {
             let connecting = to_proxy.call(proxy.uri().clone());
-            return Box::pin(async move { Ok(Hop { link: connecting.await?, forwarded: true }) });
+            return Box::pin(async move {
+                let link = connecting.await.map_err(ProxyUnreachable)?;
+                Ok(Hop { link, forwarded: true })
+            });
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
         if let Some(credentials) = proxy.basic_auth() {

@@ -3,7 +3,12 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use domain::routing::{AttemptFailure, AttemptFailureKind};
+use domain::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
+use http::Uri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use rustls::CertificateError;
+use tower_service::Service;
 
 use super::connector::BoxError;
 use super::meter::{Meter, TooManyBytes};
@@ -66,16 +71,19 @@ impl CallError {
     /// GOAWAY, for example), so they are not logged.
     pub(super) fn into_failure(self) -> AttemptFailure {
         match self {
-            Self::Connect(error) => {
-                AttemptFailure::new(AttemptFailureKind::ConnectFailed, connect_error_detail(&*error))
-            }
-            Self::Handshake => {
-                AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the connection ended before the request")
-            }
+            Self::Connect(error) => connect_cause(&*error).map_or_else(
+                || AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the connection could not be made"),
+                AttemptFailure::of_cause,
+            ),
+            Self::Handshake => AttemptFailure::of_cause(FailureCause::ConnectionEnded),
             Self::TooManyBytes(violation) => invalid_response(&violation.to_string()),
             Self::Http(error) if error.is_parse() => invalid_response("the provider's answer is not HTTP"),
-            Self::Http(_) => {
-                AttemptFailure::new(AttemptFailureKind::ConnectionLost, "the connection broke before the answer")
+            Self::Http(error) => {
+                let requires_http1 =
+                    http2_error(&error).and_then(h2::Error::reason) == Some(h2::Reason::HTTP_1_1_REQUIRED);
+                let cause = requires_http1.then_some(FailureCause::Http11Required);
+                let detail = cause.map_or("the connection broke before the answer", FailureCause::sentence);
+                AttemptFailure { cause, ..AttemptFailure::new(AttemptFailureKind::ConnectionLost, detail) }
             }
         }
     }
@@ -86,19 +94,77 @@ pub(super) fn http2_error(error: &hyper::Error) -> Option<&h2::Error> {
     ErrorCauses(Some(error)).find_map(|cause| cause.downcast_ref())
 }
 
-fn connect_error_detail(error: &(dyn Error + 'static)) -> &'static str {
-    for cause in ErrorCauses(Some(error)) {
+/// A connection to a proxy that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy cannot be reached")]
+pub(super) struct ProxyUnreachable(#[source] pub(super) BoxError);
+
+/// The error of a tunnel, whatever connects to the proxy.
+type TunnelError = <Tunnel<HttpConnector> as Service<Uri>>::Error;
+
+/// Returns the cause of a failed connection, if it is known.
+fn connect_cause(error: &(dyn Error + 'static)) -> Option<FailureCause> {
+    ErrorCauses(Some(error)).find_map(|cause| {
         if cause.is::<ConnectTimedOut>() {
-            return "the connection could not be made in time";
+            return Some(FailureCause::ConnectTimedOut);
         }
-        if cause.is::<rustls::Error>() {
-            return "the connection could not be made: TLS failed";
+        if cause.is::<ProxyUnreachable>() {
+            return Some(FailureCause::ProxyUnreachable);
         }
-        if cause.downcast_ref().map(std::io::Error::kind) == Some(std::io::ErrorKind::ConnectionRefused) {
-            return "the connection could not be made: connection refused";
+        if let Some(tunnel) = cause.downcast_ref::<TunnelError>() {
+            return Some(tunnel_cause(tunnel));
         }
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            return Some(tls_cause(tls));
+        }
+        // The resolver of the standard library has no kind of its own.
+        if cause.to_string().starts_with("failed to lookup address information") {
+            return Some(FailureCause::NameNotFound);
+        }
+        io_cause(cause.downcast_ref::<std::io::Error>()?.kind())
+    })
+}
+
+fn tunnel_cause(error: &TunnelError) -> FailureCause {
+    match error {
+        TunnelError::ConnectFailed(_) => FailureCause::ProxyUnreachable,
+        TunnelError::ProxyAuthRequired => FailureCause::ProxyCredentials,
+        _ => FailureCause::ProxyRejected,
     }
-    "the connection could not be made"
+}
+
+fn tls_cause(error: &rustls::Error) -> FailureCause {
+    match error {
+        rustls::Error::InvalidCertificate(invalid) => match invalid {
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => FailureCause::CertificateExpired,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                FailureCause::CertificateName
+            }
+            _ => FailureCause::CertificateUntrusted,
+        },
+        rustls::Error::InvalidMessage(_) => FailureCause::NoTls,
+        _ => FailureCause::TlsFailed,
+    }
+}
+
+fn io_cause(kind: std::io::ErrorKind) -> Option<FailureCause> {
+    use std::io::ErrorKind;
+    match kind {
+        ErrorKind::ConnectionRefused => Some(FailureCause::ConnectionRefused),
+        ErrorKind::HostUnreachable
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::NetworkDown
+        | ErrorKind::AddrNotAvailable => Some(FailureCause::Unreachable),
+        ErrorKind::TimedOut => Some(FailureCause::ConnectTimedOut),
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => Some(FailureCause::ConnectionEnded),
+        _ => None,
+    }
 }
 
 /// An iterator over an error and its causes, including the ones wrapped in I/O errors.
@@ -115,5 +181,55 @@ impl<'a> Iterator for ErrorCauses<'a> {
             .map(|inner| inner as &(dyn Error + 'static));
         self.0 = wrapped.or_else(|| error.source());
         Some(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use rustls_pki_types::{ServerName, UnixTime};
+    use std::io::{Error as IoError, ErrorKind};
+    use std::time::Duration;
+
+    fn time() -> UnixTime {
+        UnixTime::since_unix_epoch(Duration::from_secs(1))
+    }
+
+    fn expired() -> CertificateError {
+        CertificateError::ExpiredContext { time: time(), not_after: time() }
+    }
+
+    fn of_another_name() -> CertificateError {
+        let expected = ServerName::try_from("a.example").unwrap();
+        CertificateError::NotValidForNameContext { expected, presented: Vec::new() }
+    }
+
+    #[rstest]
+    #[case(CertificateError::Expired, FailureCause::CertificateExpired)]
+    #[case(expired(), FailureCause::CertificateExpired)]
+    #[case(CertificateError::NotValidYet, FailureCause::CertificateExpired)]
+    #[case(CertificateError::NotValidForName, FailureCause::CertificateName)]
+    #[case(of_another_name(), FailureCause::CertificateName)]
+    #[case(CertificateError::UnknownIssuer, FailureCause::CertificateUntrusted)]
+    #[case(CertificateError::BadSignature, FailureCause::CertificateUntrusted)]
+    fn connect_cause_reads_certificate_errors(#[case] error: CertificateError, #[case] expected: FailureCause) {
+        // As the TLS connector wraps it.
+        let wrapped: BoxError = IoError::new(ErrorKind::InvalidData, rustls::Error::InvalidCertificate(error)).into();
+        assert_eq!(connect_cause(&*wrapped), Some(expected));
+    }
+
+    #[rstest]
+    #[case(ErrorKind::ConnectionRefused, Some(FailureCause::ConnectionRefused))]
+    #[case(ErrorKind::HostUnreachable, Some(FailureCause::Unreachable))]
+    #[case(ErrorKind::NetworkUnreachable, Some(FailureCause::Unreachable))]
+    #[case(ErrorKind::TimedOut, Some(FailureCause::ConnectTimedOut))]
+    #[case(ErrorKind::ConnectionReset, Some(FailureCause::ConnectionEnded))]
+    #[case(ErrorKind::UnexpectedEof, Some(FailureCause::ConnectionEnded))]
+    #[case(ErrorKind::Other, None)]
+    fn connect_cause_reads_io_errors(#[case] kind: ErrorKind, #[case] expected: Option<FailureCause>) {
+        assert_eq!(connect_cause(&IoError::from(kind)), expected);
+        let by_proxy = ProxyUnreachable(IoError::from(kind).into());
+        assert_eq!(connect_cause(&by_proxy), Some(FailureCause::ProxyUnreachable));
     }
 }

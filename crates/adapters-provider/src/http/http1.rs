@@ -105,7 +105,7 @@ fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
         name.trim().eq_ignore_ascii_case("timeout").then(|| seconds.trim().trim_matches('"'))
     })?;
     let announced = Duration::from_secs(seconds.parse::<u32>().ok()?.into());
-    Some(announced - KEEP_ALIVE_MARGIN.min(announced / 2))
+    Some(announced.saturating_sub(KEEP_ALIVE_MARGIN.min(announced / 2)))
 }
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ impl Origin {
         }
     }
 
+    /// Opens a connection and closes it.
+    pub(super) async fn probe(&self) -> Result<(), CallError> {
+        self.opener.open(&self.address).await.map(drop)
+    }
+
     /// Returns a connection for one call: an idle one, or a new one. A repeated call gets no idle connection of
     /// HTTP/1.1: it may have ended like the one before.
     pub(super) async fn connection(

@@ -3,8 +3,8 @@
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
-use super::{errors, request, response};
-use crate::http::{Payload, ReadError};
+use super::{request, response};
+use crate::http::Payload;
 use crate::settings::ModelLocation;
 use crate::wire::{BadAnswer, UnsupportedByWire, WireAnswer, WireCodec};
 
@@ -30,9 +30,5 @@ impl WireCodec for OpenAiDecisions {
 
     fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
         response::read(questions, body)
-    }
-
-    fn read_error(&self) -> Option<ReadError> {
-        Some(errors::read)
     }
 }

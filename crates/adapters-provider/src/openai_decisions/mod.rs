@@ -2,7 +2,6 @@
 //! with another header and path.
 
 mod codec;
-pub mod errors;
 mod parts;
 pub mod request;
 pub mod response;

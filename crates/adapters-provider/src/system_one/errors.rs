@@ -1,35 +1,26 @@
 //! Meanings of errors that say more than their status.
 
-use std::time::Duration;
-
-use domain::routing::AttemptFailureKind;
+use domain::routing::{AttemptFailureKind, FailureCause};
 
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, number, string};
-
-/// The daily allowance is used up, so a retry within the hour is useless.
-const UNTIL_NEXT_ALLOWANCE: Duration = Duration::from_hours(1);
 
 /// Reads the numbered errors of Workers AI: `{"success": false, "errors": [{"code", "message"}]}`, where `message` may
 /// contain another such object.
 pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let text = as_text(body).ok()?;
     let codes = codes(text, 2);
-    let meaning = |kind, detail| Some(ErrorMeaning { kind, retry_after: None, detail });
+    let meaning = |kind, detail| Some(ErrorMeaning { kind, cause: None, retry_after: None, detail });
     let has = |code: u64| codes.contains(&code);
     if has(4006) {
-        let exhausted = "the provider's daily allowance is used up";
-        return Some(ErrorMeaning {
-            kind: AttemptFailureKind::Overloaded,
-            retry_after: Some(UNTIL_NEXT_ALLOWANCE),
-            detail: exhausted,
-        });
+        // The daily allowance.
+        return Some(ErrorMeaning::of_cause(FailureCause::AccountExhausted));
     }
     if has(3040) {
         return meaning(AttemptFailureKind::Overloaded, "the provider has no capacity left");
     }
     if has(10000) {
-        return meaning(AttemptFailureKind::ProviderAuthFailed, "the provider rejected the API key");
+        return Some(ErrorMeaning::of_cause(FailureCause::KeyRejected));
     }
     if has(7000) {
         // Reported as 400, although the request is valid.

@@ -1,6 +1,7 @@
 //! Building blocks of the wires over HTTP: parsing of answers, and errors of requests and answers.
 
 mod answer;
+mod beginning;
 mod body;
 mod codec;
 mod object;
@@ -9,6 +10,7 @@ mod typed;
 mod unsupported;
 
 pub use answer::{BadAnswer, MalformedAnswer, WireAnswer};
+pub(crate) use beginning::close_json;
 pub(crate) use body::{body, object};
 pub use codec::WireCodec;
 pub(crate) use object::{Object, as_text, elements, is_null, number, probability, string};

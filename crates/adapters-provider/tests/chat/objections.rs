@@ -66,17 +66,11 @@ fn read_finds_objections_only_with_matching_status(#[case] status: u16, #[case] 
     assert_eq!(read(status, body.as_bytes()).is_some(), is_one);
 }
 
-#[test]
-fn read_detects_used_up_quota() {
-    let meaning = read(429, br#"{"error":{"code":"insufficient_quota"}}"#).unwrap();
-    assert_eq!(meaning.kind, AttemptFailureKind::Overloaded);
-    assert_eq!(read(429, b"{}"), None);
-}
-
 #[rstest]
 #[case(r#"{"error":{"code":503,"message":"busy"}}"#, Some(AttemptFailureKind::Overloaded))]
 #[case(r#"{"error":{"code":502.0}}"#, Some(AttemptFailureKind::HttpError))]
 #[case(r#"{"error":{"code":429},"choices":[]}"#, Some(AttemptFailureKind::Overloaded))]
+#[case(r#"{"error":{"code":429,"type":"insufficient_quota"}}"#, Some(AttemptFailureKind::ProviderAuthFailed))]
 #[case(r#"{"error":{"code":"busy"}}"#, None)]
 #[case(r#"{"error":{"code":200}}"#, None)]
 #[case(r#"{"error":{"code":1e999}}"#, None)]

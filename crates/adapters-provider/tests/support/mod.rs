@@ -20,6 +20,7 @@ use domain::decision::{
 use domain::json::Json;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use domain::secret::SecretString;
+use domain::testing::FixedClock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -127,6 +128,11 @@ pub async fn read_request(socket: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     Some((head, bytes))
 }
 
+/// Returns an address at which nothing listens.
+pub async fn closed_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
 /// Returns once the other side has closed.
 pub async fn closed(socket: &mut TcpStream) {
     let mut rest = Vec::new();
@@ -151,7 +157,11 @@ pub fn provider_with(settings: &HttpClientSettings, base_url: &str) -> Arc<dyn D
 }
 
 pub fn provider_of(client: &HttpClientSettings, wire: Wire, provider: ProviderSettings) -> Arc<dyn DecisionProvider> {
-    http_provider(HttpClient::new(client).unwrap(), wire, provider).unwrap()
+    http_provider(client_of(client), wire, provider).unwrap()
+}
+
+pub fn client_of(settings: &HttpClientSettings) -> HttpClient {
+    HttpClient::new(settings, Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH))).unwrap()
 }
 
 pub fn provider(upstream: &Upstream) -> Arc<dyn DecisionProvider> {

@@ -13,7 +13,7 @@ use crate::ids::DecisionId;
 use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
 use crate::routing::RoutingFunnel;
-use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions};
+use crate::routing::{AttemptFailureKind, FailureCause, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions};
 use crate::system::TaskError;
 use crate::usage::AttemptRecord;
 use crate::usage::{Finding, UsageSource};
@@ -46,6 +46,8 @@ pub struct FailedAttempts {
     pub provider_name: String,
     /// Every attempt, in order.
     pub attempts: Arc<[AttemptRecord]>,
+    /// The cause of each attempt's failure, if an operator can mend it.
+    pub causes: Box<[Option<FailureCause>]>,
     /// The charge for attempts that the providers may bill.
     pub cost: Usd,
     /// The source of the charged token counts.

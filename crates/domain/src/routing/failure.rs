@@ -3,21 +3,22 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::FailureCause;
 use crate::error::ErrorKind;
 use crate::pricing::ReportedUsage;
 
 /// How one attempt at one endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptFailureKind {
-    /// No connection: DNS, TCP, TLS or a proxy failed, or connecting timed out. No request was sent.
+    /// No connection: DNS, TCP, TLS or a proxy failed, or connecting timed out. No request reached the provider.
     ConnectFailed,
     /// The connection was reset or closed before the response began. The request may have been sent.
     ConnectionLost,
-    /// An error status without a more specific kind: 3xx (redirects are not followed), 402, 404, 408, 5xx.
+    /// An error status without a more specific kind: 3xx (redirects are not followed), 404, 408, 5xx.
     HttpError,
     /// A response that is incomplete, too large, not HTTP, not JSON, or does not match the questions.
     InvalidResponse,
-    /// 401 or 403: the provider rejected our credentials.
+    /// 401, 402 or 403, or another error about our account: the provider rejected our credentials.
     ProviderAuthFailed,
     /// 429, 503 or 529.
     Overloaded,
@@ -126,6 +127,8 @@ pub struct AttemptFailure {
     /// A sentence of our own for logs and records. MUST NOT contain text of the provider, which may repeat the client's
     /// input or a secret.
     pub detail: String,
+    /// The cause, if it is one that an operator can mend.
+    pub cause: Option<FailureCause>,
     /// The error that the provider reported, if any.
     pub provider_error: Option<Box<ProviderError>>,
 }
@@ -140,13 +143,28 @@ impl AttemptFailure {
             sent_bytes: 0,
             usage: None,
             detail: detail.into(),
+            cause: None,
             provider_error: None,
         }
     }
 
+    /// Creates a failure of a cause, which determines its kind.
+    pub fn of_cause(cause: FailureCause) -> Self {
+        let kind = if cause.is_of_account() {
+            AttemptFailureKind::ProviderAuthFailed
+        } else {
+            AttemptFailureKind::ConnectFailed
+        };
+        Self { cause: Some(cause), ..Self::new(kind, cause.sentence()) }
+    }
+
     /// Classifies an error status of a provider. `retry_after` is the value of its `Retry-After` header.
     pub fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
+        let of_cause = |cause| Self { upstream_status: Some(status), retry_after, ..Self::of_cause(cause) };
         let kind = match status {
+            402 => return of_cause(FailureCause::AccountExhausted),
+            // Providers do not send it.
+            407 => return of_cause(FailureCause::ProxyCredentials),
             400 | 413 | 422 => AttemptFailureKind::RejectedByProvider,
             401 | 403 => AttemptFailureKind::ProviderAuthFailed,
             429 | 503 | 529 => AttemptFailureKind::Overloaded,
@@ -209,9 +227,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&[301, 302, 307, 402, 404, 405, 408, 418, 500, 501, 502, 504, 520], HttpError)]
+    #[case(&[301, 302, 307, 404, 405, 408, 418, 500, 501, 502, 504, 520], HttpError)]
     #[case(&[201, 204], InvalidResponse)]
-    #[case(&[401, 403], ProviderAuthFailed)]
+    #[case(&[401, 402, 403], ProviderAuthFailed)]
+    #[case(&[407], AttemptFailureKind::ConnectFailed)]
     #[case(&[429, 503, 529], Overloaded)]
     #[case(&[400, 413, 422], RejectedByProvider)]
     fn from_status_classifies_status(#[case] statuses: &[u16], #[case] expected: AttemptFailureKind) {

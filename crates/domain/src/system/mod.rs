@@ -4,10 +4,12 @@ mod cancel;
 mod inline_executor;
 mod line_limit;
 mod ports;
+mod retry_after;
 mod time;
 
 pub use cancel::*;
 pub use inline_executor::*;
 pub use line_limit::*;
 pub use ports::*;
+pub use retry_after::*;
 pub use time::*;

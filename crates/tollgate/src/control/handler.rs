@@ -163,6 +163,7 @@ fn endpoint_health(endpoint: &Endpoint, health: &HealthBoard, now: Duration) -> 
             outcome: error.kind.as_str().to_owned(),
             upstream_status: error.upstream_status,
             rejected_credential: error.is_rejected_credential(),
+            cause: error.cause.map(|cause| cause.as_str().to_owned()),
         }),
         last_attempt_failed: throttling.last_attempt_failed,
     }

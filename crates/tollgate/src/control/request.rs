@@ -38,6 +38,9 @@ pub struct ProviderTestReport {
     pub input_tokens: Option<u64>,
     /// The output tokens that the provider reported.
     pub output_tokens: Option<u64>,
+    /// The name of the cause, if it is one that an operator can mend.
+    #[serde(default)]
+    pub cause: Option<String>,
     /// The reason of the failure.
     pub detail: Option<String>,
     /// The provider's error code, at most 64 characters.

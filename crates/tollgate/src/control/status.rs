@@ -156,11 +156,17 @@ pub struct LastError {
     /// True if the provider rejected the credential.
     #[serde(default)]
     pub rejected_credential: bool,
+    /// The name of the cause, if it is one that an operator can mend.
+    #[serde(default)]
+    pub cause: Option<String>,
 }
 
 impl std::fmt::Display for LastError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.outcome)?;
-        self.upstream_status.map_or(Ok(()), |status| write!(f, " ({status})"))
+        if let Some(status) = self.upstream_status {
+            write!(f, " ({status})")?;
+        }
+        self.cause.as_ref().map_or(Ok(()), |cause| write!(f, ": {}", cause.replace('_', " ")))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::model::ModelId;
-use domain::routing::{Endpoint, HealthBoard, ProviderSlug, ThrottleView};
+use domain::routing::{Endpoint, FailureCause, HealthBoard, ProviderSlug, ThrottleView};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -106,12 +106,14 @@ impl Change<'_> {
         let Self { endpoint, throttling, is_throttled } = self;
         let last_error = throttling.last_error.map(|error| error.kind.as_str());
         let status = throttling.last_error.and_then(|error| error.upstream_status);
+        let cause = throttling.last_error.and_then(|error| error.cause).map(FailureCause::as_str);
         if *is_throttled {
             tracing::warn!(
                 provider.slug = %endpoint.provider,
                 upstream.model = endpoint.upstream_model,
                 last_error,
                 upstream.status = status,
+                cause,
                 accept_rate = throttling.accept_rate,
                 throttled_for_all = throttling.throttled,
                 throttled_workspaces = throttling.throttled_workspaces,

@@ -283,9 +283,10 @@ mod tests {
                 retry_in_seconds: None,
                 attempts: 2,
                 last_error: failed.then(|| LastError {
-                    outcome: "timed_out".to_owned(),
+                    outcome: "connect_error".to_owned(),
                     upstream_status: None,
                     rejected_credential: false,
+                    cause: Some("name_not_found".to_owned()),
                 }),
                 last_attempt_failed: failed,
             },
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(cells(&view(None)), "- - -");
         assert!(serde_json::to_value(view(None)).unwrap()["health"].is_null());
         let shown = view(Some(vec![health(None, false), health(Some(0.25), true), health(Some(1.0), false)]));
-        assert_eq!(cells(&shown), "25 % 12.3 timed_out");
+        assert_eq!(cells(&shown), "25 % 12.3 connect_error: name not found");
         assert!(shown.is_failing() && !view(Some(vec![health(Some(1.0), false)])).is_failing());
         assert_eq!(serde_json::to_value(&shown).unwrap()["health"][1]["server"], "s");
     }

@@ -22,6 +22,7 @@ impl ProviderTestReport {
             latency_ms: (test.latency.as_secs_f64() * 1e6).round() / 1e3,
             input_tokens: usage.map(|usage| usage.input_tokens),
             output_tokens: usage.map(|usage| usage.output_tokens),
+            cause: failure.and_then(|failure| failure.cause).map(|cause| cause.as_str().to_owned()),
             detail: failure.map(|failure| failure.detail.clone()),
             provider_code: reported.and_then(|error| error.code.clone()),
             provider_message: reported.and_then(|error| error.message.clone()),

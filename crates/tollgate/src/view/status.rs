@@ -267,6 +267,7 @@ mod tests {
                 outcome: outcome.to_owned(),
                 upstream_status: Some(status),
                 rejected_credential: status == 401,
+                cause: None,
             }),
             last_attempt_failed: failed,
         }

@@ -35,7 +35,7 @@ pub use instance::Instance;
 pub use journals::SEGMENT_BYTES;
 pub use ledger::{fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
-pub use providers::{Upstreams, check_provider_credential, single_provider};
+pub use providers::{Upstreams, check_provider_connection, check_provider_credential, single_provider};
 pub use rate_limits::{RateLimits, check_rate_store};
 pub use reloader::Reloader;
 pub use routed::RoutedParts;

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use adapters_provider::{
     CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter,
-    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, check_credential, http_provider,
+    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, check_connection, check_credential,
+    http_provider,
 };
+use adapters_system::SystemClock;
 use anyhow::Context;
 use domain::decision::DecisionProvider;
 use domain::model::SANDBOX_AUTHOR;
@@ -118,6 +120,16 @@ pub async fn check_provider_credential(
     Ok(check_credential(&clients.of(provider)?, &settings, timeout).await?)
 }
 
+/// Checks the connection to a provider, without a request and without its secret.
+///
+/// # Errors
+/// The settings are invalid, or there is no connection.
+pub async fn check_provider_connection(config: &Config, provider: &ProviderConfig) -> anyhow::Result<String> {
+    let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
+    let settings = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
+    check_connection(&clients.of(provider)?, &settings).await?.map_err(anyhow::Error::msg)
+}
+
 fn build(
     provider: &ProviderConfig,
     clients: &mut Clients<'_>,
@@ -188,7 +200,7 @@ impl Clients<'_> {
             ..HttpClientSettings::default()
         };
         apply(provider, &mut settings);
-        let client = HttpClient::new(&settings)?;
+        let client = HttpClient::new(&settings, Arc::new(SystemClock::new()))?;
         self.by_trust.insert(provider.ca_file.clone(), client.clone());
         Ok(client)
     }

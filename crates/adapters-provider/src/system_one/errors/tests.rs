@@ -14,7 +14,7 @@ fn kind(status: u16, body: &str) -> Option<AttemptFailureKind> {
 #[case(401, "10000", Some(AttemptFailureKind::ProviderAuthFailed))]
 #[case(400, "7000", Some(AttemptFailureKind::HttpError))]
 #[case(429, "3040", Some(AttemptFailureKind::Overloaded))]
-#[case(429, "4006", Some(AttemptFailureKind::Overloaded))]
+#[case(429, "4006", Some(AttemptFailureKind::ProviderAuthFailed))]
 #[case::told_by_the_status(400, "5006", None)]
 #[case::told_by_the_status(413, "5021", None)]
 #[case::told_by_the_status(422, "5012", None)]
@@ -27,10 +27,10 @@ fn workers_ai_maps_error_codes(#[case] status: u16, #[case] code: &str, #[case] 
 }
 
 #[test]
-fn workers_ai_delays_retry_when_daily_allowance_is_used_up() {
-    let meaning = workers_ai(429, one("4006").as_bytes()).unwrap();
-    assert_eq!(meaning.retry_after, Some(Duration::from_hours(1)));
-    assert_eq!(workers_ai(429, one("3040").as_bytes()).unwrap().retry_after, None);
+fn workers_ai_reads_used_up_allowance_as_trouble_with_account() {
+    let cause = |code: &str| workers_ai(429, one(code).as_bytes()).unwrap().cause;
+    assert_eq!(cause("4006"), Some(FailureCause::AccountExhausted));
+    assert_eq!(cause("3040"), None);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn workers_ai_reads_error_nested_in_message() {
     let inner = one("4006").replace('"', "\\\"");
     let body = format!(r#"{{"success":false,"errors":[{{"code":9999,"message":"AiError: {inner} "}}]}}"#);
     let meaning = workers_ai(429, body.as_bytes()).unwrap();
-    assert!(meaning.retry_after.is_some());
+    assert_eq!(meaning.cause, Some(FailureCause::AccountExhausted));
     assert!(!meaning.detail.contains("private"));
 }
 

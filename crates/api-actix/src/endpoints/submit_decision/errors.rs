@@ -9,7 +9,7 @@ use domain::decision::{FailedAttempts, FilteringError, RoutingFunnel, SubmitDeci
 use domain::error::ErrorKind;
 use domain::guardrail::filter::Finding;
 use domain::money::Usd;
-use domain::routing::AttemptFailureKind;
+use domain::routing::{AttemptFailureKind, FailureCause};
 use domain::usage::{AttemptRecord, RejectionReason};
 use serde_json::{Value, json};
 
@@ -171,7 +171,9 @@ pub(super) fn funnel_view(funnel: &RoutingFunnel) -> Vec<Value> {
 }
 
 fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError {
-    let attempts: Vec<Value> = failed.attempts.iter().map(attempt_view).collect();
+    let causes = failed.causes.iter().copied().chain(std::iter::repeat(None));
+    let attempts: Vec<Value> =
+        failed.attempts.iter().zip(causes).map(|(attempt, cause)| failed_attempt_view(attempt, cause)).collect();
     let charge = ChargeFields {
         model: failed.attempts.last().map(|attempt| attempt.model.clone()),
         provider: failed.provider_name.clone(),
@@ -196,24 +198,40 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
     }
     match failed.last {
         AttemptFailureKind::Simulated(_) => simulated(error, failed, now_ms),
-        AttemptFailureKind::ProviderAuthFailed if failed.kind == ErrorKind::ProviderFailure => {
-            error.message(rejected_credentials_message(failed))
-        }
+        _ if failed.kind == ErrorKind::ProviderFailure => match provider_failure_message(failed) {
+            Some(message) => error.message(message),
+            None => error,
+        },
         _ => error,
     }
 }
 
-/// Names the provider that rejected the gateway's credentials: a configuration error, and not an outage.
-fn rejected_credentials_message(failed: &FailedAttempts) -> String {
-    let outcome = AttemptFailureKind::ProviderAuthFailed.as_str();
-    let attempt = failed.attempts.iter().rfind(|attempt| attempt.outcome == outcome);
+/// Returns the message of a request whose last attempt failed for a reason that an operator can mend, or without a
+/// response of the provider.
+fn provider_failure_message(failed: &FailedAttempts) -> Option<String> {
+    let outcome = failed.last.as_str();
+    let position = failed.attempts.iter().rposition(|attempt| attempt.outcome == outcome);
+    let attempt = position.and_then(|position| failed.attempts.get(position));
+    let cause = position.and_then(|position| *failed.causes.get(position)?);
     let provider = attempt.map_or(failed.provider_name.as_str(), |attempt| attempt.provider.as_str());
     let status = attempt.and_then(|attempt| attempt.upstream_status);
     let status = status.map_or(String::new(), |status| format!(" with {status}"));
-    format!(
-        "Provider returned error: {provider} rejected this gateway's credentials{status}; the operator must check the \
-         provider's API key"
-    )
+    let sentence = cause.map_or(String::new(), |cause| format!(": {}", cause.sentence()));
+    match (failed.last, cause) {
+        (AttemptFailureKind::ProviderAuthFailed, Some(FailureCause::AccountExhausted)) => Some(format!(
+            "Provider returned error: {provider} rejected this gateway's account{status}{sentence}; the operator must \
+             check the account"
+        )),
+        (AttemptFailureKind::ProviderAuthFailed, _) => Some(format!(
+            "Provider returned error: {provider} rejected this gateway's credentials{status}; the operator must check \
+             the provider's API key"
+        )),
+        (AttemptFailureKind::ConnectFailed, _) => Some(format!("Provider cannot be reached: {provider}{sentence}")),
+        (AttemptFailureKind::ConnectionLost, _) => {
+            Some(format!("Provider sent no response: {provider} ended the connection{sentence}"))
+        }
+        _ => None,
+    }
 }
 
 /// Adds the details of a real failure and marks the error as simulated.
@@ -235,6 +253,14 @@ fn simulated(error: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError 
         }
         _ => error,
     }
+}
+
+fn failed_attempt_view(attempt: &AttemptRecord, cause: Option<FailureCause>) -> Value {
+    let mut view = attempt_view(attempt);
+    if let (Some(cause), Some(members)) = (cause, view.as_object_mut()) {
+        members.insert("cause".to_owned(), cause.as_str().into());
+    }
+    view
 }
 
 pub(super) fn attempt_view(attempt: &AttemptRecord) -> Value {

@@ -13,8 +13,8 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::{
-    AttemptError, AttemptFailureKind, ConfidenceSource, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
-    TokenPrices, UnknownProvider,
+    AttemptError, AttemptFailureKind, ConfidenceSource, FailureCause, SimulatedFailure, ThrottledEndpoint,
+    ThrottledEndpoints, TokenPrices, UnknownProvider,
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
@@ -164,14 +164,34 @@ fn body_session_id_overrides_header() {
 }
 
 fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duration>) -> ApiError {
+    failed_with_cause(kind, last, retry_after, None)
+}
+
+fn failed_with_cause(
+    kind: ErrorKind,
+    last: AttemptFailureKind,
+    retry_after: Option<Duration>,
+    cause: Option<FailureCause>,
+) -> ApiError {
     let attempts = vec![attempt(last.as_str())].into();
     let id = "gen-dec-9".parse().unwrap();
     let funnel = vec![("configured", 1)];
-    let findings = Vec::new();
+    let (findings, causes) = (Vec::new(), [cause].into());
     let provider_name = "Acme".into();
     let (cost, usage_source) = ("0.000018".parse().unwrap(), UsageSource::UpperBound);
-    let failed =
-        FailedAttempts { id, kind, provider_name, attempts, cost, usage_source, retry_after, last, funnel, findings };
+    let failed = FailedAttempts {
+        id,
+        kind,
+        provider_name,
+        attempts,
+        causes,
+        cost,
+        usage_source,
+        retry_after,
+        last,
+        funnel,
+        findings,
+    };
     api_error(SubmitDecisionError::Attempts(Box::new(failed)), 1_000)
 }
 
@@ -193,6 +213,34 @@ fn failed_attempts_include_retry_delay() {
     let header = |name: &str| view.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
     assert_eq!(header("retry-after").unwrap(), "7");
     assert_eq!(header("x-generation-id").unwrap(), "gen-dec-9");
+}
+
+/// "Provider returned error" is said only of a provider that returned something.
+#[test]
+fn failure_message_names_the_cause() {
+    for (last, cause, expected) in [
+        (
+            AttemptFailureKind::ConnectFailed,
+            Some(FailureCause::CertificateExpired),
+            "Provider cannot be reached: acme: the certificate has expired or is not valid yet",
+        ),
+        (AttemptFailureKind::ConnectFailed, None, "Provider cannot be reached: acme"),
+        (AttemptFailureKind::ConnectionLost, None, "Provider sent no response: acme ended the connection"),
+        (
+            AttemptFailureKind::ProviderAuthFailed,
+            Some(FailureCause::AccountExhausted),
+            "Provider returned error: acme rejected this gateway's account with 429: the account at the provider has \
+             no balance, credit or quota left; the operator must check the account",
+        ),
+        (AttemptFailureKind::HttpError, None, "Provider returned error"),
+        (AttemptFailureKind::InvalidResponse, None, "Provider returned error"),
+    ] {
+        let error = failed_with_cause(ErrorKind::ProviderFailure, last, None, cause);
+        let view = error.view();
+        assert_eq!(view.message, expected);
+        let shown = view.metadata["attempts"][0].get("cause").and_then(|cause| cause.as_str().map(str::to_owned));
+        assert_eq!(shown.as_deref(), cause.map(FailureCause::as_str));
+    }
 }
 
 #[test]
@@ -362,7 +410,7 @@ fn routing_errors_name_correction() {
     );
     let retry_in = Duration::from_millis(1_500);
     let error = domain::routing::AttemptFailure::from_status(401, None);
-    let last_error = AttemptError { kind: error.kind, upstream_status: error.upstream_status };
+    let last_error = AttemptError::from(&error);
     let endpoint = ThrottledEndpoint { provider: "typesafe".to_owned(), last_error: Some(last_error) };
     let endpoints = ThrottledEndpoints::new(endpoint, retry_in);
     let throttled = api_error(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);

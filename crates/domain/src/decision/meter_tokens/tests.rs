@@ -66,6 +66,7 @@ fn failed(attempts: Vec<AttemptRecord>) -> SubmitDecisionError {
         kind: ErrorKind::ProviderFailure,
         provider_name: "Acme".to_owned(),
         attempts: attempts.into(),
+        causes: Box::default(),
         cost: Usd::ZERO,
         usage_source: UsageSource::UpperBound,
         retry_after: None,

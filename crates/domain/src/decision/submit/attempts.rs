@@ -7,7 +7,7 @@ use crate::decision::{DecisionSettings, SentBytes, TokenFactor};
 use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
-use crate::routing::{AttemptFailure, AttemptReport, Candidate, HealthBoard, Observation};
+use crate::routing::{AttemptFailure, AttemptReport, Candidate, FailureCause, HealthBoard, Observation};
 use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageSource};
 
@@ -31,6 +31,7 @@ struct Entry {
     /// The endpoint's index in the configuration.
     endpoint: usize,
     is_running: bool,
+    cause: Option<FailureCause>,
 }
 
 impl Entry {
@@ -106,7 +107,8 @@ impl<'a> AttemptLog<'a> {
         let record = new_record(candidate, number, now.saturating_sub(self.began));
         let overhead = candidate.endpoint.prompt_overhead_tokens;
         let mut entries = self.entries();
-        entries.push(Entry { record, sent, overhead, bound, endpoint: candidate.endpoint.index, is_running: true });
+        let endpoint = candidate.endpoint.index;
+        entries.push(Entry { record, sent, overhead, bound, endpoint, is_running: true, cause: None });
         AttemptIndex(entries.len() - 1)
     }
 
@@ -137,6 +139,7 @@ impl<'a> AttemptLog<'a> {
             }
             AttemptEnd::Failed(failure) => {
                 failure.kind.as_str().clone_into(&mut record.outcome);
+                entry.cause = failure.cause;
                 record.upstream_status = failure.upstream_status;
                 // A usage that cannot be charged is ignored.
                 let usage = failure.usage.filter(|usage| record.prices.can_charge(*usage));
@@ -181,13 +184,14 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// Ends the running attempts, and returns all.
-    pub(super) fn close(self, now: Duration) -> Arc<[AttemptRecord]> {
+    /// Ends the running attempts, and returns all with the causes of their failures.
+    pub(super) fn close(self, now: Duration) -> (Arc<[AttemptRecord]>, Box<[Option<FailureCause>]>) {
         let mut entries = std::mem::take(&mut *self.entries());
         for entry in &mut entries {
             self.give_up(entry, now);
         }
-        entries.into_iter().map(|entry| entry.record).collect()
+        let causes = entries.iter().map(|entry| entry.cause).collect();
+        (entries.into_iter().map(|entry| entry.record).collect(), causes)
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

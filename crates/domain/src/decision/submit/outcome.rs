@@ -9,7 +9,9 @@ use crate::error::ErrorKind;
 use crate::model::ModelId;
 use crate::pricing::TokenPrices;
 use crate::question::{Answers, ProviderInput};
-use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate, Endpoint, ThrottledEndpoints, verdict};
+use crate::routing::{
+    AttemptFailure, AttemptFailureKind, Candidate, Endpoint, FailureCause, ThrottledEndpoints, verdict,
+};
 use crate::usage::AttemptRecord;
 
 /// The outcome of a sub-request.
@@ -46,6 +48,8 @@ pub(super) struct CallOutcome {
     /// In the order of the sub-requests, without cancelled ones.
     pub(super) outcomes: Vec<SubRequestOutcome>,
     pub(super) attempts: Arc<[AttemptRecord]>,
+    /// The cause of each failed attempt.
+    pub(super) causes: Box<[Option<FailureCause>]>,
 }
 
 /// A sub-request that failed, and with it the request.

@@ -91,8 +91,8 @@ impl CallRunner {
         }
         drop(running);
         outcomes.sort_by_key(|(number, _)| *number);
-        let attempts = log.close(runner.time.monotonic());
-        CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts }
+        let (attempts, causes) = log.close(runner.time.monotonic());
+        CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts, causes }
     }
 
     /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a

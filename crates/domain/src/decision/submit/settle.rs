@@ -144,6 +144,7 @@ impl Settlement {
             kind: failed.kind,
             provider_name: served.names,
             attempts: Arc::clone(&call.outcome.attempts),
+            causes: call.outcome.causes.clone(),
             cost: call.cost.cost,
             usage_source: call.cost.usage_source,
             // A wrong header of a provider must not make clients wait for a day.
@@ -242,6 +243,7 @@ fn not_tried(submission: Submission, failed: Failure) -> SubmitDecisionError {
         kind: ErrorKind::TimedOut,
         provider_name: failed.candidate.endpoint.provider_name.clone(),
         attempts: Arc::default(),
+        causes: Box::default(),
         cost: Usd::ZERO,
         usage_source: UsageSource::None,
         retry_after: None,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::ids::WorkspaceId;
-use crate::routing::{AttemptFailure, AttemptFailureKind};
+use crate::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
 
 /// The result of an attempt, as it counts for its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Observation {
 pub enum FailureClass {
     /// No connection: DNS, TCP or TLS failed. Counts for all workspaces at once.
     Connection,
-    /// The provider rejected our credentials (401). Leads to a back-off for all workspaces at once.
+    /// The provider rejected our credentials (401), or our account has no credit left. Leads to a back-off for all workspaces at once.
     Credentials,
     /// A failure that the content of the request can provoke: 4xx, 5xx, a malformed answer, a broken connection.
     Content,
@@ -52,12 +52,22 @@ pub struct AttemptError {
     pub kind: AttemptFailureKind,
     /// The HTTP status of the provider, if it sent one.
     pub upstream_status: Option<u16>,
+    /// The cause, if it is one that an operator can mend.
+    pub cause: Option<FailureCause>,
 }
 
 impl AttemptError {
-    /// Returns true if the provider rejected our credential. A 403 is not counted, because moderation answers it.
+    /// Returns true if the provider rejected our credential or our account. A 403 without such a cause is not counted,
+    /// because moderation answers it, so that content can provoke it.
     pub fn is_rejected_credential(&self) -> bool {
-        self.kind == AttemptFailureKind::ProviderAuthFailed && self.upstream_status != Some(403)
+        self.kind == AttemptFailureKind::ProviderAuthFailed
+            && (self.upstream_status != Some(403) || self.cause.is_some_and(FailureCause::is_of_account))
+    }
+}
+
+impl From<&AttemptFailure> for AttemptError {
+    fn from(failure: &AttemptFailure) -> Self {
+        Self { kind: failure.kind, upstream_status: failure.upstream_status, cause: failure.cause }
     }
 }
 
@@ -71,7 +81,8 @@ impl fmt::Display for AttemptError {
             (AttemptFailureKind::HttpError, _) => f.write_str("an HTTP error"),
             (_, Some(_)) | (AttemptFailureKind::InvalidResponse, _) => f.write_str("an invalid response"),
             (_, None) => f.write_str(self.kind.as_str()),
-        }
+        }?;
+        self.cause.map_or(Ok(()), |cause| write!(f, " ({})", cause.sentence()))
     }
 }
 
@@ -97,10 +108,10 @@ impl Observation {
 
 impl From<&AttemptFailure> for Observation {
     fn from(failure: &AttemptFailure) -> Self {
+        let error = AttemptError::from(failure);
         let class = match failure.kind {
             AttemptFailureKind::ConnectFailed => FailureClass::Connection,
-            // Moderation answers 403, so that content can provoke it.
-            AttemptFailureKind::ProviderAuthFailed if failure.upstream_status != Some(403) => FailureClass::Credentials,
+            AttemptFailureKind::ProviderAuthFailed if error.is_rejected_credential() => FailureClass::Credentials,
             AttemptFailureKind::ProviderAuthFailed
             | AttemptFailureKind::ConnectionLost
             | AttemptFailureKind::HttpError
@@ -114,6 +125,48 @@ impl From<&AttemptFailure> for Observation {
             | AttemptFailureKind::ClientDisconnected
             | AttemptFailureKind::Simulated(_) => return Self::Neutral,
         };
-        Self::Failed { class, error: AttemptError { kind: failure.kind, upstream_status: failure.upstream_status } }
+        Self::Failed { class, error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(401, None, true)]
+    #[case(402, None, true)]
+    #[case::moderation(403, None, false)]
+    #[case(403, Some(FailureCause::KeyRejected), true)]
+    #[case(400, Some(FailureCause::AccountExhausted), true)]
+    #[case(429, Some(FailureCause::AccountExhausted), true)]
+    #[case(400, None, false)]
+    #[case(429, None, false)]
+    fn account_trouble_counts_as_rejected_credential(
+        #[case] status: u16,
+        #[case] cause: Option<FailureCause>,
+        #[case] expected: bool,
+    ) {
+        let by_status = AttemptFailure::from_status(status, None);
+        let failure = match cause {
+            None => by_status,
+            Some(cause) => AttemptFailure { upstream_status: Some(status), ..AttemptFailure::of_cause(cause) },
+        };
+        let observation = Observation::from(&failure);
+        let is_credentials = matches!(observation, Observation::Failed { class: FailureClass::Credentials, .. });
+        assert_eq!((is_credentials, AttemptError::from(&failure).is_rejected_credential()), (expected, expected));
+    }
+
+    #[test]
+    fn attempt_error_shows_status_and_cause() {
+        let shown = |failure: &AttemptFailure| AttemptError::from(failure).to_string();
+        assert_eq!(shown(&AttemptFailure::from_status(401, None)), "401");
+        assert_eq!(
+            shown(&AttemptFailure::from_status(402, None)),
+            "402 (the account at the provider has no balance, credit or quota left)"
+        );
+        let unresolved = AttemptFailure::of_cause(FailureCause::NameNotFound);
+        assert_eq!(shown(&unresolved), "a connection error (the host name was not found)");
     }
 }

@@ -17,14 +17,13 @@ use domain::money::Price;
 use domain::observability::DestinationRepository as _;
 use domain::routing::Endpoint;
 
-use super::reach::reach;
 use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{BlobsConfig, ModelConfig, ProviderConfig, idle_options, nearest, price_warnings};
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_credential, check_rate_store, configured_endpoints,
-    database_room, directory,
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_connection, check_provider_credential,
+    check_rate_store, configured_endpoints, database_room, directory,
 };
 
 /// The size of the file that checks the folder of the journal.
@@ -183,18 +182,11 @@ impl ByteSource for OneByte {
 pub async fn providers(context: &Context, of_servers: &BTreeSet<&str>) -> Vec<Check> {
     let config = &context.config;
     let mut checks = vec![provider_settings(context, of_servers)];
-    let proxied = config.proxy.https.is_some() || config.proxy.http.is_some();
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
-        let mut is_reached = true;
-        if proxied {
-            let detail = "connections not checked, because a proxy is set";
-            checks.push(Check::new(name.clone(), Status::Warning, detail));
-        } else {
-            let reached = reach(&provider.base_url, provider.connect_timeout).await;
-            is_reached = reached.is_ok();
-            checks.push(Check::of(name.clone(), reached));
-        }
+        let reached = check_provider_connection(config, provider).await;
+        let is_reached = reached.is_ok();
+        checks.push(Check::of(name.clone(), reached));
         if is_reached && provider.api_key.is_some() {
             checks.push(credential(context, provider).await);
         }
@@ -210,9 +202,8 @@ async fn credential(context: &Context, provider: &ProviderConfig) -> Check {
         |reason: String| format!("not checked: {reason}; `tollgate provider test {}` makes a real call", provider.slug);
     match check_provider_credential(&context.config, &context.environment, provider).await {
         Ok(CredentialCheck::Accepted) => Check::new(name, Status::Ok, "accepted for the list of models"),
-        Ok(CredentialCheck::Rejected(status)) => {
-            Check::new(name, Status::Broken, format!("rejected: GET models answered {status}"))
-        }
+        Ok(CredentialCheck::Rejected(reason)) => Check::new(name, Status::Broken, format!("rejected: {reason}")),
+        Ok(CredentialCheck::Failed(reason)) => Check::new(name, Status::Warning, not_checked(reason)),
         Ok(CredentialCheck::Unknown(reason)) => Check::new(name, Status::Ok, not_checked(reason)),
         Err(error) => Check::new(name, Status::Warning, not_checked(format!("{error:#}"))),
     }

@@ -2,7 +2,6 @@
 
 mod audit;
 mod checks;
-mod reach;
 mod report;
 mod run;
 mod secret_files;
