@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use domain::decision::DraftBounds;
 use domain::system::LineLimit;
 use ipnet::IpNet;
@@ -15,6 +14,7 @@ use crate::http::connection::Connections;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::routes::RouteTable;
 use crate::http::wire_names::WireNames;
+use crate::openapi::live_document::LiveDocument;
 use crate::rendered_catalogue::RenderedCatalogue;
 use crate::services::Services;
 use crate::settings::HttpSettings;
@@ -34,7 +34,7 @@ pub(crate) struct Gateway {
     pub(crate) record_client_address: bool,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
-    pub(crate) openapi: Bytes,
+    pub(crate) openapi: LiveDocument,
     pub(crate) connections: Connections,
     /// Cancelled when a stop closes the listener: requests that wait for others end.
     pub(crate) stopping: CancellationToken,
@@ -48,7 +48,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         settings: HttpSettings,
-        (routes, openapi): (RouteTable, Bytes),
+        (routes, openapi): (RouteTable, LiveDocument),
         detach: DetachOnDisconnect,
         connections: Connections,
     ) -> Self {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::Value;
-use tollgate_tests::{Call, Report};
+use tollgate_tests::{Behaviour, Call, Report, Upstream};
 
 use crate::gateway::{TestGateway, body};
 
@@ -292,4 +292,23 @@ async fn requests_per_minute_are_limited_per_key_when_configured() -> Result<()>
     }
     gateway.server.send(&Call::get("/api/v1/models/count").key(&gateway.management.secret)).await?.ok()?;
     Ok(())
+}
+
+#[tokio::test]
+async fn example_of_the_openapi_document_is_answered_beside_a_provider() -> Result<()> {
+    // The answers of the document's own example.
+    let answers = r#"{"model":"judge-1.0","usage":{"input_tokens":9,"output_tokens":3},"answers":{
+        "refund":{"type":"noul","noul":0.88},
+        "queue":{"type":"choice","choice":"billing","probabilities":{"billing":0.67,"hardware":0.24,"other":0.09}},
+        "heat":{"type":"score","score":1.37,"probabilities":{"0":0.21,"1":0.21,"2":0.58}}}}"#;
+    let alpha = Upstream::start(Behaviour::json(answers)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let document = gateway.server.send(&Call::get("/openapi.json")).await?.ok()?;
+    let post = &document["paths"]["/api/v1/api/alpha/decisions"]["post"];
+    let example = &post["requestBody"]["content"]["application/json"]["examples"]["sandbox"]["value"];
+    let model = example["model"].as_str().context("no model")?;
+    ensure!(!model.starts_with("sandbox/"), "the sandbox is off beside a provider: {model}");
+    let answer = gateway.decide(example.to_string()).await?;
+    ensure!(answer["model"] == model, "{answer}");
+    gateway.server.stop().await
 }

@@ -64,6 +64,27 @@ async fn request_log_line_has_all_fields() -> Result<()> {
 }
 
 #[tokio::test]
+async fn log_line_of_unknown_path_names_it() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    for (path, shown) in [
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("/api/v1/modells?key=sk-1", "/api/v1/modells"),
+        ("/v1/sk-tg-v1-0123456789abcdef0123456789abcdef/x", "/v1/***/x"),
+    ] {
+        let id = format!("at-{}", shown.len());
+        gateway.server.send(&Call::get(path).header("x-request-id", &id)).await?.envelope(404)?;
+        let answered = line(&gateway.server, &format!("request.id={id}"), "request completed").await?;
+        ensure!(answered.contains(&format!("http.path=\"{shown}\"")), "{answered}");
+        ensure!(!answered.contains("sk-"), "{answered}");
+    }
+    // A known route has its pattern only.
+    let known = Call::get("/api/v1/model/a/b").key(&gateway.inference.secret).header("x-request-id", "known");
+    gateway.server.send(&known).await?.envelope(404)?;
+    ensure!(!line(&gateway.server, "request.id=known", "request completed").await?.contains("http.path"));
+    gateway.server.stop().await
+}
+
+#[tokio::test]
 async fn access_log_shows_model_provider_and_charge() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;

@@ -17,7 +17,7 @@ use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
-use crate::openapi::operations::{example_body, operation, path, responses_with};
+use crate::openapi::operations::{COMMON_STATUSES, example_body, operation, path, responses};
 use crate::openapi::{examples, tags};
 
 pub(crate) const ROUTE: Route = Route::new(
@@ -43,12 +43,7 @@ fn describe() -> OperationBuilder {
         ))
         .parameter(path("id", "The guardrail's id"))
         .request_body(Some(example_body("AssignKeysRequest", examples::assignment())))
-        .responses(responses_with(
-            "The number of assigned keys",
-            "AssignKeysResponse",
-            examples::assigned(),
-            &[400, 404, 415],
-        ))
+        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON_STATUSES))
 }
 
 impl From<AssignKeysError> for ApiError {

@@ -15,8 +15,8 @@ use crate::http::etag::TaggedBody;
 use crate::http::query;
 use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::openapi::operations::{self, if_none_match, operation, responses_with};
-use crate::openapi::{examples, tags};
+use crate::openapi::operations::{self, COMMON_STATUSES, if_none_match, operation, responses};
+use crate::openapi::tags;
 
 pub(crate) const ROUTE: Route =
     Route::new(Method::Get, "/models/count", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe)
@@ -49,7 +49,7 @@ fn describe() -> OperationBuilder {
     operation("countModels", "Get the total count of available models")
         .parameter(output_modalities("text"))
         .parameter(if_none_match())
-        .responses(responses_with("The count", "CountResponse", examples::count(), &[304, 400]))
+        .responses(responses("The count", "CountResponse", &[304, 400], &COMMON_STATUSES))
 }
 
 /// Describes the modality filter of lists and counts.

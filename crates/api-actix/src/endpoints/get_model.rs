@@ -8,8 +8,8 @@ use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
-use crate::openapi::operations::{example_path, if_none_match, operation, responses_with};
-use crate::openapi::{examples, tags};
+use crate::openapi::operations::{COMMON_STATUSES, example_path, if_none_match, operation, responses};
+use crate::openapi::tags;
 use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route = Route::new(
@@ -42,5 +42,5 @@ fn describe() -> OperationBuilder {
         .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
         .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
         .parameter(if_none_match())
-        .responses(responses_with("The model", "ModelResponse", examples::model(), &[304, 404]))
+        .responses(responses("The model", "ModelResponse", &[304, 404], &COMMON_STATUSES))
 }

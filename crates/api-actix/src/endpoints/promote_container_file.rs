@@ -21,7 +21,7 @@ use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::schemas::SchemaList;
 use crate::http::segment;
 use crate::http::wire_names::{FileShape, WireNames, is_openai_package};
-use crate::openapi::operations::{example_path, header, operation, responses_with};
+use crate::openapi::operations::{COMMON_STATUSES, example_path, header, operation, responses};
 use crate::openapi::{examples, tags};
 
 pub(crate) const ROUTE: Route = Route::new(
@@ -55,7 +55,7 @@ fn describe() -> OperationBuilder {
             "A retry with the same key within 24 hours returns the first document.",
             255,
         ))
-        .responses(responses_with("The new document", "File", examples::file(), &[400, 404]))
+        .responses(responses("The new document", "File", &[400, 404], &COMMON_STATUSES))
 }
 
 impl From<PromoteError> for ApiError {

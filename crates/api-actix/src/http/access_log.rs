@@ -16,7 +16,38 @@ pub(crate) struct RequestLabels<'a> {
     pub(crate) method: &'a str,
     /// The pattern of the route; a path may contain the caller's file names.
     pub(crate) route: Option<&'static str>,
+    /// The path of a request without a route.
+    pub(crate) unknown_path: Option<String>,
     pub(crate) client: Option<IpAddr>,
+}
+
+/// The length of a logged path in characters.
+const MAX_PATH: usize = 128;
+/// The length from which a segment of a path may be a secret.
+const MAX_SEGMENT: usize = 24;
+
+/// Returns the path of a request without a route for the log: bounded, in visible ASCII, without long segments, which
+/// may be misplaced secrets.
+pub(crate) fn loggable_path(path: &str) -> String {
+    let segment = |text: &str| {
+        if text.len() > MAX_SEGMENT || text.starts_with("sk-") {
+            return "***".to_owned();
+        }
+        text.chars().map(|sign| if sign.is_ascii_graphic() && sign != '"' { sign } else { '?' }).collect()
+    };
+    let mut shown = String::new();
+    for (position, text) in path.split('/').enumerate() {
+        if position > 0 {
+            shown.push('/');
+        }
+        shown.push_str(&segment(text));
+        if shown.len() > MAX_PATH {
+            shown.truncate(MAX_PATH);
+            shown.push_str("...");
+            break;
+        }
+    }
+    shown
 }
 
 /// The client address, and the fields of the access log that become known while a request is answered.
@@ -53,6 +84,7 @@ impl RequestLabels<'_> {
             request.id = %self.request_id,
             http.method = self.method,
             http.route = self.route,
+            http.path = self.unknown_path.as_deref(),
             client.address = self.client.map(tracing::field::display),
         )
     }
@@ -85,5 +117,28 @@ impl RequestLabels<'_> {
             latency_us,
             "request completed"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loggable_path_is_bounded_and_without_secrets_and_control_characters() {
+        for (path, shown) in [
+            ("/v1/chat/completions", "/v1/chat/completions"),
+            ("/", "/"),
+            ("/v1/modeles", "/v1/modeles"),
+            ("/a\n\"b\u{1b}[2J/\u{e9}", "/a??b?[2J/?"),
+            ("/v1/sk-short/x", "/v1/***/x"),
+            ("/keys/9f86d081884c7d659a2feaa0c55ad015/x", "/keys/***/x"),
+        ] {
+            assert_eq!(loggable_path(path), shown);
+        }
+        for long in ["/x".repeat(10_000), "x".repeat(10_000), "/\u{1f600}".repeat(10_000)] {
+            let shown = loggable_path(&long);
+            assert!(shown.len() <= MAX_PATH + 3 && shown.is_ascii(), "{shown}");
+        }
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::access_log::{AccessFields, RequestLabels};
+use super::access_log::{AccessFields, RequestLabels, loggable_path};
 use super::admission::InFlightPermit;
 use super::admission_bound::Owner;
 use super::authentication::{Credentials, authenticate};
@@ -150,7 +150,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let services = &gateway.services;
     let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
     let client = client_address(&request, &gateway.trusted_proxies);
-    let labels = RequestLabels { request_id: &request_id, method: request.method().as_str(), route: pattern, client };
+    let labels = RequestLabels {
+        request_id: &request_id,
+        method: request.method().as_str(),
+        route: pattern,
+        unknown_path: matched.is_none().then(|| loggable_path(request.path())),
+        client,
+    };
     // Requests served from memory take microseconds, so they get a span only on failure.
     let from_memory = matched.is_some_and(|matched| matched.route.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { labels.span() };

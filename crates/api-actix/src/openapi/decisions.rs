@@ -1,8 +1,7 @@
 //! The Decisions operations: one for each path, with the wires that it accepts.
 
-use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
@@ -24,7 +23,9 @@ const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
 pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
     let (id, summary, description) = describe_entry(entry, under_base);
-    let content = with_example(any_of(&answers(entry)), entry, examples::decision_response);
+    let answers = answers(entry);
+    let example = answers.first().map(|schema| examples::answer(schema)).unwrap_or_default();
+    let content = any_of(&answers).examples_from_iter(example).build();
     let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
     let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
@@ -93,14 +94,6 @@ fn describe_entry(entry: Entry, under_base: bool) -> (&'static str, &'static str
     }
 }
 
-/// Adds the example, except to the Gemini entry, which does not accept it.
-fn with_example(content: ContentBuilder, entry: Entry, example: fn() -> Value) -> Content {
-    if entry == Entry::Gemini {
-        return content.build();
-    }
-    content.examples_from_iter(examples::of(example())).build()
-}
-
 fn requests(entry: Entry) -> Vec<String> {
     match entry {
         Entry::Contract | Entry::SystemOne => vec![name::<DecisionsRequest>()],
@@ -139,7 +132,8 @@ fn errors(entry: Entry) -> Vec<String> {
 }
 
 fn body(entry: Entry) -> RequestBody {
-    let content = with_example(any_of(&requests(entry)), entry, examples::decision_request);
+    let example = if entry == Entry::Gemini { examples::gemini_request() } else { examples::decision_request() };
+    let content = any_of(&requests(entry)).examples_from_iter(examples::of(example)).build();
     let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
     let form = entry.takes_parts().then(|| any_of(&[name::<DecisionsForm>()]).build());
     match form {

@@ -55,30 +55,26 @@ pub(crate) fn responses(description: &str, schema: &str, own: &[u16], common: &[
     success_and_errors("200", description, schema, own, common)
 }
 
-/// Returns the responses of one of the five operations, with an example of the success; see [`responses`].
-pub(crate) fn responses_with(description: &str, schema: &str, example: Value, own: &[u16]) -> ResponsesBuilder {
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(schema)))
-        .examples_from_iter(examples::of(example))
-        .build();
-    let found = ResponseBuilder::new().description(description).content(JSON, content).build();
-    add_error_responses(add_error_responses(ResponsesBuilder::new().response("200", found), own), &COMMON_STATUSES)
-}
-
 /// Returns the responses of an operation that creates a record; see [`responses`].
 pub(crate) fn created_responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     success_and_errors("201", description, schema, own, common)
 }
 
 fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(schema)))
+        .examples_from_iter(examples::answer(schema))
+        .build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
     add_error_responses(add_error_responses(ResponsesBuilder::new().response(status, found), own), common)
 }
 
 /// Returns the responses of an open operation that answers with text of a media type.
-pub(crate) fn text_responses(description: &str, media_type: &str, schema: Type) -> ResponsesBuilder {
-    let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(schema))).build();
+pub(crate) fn text_responses(description: &str, media_type: &str, schema: Type, example: Value) -> ResponsesBuilder {
+    let content = ContentBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(schema)))
+        .examples_from_iter(examples::of(example))
+        .build();
     let found = ResponseBuilder::new().description(description).content(media_type, content).build();
     add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500])
 }

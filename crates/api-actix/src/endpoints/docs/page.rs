@@ -23,7 +23,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-i
 
 fn describe() -> OperationBuilder {
     let description = "The API documentation as a page";
-    operation("docs", description).responses(text_responses("The page", "text/html", Type::String))
+    operation("docs", description).responses(text_responses(
+        "The page",
+        "text/html",
+        Type::String,
+        "<!doctype html>".into(),
+    ))
 }
 
 fn page() -> HttpResponse {
@@ -38,6 +43,19 @@ fn page() -> HttpResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The viewer names these parts; in a window of 400 pixels the rules keep its controls inside.
+    #[test]
+    fn rules_for_narrow_windows_apply_to_parts_of_the_viewer() {
+        let (_, rules) = PAGE.split_once("@media (max-width: 767px) {").unwrap();
+        let (rules, _) = rules.split_once("</style>").unwrap();
+        let script = String::from_utf8(super::super::script::decompressed_script().unwrap().to_vec()).unwrap();
+        let parts: Vec<&str> = rules.split("::part(").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert_eq!(parts, ["section-navbar", "section-main-content", "wrap-request-btn", "anchor-operation-security"]);
+        for part in parts {
+            assert!(script.contains(part), "{part}");
+        }
+    }
 
     #[test]
     fn page_names_no_other_host() {

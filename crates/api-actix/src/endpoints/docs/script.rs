@@ -33,7 +33,8 @@ const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
 fn describe() -> OperationBuilder {
     let description = "The script of the page";
-    operation("docsScript", description).responses(text_responses("The script", "text/javascript", Type::String))
+    let responses = text_responses("The script", "text/javascript", Type::String, "/*! RapiDoc 9.3.8 */".into());
+    operation("docsScript", description).responses(responses)
 }
 
 /// Returns the viewer's script, decompressed for clients that do not accept gzip.
@@ -61,7 +62,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Decompresses the script once per process.
-fn decompressed_script() -> Result<Bytes, ApiError> {
+pub(super) fn decompressed_script() -> Result<Bytes, ApiError> {
     static DECOMPRESSED: OnceLock<Bytes> = OnceLock::new();
     if let Some(script) = DECOMPRESSED.get() {
         return Ok(script.clone());

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::wires::system_one::question_schema::Question;
 use crate::wires::system_one::schema::ProviderPreferences;
 
 /// Questions about an input, in Gemini's format.
@@ -14,8 +15,8 @@ pub(crate) struct GeminiDecisionsRequest {
     model: String,
     /// A string, a part, or an array of parts.
     input: Value,
-    /// The questions by name: `noul`, `choice` or `score`, with `instructions` and `criteria`.
-    #[schema(value_type = Object)]
+    /// The questions by name.
+    #[schema(value_type = BTreeMap<String, Question>)]
     questions: Value,
     provider: Option<ProviderPreferences>,
 }

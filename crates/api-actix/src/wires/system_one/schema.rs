@@ -4,6 +4,7 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::question_schema::Questions;
 use crate::wires::error_response::ErrorBody;
 
 /// Questions about a state.
@@ -13,6 +14,7 @@ pub(crate) struct DecisionsRequest {
     #[schema(min_length = 1)]
     model: String,
     /// A map of typed questions (`noul`, `choice`, `score`), or any other JSON value, which is forwarded unchanged.
+    #[schema(value_type = Questions)]
     questions: Value,
     /// The subject of the questions. Required with typed questions, as a string, object or array.
     #[schema(required = false)]
