@@ -34,7 +34,7 @@ async fn paste(blocks: &[String], folder: &Path, address: SocketAddr) -> Result<
     let pasted = blocks.iter().enumerate().map(|(at, block)| format!("{{\n{block}\n}} > \"$OUTPUT\"/{at}\n"));
     // The shell's own PATH follows. `$!` is the server, the only job.
     let script = format!(
-        "set -eu\nexport PATH=\"$BINARY:$PATH\"\ntrap '[ -z \"${{!-}}\" ] || kill $!; wait' EXIT\n{}",
+        "set -eu\nexport PATH=\"$BINARY:$PATH\"\ntrap '[ -z \"${{!-}}\" ] || kill $! || true; wait' EXIT\n{}",
         pasted.collect::<String>()
     );
     let (checkout, output) = (folder.join("checkout"), folder.join("output"));
@@ -66,6 +66,19 @@ async fn paste(blocks: &[String], folder: &Path, address: SocketAddr) -> Result<
 fn json(output: &str) -> Result<Value> {
     let begin = output.find('{').with_context(|| format!("no JSON: {output}"))?;
     serde_json::from_str(&output[begin..]).with_context(|| output.to_owned())
+}
+
+#[tokio::test]
+async fn first_block_ends_with_the_reason_when_the_port_is_taken() -> Result<()> {
+    let blocks = blocks()?;
+    let first = blocks.iter().find(|block| block.contains("tollgate serve")).context("no block starts a server")?;
+    // The other program answers nothing: only the end of the server ends the block.
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = taken.local_addr()?;
+    let folder = tempfile::TempDir::new()?;
+    let outputs = paste(&[adapted(first, address)], folder.path(), address).await?;
+    ensure!(outputs[0].contains(&format!("cannot bind {address}")), "{outputs:#?}");
+    Ok(())
 }
 
 #[tokio::test]
