@@ -223,7 +223,8 @@ CREATE TABLE "store_copies" (
   "started_at" integer NOT NULL );
 CREATE TABLE "store_identity" (
   "id" integer NOT NULL PRIMARY KEY,
-  "store_id" text NOT NULL );
+  "store_id" text NOT NULL ,
+  "configured_endpoints" integer NULL);
 CREATE TABLE "usage_records" (
   "id" blob NOT NULL,
   "workspace_id" blob NOT NULL,

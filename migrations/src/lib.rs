@@ -21,6 +21,7 @@ mod m20261123_000024_store_copies;
 mod m20261125_000025_store_journals;
 mod m20261126_000026_usage_months;
 mod m20261126_000027_promoting_processes;
+mod m20261126_000028_configured_endpoints;
 
 mod migrator;
 mod older_data;

@@ -9,7 +9,7 @@ use crate::{
     m20261123_000011_key_ids, m20261123_000012_outcome_names, m20261123_000013_incompatible_migrations,
     m20261123_000014_rejections, m20261123_000015_budget_alerts, m20261123_000020_deleted_workspaces,
     m20261123_000021_client_addresses, m20261123_000024_store_copies, m20261125_000025_store_journals,
-    m20261126_000026_usage_months, m20261126_000027_promoting_processes,
+    m20261126_000026_usage_months, m20261126_000027_promoting_processes, m20261126_000028_configured_endpoints,
 };
 
 /// All migrations, oldest first. New ones are only added at the end.
@@ -40,6 +40,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261125_000025_store_journals::Migration),
             Box::new(m20261126_000026_usage_months::Migration),
             Box::new(m20261126_000027_promoting_processes::Migration),
+            Box::new(m20261126_000028_configured_endpoints::Migration),
         ]
     }
 }

@@ -151,8 +151,13 @@ impl Instance {
 
     /// Starts a server that applies no migrations.
     pub async fn serve_without_migrating(&self) -> Result<Server> {
+        self.serve_with(&["--no-migrate"]).await
+    }
+
+    /// Starts a server with options of `serve`.
+    pub async fn serve_with(&self, options: &[&str]) -> Result<Server> {
         let mut command = self.command()?;
-        command.args(["serve", "--no-migrate"]);
+        command.arg("serve").args(options);
         Server::start(command, self.listen, self.path()).await
     }
 
@@ -274,9 +279,9 @@ impl Instance {
         self.key(&["--name", "tests", "--management"]).await
     }
 
-    /// Creates a key with options of `key create`.
+    /// Creates a key with options of `key create`. Its name may be that of another key.
     pub async fn key(&self, options: &[&str]) -> Result<Key> {
-        let made = self.json(&[&["key", "create"], options].concat()).await?;
+        let made = self.json(&[&["key", "create", "--allow-duplicate"], options].concat()).await?;
         let text = |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"));
         Ok(Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
     }
@@ -287,9 +292,9 @@ impl Instance {
         made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
     }
 
-    /// Creates a workspace; returns its id.
+    /// Creates a workspace, whose name may be that of another one; returns its id.
     pub async fn workspace(&self, name: &str) -> Result<String> {
-        let made = self.json(&["workspace", "create", "--name", name]).await?;
+        let made = self.json(&["workspace", "create", "--name", name, "--allow-duplicate"]).await?;
         made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
     }
 
@@ -311,7 +316,7 @@ impl Instance {
 
     /// Returns the id of the default workspace.
     pub async fn default_workspace(&self) -> Result<String> {
-        let made = self.json(&["key", "create", "--name", "to tell the workspace"]).await?;
+        let made = self.json(&["key", "create"]).await?;
         made["workspace_id"].as_str().map(str::to_owned).with_context(|| format!("no workspace_id in {made}"))
     }
 

@@ -90,6 +90,15 @@ pub struct MigrationState {
     pub name: String,
     /// True if the database has it.
     pub applied: bool,
+    /// False if this program does not know it: a newer release applied it.
+    pub known: bool,
+}
+
+impl MigrationState {
+    /// Returns the state of a migration that this program knows.
+    pub(crate) fn known(name: &str, applied: bool) -> Self {
+        Self { name: name.to_owned(), applied, known: true }
+    }
 }
 
 /// The migration that changes the columns in the hash of a key's row.
@@ -173,7 +182,7 @@ impl Database {
         transaction.commit().await.map_err(store_error)
     }
 
-    /// Returns every known migration, oldest first. Read-only.
+    /// Returns every known migration, oldest first, then the unknown ones of the database. Read-only.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.

@@ -14,6 +14,7 @@ mod change_feed;
 mod change_notifications;
 mod checkpoint;
 mod chunks;
+mod configured_endpoints;
 mod connections;
 mod convert;
 mod copy;

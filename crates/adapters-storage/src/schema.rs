@@ -17,7 +17,8 @@ use crate::errors::store_error;
 /// The table in which the library keeps the names of the applied steps.
 const APPLIED: &str = "seaql_migrations";
 
-/// Returns every step that this program knows, oldest first. Changes nothing.
+/// Returns every step that this program knows, oldest first, then those of the database that it does not know. Changes
+/// nothing.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] where the database has a step that this program does not know and that is incompatible with
@@ -29,9 +30,10 @@ where
 {
     let applied = applied(connection).await?;
     let known: Vec<String> = Migrator::migrations().iter().map(|step| step.name().to_owned()).collect();
-    let states: Vec<MigrationState> =
-        known.iter().map(|name| MigrationState { name: name.clone(), applied: applied.contains(name) }).collect();
-    let newer: Vec<&String> = applied.iter().filter(|name| !known.contains(name)).collect();
+    let mut states: Vec<MigrationState> =
+        known.iter().map(|name| MigrationState::known(name, applied.contains(name))).collect();
+    let mut newer: Vec<&String> = applied.iter().filter(|name| !known.contains(name)).collect();
+    newer.sort_unstable();
     if newer.is_empty() {
         return Ok(states);
     }
@@ -50,6 +52,7 @@ where
             newer[0], missing.name
         )));
     }
+    states.extend(newer.into_iter().map(|name| MigrationState { name: name.clone(), applied: true, known: false }));
     Ok(states)
 }
 

@@ -76,7 +76,7 @@ struct Revoking {
 impl Revoking {
     async fn revoke_key(&self, admin: &Instance, number: usize, uses: &mut JoinSet<()>) -> Result<()> {
         let name = format!("revoked-{number}");
-        let create = ["key", "create", "--name", &name];
+        let create = ["key", "create", "--allow-duplicate", "--name", &name];
         let made = timeout(COMMAND_TIMEOUT, cluster::json(admin, &create)).await??;
         let (secret, hash) = (text(&made, "key")?, text(&made, "hash")?);
         let key = self.recorder.add_key(name, secret, KeyLimit::None);

@@ -76,7 +76,8 @@ async fn create_guarded(cluster: &Cluster, recorder: &Recorder, phase: usize, li
 }
 
 async fn create_credited(cluster: &Cluster, recorder: &Recorder, phase: usize, limit_pico: i64) -> Result<usize> {
-    let made = cluster.json(&["workspace", "create", "--name", &format!("credited-{phase}")]).await?;
+    let made =
+        cluster.json(&["workspace", "create", "--allow-duplicate", "--name", &format!("credited-{phase}")]).await?;
     let workspace = text(&made, "id")?;
     cluster.json(&["workspace", "credit", &workspace, "--add-usd", &format_usd(limit_pico)]).await?;
     let options = ["--workspace", &workspace];
@@ -105,7 +106,7 @@ async fn create_key(
     options: &[&str],
     limit: KeyLimit,
 ) -> Result<CreatedKey> {
-    let made = cluster.json(&[&["key", "create", "--name", name], options].concat()).await?;
+    let made = cluster.json(&[&["key", "create", "--allow-duplicate", "--name", name], options].concat()).await?;
     let index = recorder.add_key(name.to_owned(), text(&made, "key")?, limit);
     Ok(CreatedKey {
         index,

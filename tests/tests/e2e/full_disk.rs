@@ -193,6 +193,24 @@ async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Res
 }
 
 #[tokio::test]
+async fn doctor_reports_a_full_disk_although_the_database_is_locked() -> Result<()> {
+    let mut instance = Instance::on_file("[storage]\nbusy_timeout_ms = 100\n")?;
+    // The folder of the database.
+    let Some(disk) = SmallDisk::mount(&instance.path().join("data"), 12)? else { return Ok(()) };
+    let journal = instance.path().join("journal").display().to_string();
+    instance.set_env("TOLLGATE__JOURNAL__PATH", journal);
+    instance.json(&["workspace", "list"]).await?;
+    let hand = tollgate_tests::SecondHand::of(&instance).await?;
+    hand.execute("BEGIN IMMEDIATE").await?;
+    disk.fill()?;
+    let doctor = instance.run(&["doctor"]).await?;
+    let report = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    ensure!(!doctor.status.success() && report.contains("the disk is full"), "{report}");
+    ensure!(!report.contains("locked"), "{report}");
+    hand.close().await
+}
+
+#[tokio::test]
 async fn full_disk_of_postgres_lets_charges_wait_in_the_journal() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
     let Some(disk) = SmallDisk::mount(&folder.path().join("small"), 256)? else { return Ok(()) };

@@ -91,12 +91,15 @@ async fn ensure_everything_works(gateway: &TestGateway, server: &Server) -> Resu
     server.decide(&key.secret, body("acme/alone")).await?.ok()?;
     let file = instance.put("sess_a", "a.csv", b"a,b\n1,2\n").await?;
     server.promote(&inference.secret, "sess_a", &file).await?.ok()?;
-    instance.json(&["workspace", "create", "--name", "later"]).await?;
+    instance.json(&["workspace", "create", "--name", "later", "--allow-duplicate"]).await?;
     instance.json(&["key", "delete", &key.hash]).await?;
     for arguments in [&["usage", "list"][..], &["audit", "list"], &["migrate", "status"], &["migrate", "up"]] {
         let output = instance.run(arguments).await?;
         ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
+    let listed = instance.json(&["migrate", "status"]).await?;
+    let unknown = serde_json::json!({"name": "m20990101_000001_later", "applied": true, "known": false});
+    ensure!(listed["data"].as_array().is_some_and(|steps| steps.last() == Some(&unknown)), "{listed}");
     Ok(())
 }
 

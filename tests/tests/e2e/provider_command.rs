@@ -85,8 +85,30 @@ async fn provider_test_asks_the_server_for_a_secret_that_the_shell_lacks() -> Re
     ensure!(said.contains("the running server") && said.contains("made the call"), "{said}");
     gateway.server.stop().await?;
     let said = gateway.instance.refused(&["provider", "test", "alpha"]).await?;
-    ensure!(said.contains("api_key_env names is not set"), "{said}");
+    ensure!(said.contains("api_key_env names is not set, or empty: ALPHA_API_KEY"), "{said}");
     Ok(())
+}
+
+#[tokio::test]
+async fn key_in_quotation_marks_is_warned_about_at_start_and_by_checks() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let mut instance = installation(&alpha)?;
+    // As `docker --env-file` passes ALPHA_API_KEY="…".
+    instance.set_env("ALPHA_API_KEY", "\"alpha-secret-0001\"");
+    let gateway = TestGateway::of(instance).await?;
+    let output = gateway.server.output();
+    let warned = output.lines().find(|line| line.contains("secret in quotation marks")).context(output.clone())?;
+    ensure!(warned.contains("WARN") && warned.contains("provider alpha"), "{warned}");
+    ensure!(!warned.contains("alpha-secret"), "{warned}");
+    for command in [&["config", "check"][..], &["doctor"]] {
+        let (report, _) = document(&gateway.instance, command).await?;
+        let checks = report["checks"].as_array().context("no checks")?;
+        let marks = |check: &&Value| check["detail"].as_str().is_some_and(|detail| detail.contains("quotation marks"));
+        let found: Vec<&Value> = checks.iter().filter(marks).collect();
+        ensure!(found.len() == 1 && found[0]["name"] == "provider alpha", "{command:?}: {report}");
+        ensure!(found[0]["status"] == "warning" && !report.to_string().contains("alpha-secret"), "{report}");
+    }
+    gateway.server.stop().await
 }
 
 #[tokio::test]

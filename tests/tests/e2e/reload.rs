@@ -98,12 +98,72 @@ async fn running_request_ends_with_the_provider_it_began_with() -> Result<()> {
     calls.spawn(async move { call.send(address).await });
     old.wait_for_request().await?;
     // The provider, its endpoint and its model are gone.
-    gateway.instance.configure("")?;
+    let other = Upstream::start(Behaviour::json(ANSWER)).await?;
+    gateway.instance.configure(&toml(&other.base_url(), "").replace("alpha\"", "beta\"").replace("alone", "other"))?;
     reload(&gateway, RELOADED).await?;
     gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(404)?;
     calls.join_next().await.context("the call is gone")??.context("cut off")?.ok()?;
-    gateway.decide(body("sandbox/decider")).await?;
+    gateway.decide(body("acme/other")).await?;
     gateway.server.stop().await
+}
+
+/// Texts of a file that lost its endpoints: empty, only comments, cut off before the endpoints.
+fn lossy_files(base_url: &str) -> [String; 4] {
+    let whole = toml(base_url, "");
+    let (provider, _) = whole.split_once("[[endpoints]]").unwrap_or_default();
+    [String::new(), "# empty\n".to_owned(), provider.to_owned(), "[sandbox]\nenabled = true\n".to_owned()]
+}
+
+#[tokio::test]
+async fn reload_rejects_a_file_that_lost_every_endpoint_and_never_switches_the_sandbox_on() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let gateway = start(&toml(&alpha.base_url(), ""), "sk-1").await?;
+    for lossy in lossy_files(&alpha.base_url()) {
+        gateway.instance.configure(&lossy)?;
+        let lines = reload(&gateway, NOT_RELOADED).await?;
+        let errors: Vec<&String> = lines.iter().filter(|line| line.contains("ERROR")).collect();
+        ensure!(errors.len() == 1 && errors[0].contains("--allow-no-endpoints"), "{lossy}: {lines:?}");
+        gateway.decide(body("acme/alone")).await?;
+        gateway.server.decide(&gateway.inference.secret, body("sandbox/decider")).await?.envelope(404)?;
+    }
+    // With an endpoint the sandbox is asked for, and still needs a restart.
+    gateway.instance.configure(&toml(&alpha.base_url(), "[sandbox]\nenabled = true\n"))?;
+    let lines = reload(&gateway, RELOADED).await?;
+    ensure!(lines.iter().any(|line| line.contains("need a restart") && line.contains("sandbox.enabled")), "{lines:?}");
+    gateway.server.decide(&gateway.inference.secret, body("sandbox/decider")).await?.envelope(404)?;
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn start_without_endpoints_is_rejected_where_the_last_server_had_some() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let whole = toml(&alpha.base_url(), "");
+    let gateway = start(&whole, "sk-1").await?;
+    gateway.server.stop().await?;
+    let (instance, secret) = (gateway.instance, gateway.inference.secret);
+    for lossy in lossy_files(&alpha.base_url()) {
+        instance.configure(&lossy)?;
+        let said = instance.refused_serving().await?;
+        ensure!(said.contains("--allow-no-endpoints") && said.contains("had 1"), "{lossy}: {said}");
+        let checked = instance.run(&["config", "check"]).await?;
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        ensure!(checked.status.success() && said.contains("warning") && said.contains("has no endpoint"), "{said}");
+    }
+    instance.configure("")?;
+    let server = instance.serve_with(&["--allow-no-endpoints"]).await?;
+    server.decide(&secret, body("sandbox/decider")).await?.ok()?;
+    // The endpoints come and go by reloads of this server.
+    for (text, status) in [(whole.as_str(), 200), ("", 404)] {
+        instance.configure(text)?;
+        let before = server.output().len();
+        server.signal("HUP").await?;
+        wait_for(RELOADED, || server.output()[before..].contains(RELOADED)).await?;
+        let reply = server.decide(&secret, body("acme/alone")).await?;
+        ensure!(reply.status == status, "{}", reply.text());
+    }
+    server.stop().await?;
+    // The last server had none, so that none is lost.
+    instance.serve().await?.stop().await
 }
 
 #[tokio::test]
@@ -149,10 +209,9 @@ async fn changed_settings_that_need_a_restart_are_named_in_one_warning() -> Resu
     // The base path is that of the start; the sandbox is off.
     gateway.decide(body("acme/alone")).await?;
     gateway.server.decide(&gateway.inference.secret, body("sandbox/decider")).await?.envelope(404)?;
-    gateway.instance.configure(&toml(&alpha.base_url(), "[sandbox]\nenabled = true\n"))?;
+    gateway.instance.configure(&toml(&alpha.base_url(), ""))?;
     let lines = reload(&gateway, RELOADED).await?;
     ensure!(!lines.iter().any(|line| line.contains("need a restart")), "{lines:?}");
-    gateway.decide(body("sandbox/decider")).await?;
     gateway.server.stop().await
 }
 

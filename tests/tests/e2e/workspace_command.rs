@@ -99,3 +99,55 @@ async fn default_workspace_is_not_deleted() -> Result<()> {
     ensure!(keys["data"].as_array().is_some_and(|keys| !keys.is_empty()), "nothing was deleted: {keys}");
     Ok(())
 }
+
+#[tokio::test]
+async fn name_that_exists_is_rejected_unless_duplicates_are_allowed() -> Result<()> {
+    let instance = Instance::new("")?;
+    let create_key = ["key", "create", "--name", "ci"];
+    let create_workspace = ["workspace", "create", "--name", "acme"];
+    let key = instance.json(&create_key).await?;
+    let workspace = instance.json(&create_workspace).await?;
+    let (key, workspace) = (key["id"].as_str().context("no id")?, workspace["id"].as_str().context("no id")?);
+    // Management keys and other workspaces have names of their own.
+    instance.json(&[&create_key[..], &["--management"]].concat()).await?;
+    instance.json(&[&create_key[..], &["--workspace", "acme"]].concat()).await?;
+    let other_key = instance.json(&["key", "create", "--name", "other"]).await?;
+    let other_workspace = instance.json(&["workspace", "create", "--name", "other"]).await?;
+    let (other_key, other_workspace) =
+        (other_key["id"].as_str().context("no id")?, other_workspace["id"].as_str().context("no id")?);
+    for command in [
+        &create_key[..],
+        &["key", "create", "--name", "ci", "--management"],
+        &["key", "create", "--name", "ci", "--workspace", "acme"],
+        &["key", "update", other_key, "--name", "ci"],
+        &create_workspace,
+        &["workspace", "rename", other_workspace, "--name", "acme"],
+    ] {
+        let said = instance.refused(command).await?;
+        ensure!(said.contains("exists already") && said.contains("--allow-duplicate"), "{command:?}: {said}");
+        instance.json(&[command, &["--allow-duplicate"]].concat()).await?;
+    }
+    // The own name is no other one, and the names of what is deleted are free.
+    instance.json(&["key", "update", key, "--name", "ci", "--allow-duplicate", "--rpm", "9"]).await?;
+    instance.json(&["workspace", "create", "--name", "once"]).await?;
+    instance.json(&["workspace", "rename", "once", "--name", "once"]).await?;
+    instance.json(&["workspace", "delete", "once"]).await?;
+    instance.json(&["workspace", "create", "--name", "once"]).await?;
+    instance.json(&["workspace", "show", workspace]).await?;
+    // A name that nobody chose is not unique.
+    for command in [&["key", "create"][..], &["key", "create"], &["workspace", "create"], &["workspace", "create"]] {
+        instance.json(command).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn concurrent_commands_with_one_name_succeed_once() -> Result<()> {
+    let instance = Instance::new("")?;
+    instance.json(&["workspace", "list"]).await?;
+    for command in [&["key", "create", "--name", "ci"][..], &["workspace", "create", "--name", "acme"]] {
+        let (one, other) = tokio::try_join!(instance.run(command), instance.run(command))?;
+        ensure!(one.status.success() != other.status.success(), "{command:?}: {one:?} {other:?}");
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::api_key::{
     ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity,
-    KeyReference,
+    KeyInsertion, KeyReference,
 };
 use domain::audit::AuditDraft;
 use domain::budget::{ResetInterval, SpendLimit};
@@ -40,6 +40,24 @@ impl SeaOrmApiKeyRepository {
     /// Creates the repository over an open database.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    /// Adds a key; writing transactions run one after another, so a name that is free here stays so until the commit.
+    async fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
+        let transaction = self.database.begin().await?;
+        if let ApiKeyScope::Inference(workspace_id) = key.scope
+            && !super::workspaces::exists(&transaction, workspace_id).await?
+        {
+            return Ok(KeyInsertion::UnknownWorkspace);
+        }
+        if is_unique && has_name(&transaction, key).await? {
+            return Ok(KeyInsertion::NameTaken);
+        }
+        let mut rows = RowChanges::default();
+        insert(&transaction, key, &mut rows).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(KeyInsertion::Inserted)
     }
 
     /// Changes a live key and writes the change to the feed.
@@ -80,17 +98,11 @@ const MANAGEMENT: &str = "management";
 #[async_trait]
 impl ApiKeyRepository for SeaOrmApiKeyRepository {
     async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let transaction = self.database.begin().await?;
-        if let ApiKeyScope::Inference(workspace_id) = key.scope
-            && !super::workspaces::exists(&transaction, workspace_id).await?
-        {
-            return Ok(false);
-        }
-        let mut rows = RowChanges::default();
-        insert(&transaction, key, &mut rows).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
-        Ok(true)
+        Ok(self.add(key, false, audit).await? == KeyInsertion::Inserted)
+    }
+
+    async fn insert_unique(&self, key: &ApiKey, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
+        self.add(key, true, audit).await
     }
 
     async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {
@@ -235,6 +247,15 @@ pub(super) async fn insert(
     let row = row.into_active_model();
     Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
+}
+
+/// Returns true if a live key of the same scope has the key's name.
+async fn has_name(connection: &impl ConnectionTrait, key: &ApiKey) -> Result<bool, StoreError> {
+    let query = Entity::find()
+        .filter(unchanged(Column::WorkspaceId, key.scope.workspace_id().map(|id| id.to_string())))
+        .filter(Column::Name.eq(key.name.as_str()))
+        .filter(Column::Deleted.eq(false));
+    Ok(query.one(connection).await.map_err(store_error)?.is_some())
 }
 
 /// Returns true if a management key was ever created.

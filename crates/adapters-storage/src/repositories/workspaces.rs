@@ -43,11 +43,11 @@ impl SeaOrmWorkspaceRepository {
 #[async_trait]
 impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
-        let transaction = self.database.begin().await?;
-        let mut rows = RowChanges::default();
-        insert(&transaction, workspace, false, &mut rows).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)
+        self.add(workspace, false, audit).await.map(drop)
+    }
+
+    async fn insert_unique(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(workspace, true, audit).await
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
@@ -250,6 +250,21 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 }
 
 impl SeaOrmWorkspaceRepository {
+    /// Adds a workspace; writing transactions run one after another, so a name that is free here stays so until the
+    /// commit.
+    async fn add(&self, workspace: &Workspace, is_unique: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        let named = Entity::find().filter(Column::Name.eq(workspace.name.as_str())).filter(Column::DeletedAt.is_null());
+        if is_unique && named.one(&transaction).await.map_err(store_error)?.is_some() {
+            return Ok(false);
+        }
+        let mut rows = RowChanges::default();
+        insert(&transaction, workspace, false, &mut rows).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
     /// Changes a workspace and writes the change to the feed.
     async fn change(
         &self,

@@ -51,7 +51,17 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 
 /// Creates a key with a limit above the cost of the load.
 async fn limited_key(bench: &Bench) -> Result<String> {
-    let create = ["key", "create", "--name", "limited", "--limit-usd", "1000000", "--limit-reset", "monthly"];
+    let create = [
+        "key",
+        "create",
+        "--allow-duplicate",
+        "--name",
+        "limited",
+        "--limit-usd",
+        "1000000",
+        "--limit-reset",
+        "monthly",
+    ];
     let key = bench.gateway.command(&create).await?;
     key["key"].as_str().map(str::to_owned).context("key create gave no key")
 }

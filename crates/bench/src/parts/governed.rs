@@ -52,7 +52,8 @@ async fn governed_key(bench: &Bench) -> Result<String> {
     let text = |made: &Value, name: &str| {
         made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"))
     };
-    let workspace = text(&gateway.command(&["workspace", "create", "--name", "governed"]).await?, "id")?;
+    let workspace =
+        text(&gateway.command(&["workspace", "create", "--allow-duplicate", "--name", "governed"]).await?, "id")?;
     gateway.command(&["workspace", "credit", "--workspace", &workspace, "--add-usd", "1000000"]).await?;
     gateway.command(&["workspace", "budget", "--workspace", &workspace, "--monthly", "1000000"]).await?;
     let slugs = ["email", "phone", "ssn", "credit-card", "ip-address", "secrets", "regex-prompt-injection"];

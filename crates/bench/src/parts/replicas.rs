@@ -171,7 +171,8 @@ async fn budgeted_key(gateway: &Gateway) -> Result<String> {
     let text = |made: &serde_json::Value, name: &str| {
         made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"))
     };
-    let workspace = text(&gateway.command(&["workspace", "create", "--name", "budgeted"]).await?, "id")?;
+    let workspace =
+        text(&gateway.command(&["workspace", "create", "--allow-duplicate", "--name", "budgeted"]).await?, "id")?;
     gateway.command(&["workspace", "budget", "--workspace", &workspace, "--monthly", "1000000"]).await?;
     text(&gateway.command(&["key", "create", "--name", "budgeted", "--workspace", &workspace]).await?, "key")
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::audited::view;
-use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError, InvalidKeyLimit};
+use super::{
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError, InvalidKeyLimit, KeyInsertion,
+};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;
 use crate::json::Json;
@@ -49,6 +51,25 @@ impl CreateApiKey {
 
     /// Creates a key. Returns it with its secret, which cannot be read later.
     pub async fn execute(&self, actor: &Actor, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
+        let (key, secret, audit) = self.draft(actor, &new)?;
+        if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
+    }
+
+    /// Creates a key like [`Self::execute`], unless a key of its workspace, or another management key, has its name.
+    pub async fn execute_unique(
+        &self,
+        actor: &Actor,
+        new: NewApiKey,
+    ) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
+        let (key, secret, audit) = self.draft(actor, &new)?;
+        match self.keys.insert_unique(&key, &audit).await? {
+            KeyInsertion::Inserted => Ok((key, secret)),
+            KeyInsertion::UnknownWorkspace => Err(CreateApiKeyError::UnknownWorkspace),
+            KeyInsertion::NameTaken => Err(CreateApiKeyError::NameTaken(key.name.as_str().to_owned())),
+        }
+    }
+
+    fn draft(&self, actor: &Actor, new: &NewApiKey) -> Result<(ApiKey, ApiKeySecret, AuditDraft), CreateApiKeyError> {
         let now = self.clock.now();
         check_limits(new.scope, new.limit, new.rates)?;
         if new.expires_at.is_some_and(|at| at <= now) {
@@ -71,7 +92,7 @@ impl CreateApiKey {
         };
         let details = Json::object([("after", view(&key).text())]);
         let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.id), details);
-        if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
+        Ok((key, secret, audit))
     }
 }
 

@@ -92,6 +92,9 @@ pub enum CreateApiKeyError {
     /// The workspace of the inference key does not exist.
     #[error("workspace not found")]
     UnknownWorkspace,
+    /// Another key has the name.
+    #[error("a key named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate")]
+    NameTaken(String),
     /// The store or the random source failed.
     #[error("the key could not be stored")]
     Store(#[from] StoreError),
@@ -103,6 +106,7 @@ impl CreateApiKeyError {
         match self {
             Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
             Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::NameTaken(_) => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

@@ -47,6 +47,17 @@ impl GrantCache for NoGrantCache {
     }
 }
 
+/// The result of adding a key with a unique name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyInsertion {
+    /// The key was added.
+    Inserted,
+    /// The workspace of an inference key does not exist.
+    UnknownWorkspace,
+    /// Another key has the name.
+    NameTaken,
+}
+
 /// Stores keys.
 ///
 /// # Contract
@@ -60,6 +71,10 @@ impl GrantCache for NoGrantCache {
 pub trait ApiKeyRepository: Send + Sync {
     /// Adds a key. Returns false, and adds nothing, if the workspace of an inference key does not exist.
     async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
+
+    /// Adds a key like [`Self::insert`], unless a live key of the same workspace, or another management key, has its
+    /// name. Of concurrent calls with one name exactly one MUST add its key.
+    async fn insert_unique(&self, key: &ApiKey, audit: &AuditDraft) -> Result<KeyInsertion, StoreError>;
 
     /// Finds a live (not deleted) key.
     async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError>;

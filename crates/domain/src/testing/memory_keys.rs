@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use super::memory_store::{MemoryApiKeys, MemoryKeyGrants, State, StoredKey};
 use crate::api_key::{
-    ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyReference,
+    ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
+    KeyReference,
 };
 use crate::audit::AuditDraft;
 use crate::change_feed::ChangeSubject;
@@ -23,20 +24,35 @@ impl State {
     }
 }
 
-#[async_trait]
-impl ApiKeyRepository for MemoryApiKeys {
-    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+impl MemoryApiKeys {
+    fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
         let mut state = self.0.state();
         let same = |stored: &StoredKey| stored.key.id == key.id || stored.key.hash == key.hash;
         if state.keys.values().any(same) {
             return Err(StoreError::Corrupt("a key of this id or hash was made before".to_owned()));
         }
         if key.scope.workspace_id().is_some_and(|id| state.workspace(id).is_none()) {
-            return Ok(false);
+            return Ok(KeyInsertion::UnknownWorkspace);
+        }
+        let has_name =
+            |stored: &StoredKey| !stored.deleted && stored.key.scope == key.scope && stored.key.name == key.name;
+        if is_unique && state.keys.values().any(has_name) {
+            return Ok(KeyInsertion::NameTaken);
         }
         state.keys.insert(key.id, StoredKey { key: key.clone(), deleted: false, assigned: None });
         state.note(audit, self.0.now());
-        Ok(true)
+        Ok(KeyInsertion::Inserted)
+    }
+}
+
+#[async_trait]
+impl ApiKeyRepository for MemoryApiKeys {
+    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        Ok(self.add(key, false, audit)? == KeyInsertion::Inserted)
+    }
+
+    async fn insert_unique(&self, key: &ApiKey, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
+        self.add(key, true, audit)
     }
 
     async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {

@@ -52,16 +52,29 @@ impl State {
     }
 }
 
-#[async_trait]
-impl WorkspaceRepository for MemoryWorkspaces {
-    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
+impl MemoryWorkspaces {
+    fn add(&self, workspace: &Workspace, is_unique: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.0.state();
         if state.workspace(workspace.id).is_some() {
             return Err(StoreError::Corrupt("a workspace of this id is there already".to_owned()));
         }
+        if is_unique && state.workspaces.iter().any(|stored| stored.name == workspace.name) {
+            return Ok(false);
+        }
         state.workspaces.push(Workspace { is_default: false, ..workspace.clone() });
         state.note(audit, self.0.now());
-        Ok(())
+        Ok(true)
+    }
+}
+
+#[async_trait]
+impl WorkspaceRepository for MemoryWorkspaces {
+    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
+        self.add(workspace, false, audit).map(drop)
+    }
+
+    async fn insert_unique(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(workspace, true, audit)
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {

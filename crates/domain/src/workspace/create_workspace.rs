@@ -34,6 +34,21 @@ impl CreateWorkspace {
         Ok(workspace)
     }
 
+    /// Creates a workspace like [`Self::execute`], unless another one has its name.
+    pub async fn execute_unique(
+        &self,
+        actor: &Actor,
+        name: &str,
+        owner_id: Option<String>,
+    ) -> Result<Workspace, WorkspaceError> {
+        let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
+        if self.workspaces.insert_unique(&workspace, &created(actor, &workspace)).await? {
+            Ok(workspace)
+        } else {
+            Err(WorkspaceError::NameTaken(name.to_owned()))
+        }
+    }
+
     /// Returns the default workspace; creates it if there is none.
     pub async fn default(&self, actor: &Actor) -> Result<Workspace, WorkspaceError> {
         let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };

@@ -16,6 +16,11 @@ pub enum WorkspaceError {
     /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidWorkspaceName),
+    /// Another workspace has the name.
+    #[error(
+        "a workspace named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate"
+    )]
+    NameTaken(String),
     /// The store failed.
     #[error("the workspace store failed")]
     Store(#[from] StoreError),
@@ -26,6 +31,7 @@ impl WorkspaceError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidName(_) => ErrorKind::InvalidRequest,
+            Self::NameTaken(_) => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

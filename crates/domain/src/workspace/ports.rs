@@ -26,6 +26,10 @@ pub trait WorkspaceRepository: Send + Sync {
     /// Adds a workspace that is not the default.
     async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError>;
 
+    /// Adds a workspace like [`Self::insert`]. Returns false, and adds nothing, if another workspace has its name. Of
+    /// concurrent calls with one name exactly one MUST add its workspace.
+    async fn insert_unique(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<bool, StoreError>;
+
     /// Returns the default workspace. If there is none, adds `workspace` as the default and returns it.
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError>;
 

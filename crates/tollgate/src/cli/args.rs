@@ -33,15 +33,22 @@ pub struct GlobalArgs {
     pub json: bool,
 }
 
+/// The options of the server.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ServeArgs {
+    /// Fail if a migration is missing; `migrate up` applies it
+    #[arg(long)]
+    pub no_migrate: bool,
+    /// Accept a configuration without endpoints, at the start and at a reload, although there were some before
+    #[arg(long)]
+    pub allow_no_endpoints: bool,
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Apply migrations and start the server
-    Serve {
-        /// Fail if a migration is missing; `migrate up` applies it
-        #[arg(long)]
-        no_migrate: bool,
-    },
+    Serve(ServeArgs),
     /// Run every operation on a temporary instance
     Demo {
         /// Exit after every operation has run

@@ -48,9 +48,12 @@ pub enum KeyCommand {
 /// The options of a new key.
 #[derive(Debug, Args)]
 pub struct CreateKeyArgs {
-    /// Display name
-    #[arg(long, default_value = "unnamed key")]
-    pub name: String,
+    /// Display name, which no other key of the workspace may have [default: unnamed key]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Allow a second key with the name
+    #[arg(long)]
+    pub allow_duplicate: bool,
     /// Management key: manages all workspaces, cannot call models
     #[arg(long, conflicts_with = "workspace")]
     pub management: bool,
@@ -80,9 +83,12 @@ pub struct CreateKeyArgs {
 pub struct UpdateKeyArgs {
     /// The key: id, hash, unique prefix of the hash, secret or name
     pub key: String,
-    /// Display name
+    /// Display name, which no other key of the workspace may have
     #[arg(long)]
     pub name: Option<String>,
+    /// Allow a second key with the name
+    #[arg(long)]
+    pub allow_duplicate: bool,
     /// Spending limit in USD
     #[arg(long, value_name = "USD", conflicts_with = "no_limit")]
     pub limit_usd: Option<String>,

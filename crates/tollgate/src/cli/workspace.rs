@@ -7,9 +7,12 @@ use clap::{Args, Subcommand, ValueEnum};
 pub enum WorkspaceCommand {
     /// Create a workspace
     Create {
-        /// Display name
-        #[arg(long, default_value = "unnamed workspace")]
-        name: String,
+        /// Display name, which no other workspace may have [default: unnamed workspace]
+        #[arg(long)]
+        name: Option<String>,
+        /// Allow a second workspace with the name
+        #[arg(long)]
+        allow_duplicate: bool,
         /// The owner's id in your own directory, shown in error envelopes
         #[arg(long, value_name = "ID")]
         owner_id: Option<String>,
@@ -26,9 +29,12 @@ pub enum WorkspaceCommand {
     Rename {
         /// The workspace: id or name
         id: String,
-        /// New display name
+        /// New display name, which no other workspace may have
         #[arg(long)]
         name: String,
+        /// Allow a second workspace with the name
+        #[arg(long)]
+        allow_duplicate: bool,
     },
     /// Delete an empty workspace; its usage records stay
     Delete {

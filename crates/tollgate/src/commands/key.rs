@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyChange, ApiKeyScope, DeleteApiKey, NewApiKey, NoGrantCache, RotateApiKey, SwitchApiKey, UpdateApiKey,
+    ApiKey, ApiKeyChange, ApiKeyScope, CreateApiKeyError, DeleteApiKey, KeyReference, NewApiKey, NoGrantCache,
+    RotateApiKey, SwitchApiKey, UpdateApiKey,
 };
 use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
@@ -22,6 +23,8 @@ use crate::output::table;
 use crate::view::{CreatedKey, KeyView, LimitView, List, RejectionView, UsdNumber, time};
 use crate::wiring::Stores;
 
+/// The name of a key without one.
+const UNNAMED: &str = "unnamed key";
 /// The number of counts of rejected requests that `key show` prints.
 const SHOWN_REJECTIONS: u64 = 10;
 
@@ -50,8 +53,13 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     } else {
         ApiKeyScope::Inference(context.workspace(&stores, args.workspace.as_deref()).await?)
     };
-    let new = NewApiKey { name: args.name, scope, limit, rates, expires_at };
-    let (key, secret) = stores.create_api_key().execute(&context.actor(), new).await?;
+    // Only chosen names are unique.
+    let is_unique = args.name.is_some() && !args.allow_duplicate;
+    let name = args.name.unwrap_or_else(|| UNNAMED.to_owned());
+    let new = NewApiKey { name, scope, limit, rates, expires_at };
+    let (create, actor) = (stores.create_api_key(), context.actor());
+    let created = if is_unique { create.execute_unique(&actor, new).await } else { create.execute(&actor, new).await };
+    let (key, secret) = created?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
         let kind = view.workspace_id.as_ref().map_or("management key".to_owned(), |id| format!("workspace {id}"));
@@ -64,18 +72,31 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
 }
 
 async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
-    let named = args.key.clone();
+    let (named, allow_duplicate) = (args.key.clone(), args.allow_duplicate);
     let change = change(args)?;
     if change.is_empty() {
         bail!("no fields to update");
     }
     let stores = context.stores().await?;
     let name = find_key(&stores, &named).await?;
+    if let (Some(wanted), false) = (&change.name, allow_duplicate) {
+        require_free_name(&stores, &name, wanted).await?;
+    }
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
     let key = use_case.execute(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
     context.output.show(&view, || describe(&view))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that no other key of the same workspace, or no other management key, has the name.
+async fn require_free_name(stores: &Stores, key: &KeyReference, wanted: &str) -> anyhow::Result<()> {
+    let Some(key) = stores.keys.find(key).await? else { bail!("key {key} not found") };
+    let others = stores.keys.list(key.scope.workspace_id()).await?;
+    if others.iter().any(|other| other.id != key.id && other.name.as_str() == wanted) {
+        return Err(CreateApiKeyError::NameTaken(wanted.to_owned()).into());
+    }
+    Ok(())
 }
 
 fn change(args: UpdateKeyArgs) -> anyhow::Result<ApiKeyChange> {
@@ -272,6 +293,7 @@ mod tests {
         let none = || UpdateKeyArgs {
             key: String::new(),
             name: None,
+            allow_duplicate: false,
             limit_usd: None,
             limit_reset: None,
             no_limit: false,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use adapters_storage::MigrationState;
 use serde::Serialize;
 
 use super::Context;
@@ -17,6 +18,8 @@ pub struct MigrationView {
     pub name: String,
     /// True if the database has it.
     pub applied: bool,
+    /// False if this program does not know it.
+    pub known: bool,
 }
 
 /// Runs a command on the schema.
@@ -36,8 +39,12 @@ pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<E
     let stores = Stores::open(&context.config, schema).await?;
     let list = List { data: states(&stores).await? };
     context.output.show(&list, || {
-        let word = |applied: bool| if applied { "applied" } else { "missing" };
-        let row = |one: &MigrationView| [word(one.applied).to_owned(), one.name.clone()];
+        let word = |one: &MigrationView| match (one.known, one.applied) {
+            (false, _) => "unknown",
+            (true, true) => "applied",
+            (true, false) => "missing",
+        };
+        let row = |one: &MigrationView| [word(one).to_owned(), one.name.clone()];
         table(["STATE", "MIGRATION"], &list.data.iter().map(row).collect::<Vec<_>>())
     })?;
     Ok(ExitCode::SUCCESS)
@@ -53,5 +60,6 @@ async fn make_bucket(context: &Context) -> anyhow::Result<()> {
 /// Returns every migration with its state.
 pub async fn states(stores: &Stores) -> anyhow::Result<Vec<MigrationView>> {
     let states = stores.database.migration_status().await?;
-    Ok(states.into_iter().map(|state| MigrationView { name: state.name, applied: state.applied }).collect())
+    let view = |state: MigrationState| MigrationView { name: state.name, applied: state.applied, known: state.known };
+    Ok(states.into_iter().map(view).collect())
 }

@@ -46,13 +46,13 @@ pub fn main() -> ExitCode {
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let level = match command {
-        Command::Serve { .. } => telemetry::server_level(&context.config.log),
+        Command::Serve(_) => telemetry::server_level(&context.config.log),
         // One step of the demo fails on purpose.
         Command::Demo { .. } => "error",
         _ => "warn",
     };
     telemetry::start(&context.config.log, level)?;
-    if matches!(command, Command::Serve { .. }) {
+    if matches!(command, Command::Serve(_)) {
         LOG.start_writer(context.config.log.buffer_bytes).context("cannot start the log writer thread")?;
     }
     // One thread for background tasks: the HTTP server has its own threads, and with fewer handovers usage records are
@@ -93,7 +93,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),
         Command::Config(ConfigCommand::Init { file }) => config_init::run(&context.output, &file),
         Command::Openapi => openapi::run(context),
-        Command::Serve { no_migrate } => serve::run(context, no_migrate).await,
+        Command::Serve(args) => serve::run(context, args).await,
         Command::Demo { exit, verbose } => demo::run(context, exit, verbose).await,
     }
 }

@@ -7,26 +7,27 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{Context, first_start};
+use crate::cli::ServeArgs;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, prepare_descriptors, require_bucket,
+    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, lost_endpoints, prepare_descriptors,
+    require_bucket,
 };
 
 /// The maximum time to flush the log before the first response.
 const START_FLUSH: Duration = Duration::from_secs(1);
 
-/// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration. With `no_migrate` an old schema is
-/// an error.
-pub async fn run(context: &Context, no_migrate: bool) -> anyhow::Result<ExitCode> {
+/// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration.
+pub async fn run(context: &Context, args: ServeArgs) -> anyhow::Result<ExitCode> {
     let hangup = Hangup::listen().context("cannot install the handler of SIGHUP")?;
     let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of unused signals")?;
     tokio::select! {
-        ended = serve(context, no_migrate, hangup) => ended,
+        ended = serve(context, args, hangup) => ended,
         never = ignored.log_each() => match never {},
     }
 }
 
-async fn serve(context: &Context, no_migrate: bool, hangup: Hangup) -> anyhow::Result<ExitCode> {
+async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     prepare_descriptors(&context.config);
     // Commands need the key only for the secrets of destinations; a server would accept traces that it cannot send.
@@ -35,10 +36,14 @@ async fn serve(context: &Context, no_migrate: bool, hangup: Hangup) -> anyhow::R
     }
     require_bucket(&context.config.blobs).await?;
     let stores =
-        if no_migrate { context.stores().await? } else { Stores::open(&context.config, Schema::UpToDate).await? };
+        if args.no_migrate { context.stores().await? } else { Stores::open(&context.config, Schema::UpToDate).await? };
+    if !args.allow_no_endpoints {
+        lost_endpoints::check_start(&context.config, &stores).await?;
+    }
     let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Later would lose the key, earlier would create one for a failed start.
     first_start::run(context, &stores).await?;
+    lost_endpoints::record(&context.config, &stores).await;
     drop(stores);
     let (address, base_path) = (instance.address(), &context.config.server.base_path);
     tracing::info!(
@@ -59,18 +64,18 @@ async fn serve(context: &Context, no_migrate: bool, hangup: Hangup) -> anyhow::R
     });
     tokio::select! {
         served = serving => served?,
-        never = reload_on(hangup, reloader) => match never {},
+        never = reload_on(hangup, reloader, args.allow_no_endpoints) => match never {},
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reloads the configuration at each `SIGHUP`.
-async fn reload_on(mut hangup: Hangup, mut reloader: Reloader) -> Infallible {
+async fn reload_on(mut hangup: Hangup, mut reloader: Reloader, allow_no_endpoints: bool) -> Infallible {
     loop {
         hangup.next().await;
         let signal = "SIGHUP";
-        match reloader.reload().await {
+        match reloader.reload(allow_no_endpoints).await {
             Ok(()) => {
                 let config = reloader.config();
                 let (providers, endpoints) = (config.providers.len(), config.endpoints.len());

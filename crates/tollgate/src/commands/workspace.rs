@@ -10,7 +10,7 @@ use domain::edit::Edit;
 use domain::money::Usd;
 use domain::workspace::{
     AddCredit, BudgetsChange, ClearCredit, RatesChange, RenameWorkspace, SetWorkspaceBudgets, SetWorkspaceRates,
-    SuspendWorkspace,
+    SuspendWorkspace, WorkspaceError,
 };
 
 use super::{Context, workspace_deletion};
@@ -21,13 +21,18 @@ use crate::view::{
     WorkspaceRatesView, WorkspaceSuspensionView, WorkspaceView,
 };
 
+/// The name of a workspace without one.
+const UNNAMED: &str = "unnamed workspace";
+
 /// Runs a command on workspaces.
 pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result<ExitCode> {
     match command {
-        WorkspaceCommand::Create { name, owner_id } => create(context, &name, owner_id).await,
+        WorkspaceCommand::Create { name, allow_duplicate, owner_id } => {
+            create(context, name.as_deref(), allow_duplicate, owner_id).await
+        }
         WorkspaceCommand::List => list(context).await,
         WorkspaceCommand::Show { workspace } => show(context, &workspace).await,
-        WorkspaceCommand::Rename { id, name } => rename(context, &id, &name).await,
+        WorkspaceCommand::Rename { id, name, allow_duplicate } => rename(context, &id, &name, allow_duplicate).await,
         WorkspaceCommand::Delete { id, with } => workspace_deletion::run(context, &id, &with).await,
         WorkspaceCommand::Credit { workspace, add_usd } => credit(context, &workspace, &add_usd).await,
         WorkspaceCommand::Unlimited { workspace } => unlimited(context, &workspace).await,
@@ -38,9 +43,21 @@ pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result
     }
 }
 
-async fn create(context: &Context, name: &str, owner_id: Option<String>) -> anyhow::Result<ExitCode> {
+async fn create(
+    context: &Context,
+    name: Option<&str>,
+    allow_duplicate: bool,
+    owner_id: Option<String>,
+) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
-    let workspace = stores.create_workspace().execute(&context.actor(), name, owner_id).await?;
+    let (create, actor) = (stores.create_workspace(), context.actor());
+    let created = match name {
+        // Only chosen names are unique.
+        None => create.execute(&actor, UNNAMED, owner_id).await,
+        Some(name) if allow_duplicate => create.execute(&actor, name, owner_id).await,
+        Some(name) => create.execute_unique(&actor, name, owner_id).await,
+    };
+    let workspace = created?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
@@ -106,9 +123,13 @@ fn describe(workspace: &WorkspaceView) -> String {
     text
 }
 
-async fn rename(context: &Context, id: &str, name: &str) -> anyhow::Result<ExitCode> {
+async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let id = context.workspace(&stores, Some(id)).await?;
+    let others = stores.workspaces.list().await?;
+    if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
+        return Err(WorkspaceError::NameTaken(name.to_owned()).into());
+    }
     RenameWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, name).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
     context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))?;

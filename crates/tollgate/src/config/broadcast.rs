@@ -6,7 +6,7 @@ use domain::observability::{checked_header, checked_url};
 use domain::secret::SecretString;
 use serde::Deserialize;
 
-use super::secret::variable_name;
+use super::secret::{variable_name, variable_suffix};
 use super::section::Section;
 use super::values::{Millis, Within};
 use super::{ConfigError, Environment};
@@ -127,7 +127,8 @@ fn variable_of_headers<'a>(
 ) -> Result<&'a str, ConfigError> {
     let Some(name) = &section.otlp_headers_env else { return Ok("") };
     let name = variable_name(name).map_err(|fault| section.fault("otlp_headers_env", fault))?;
-    let unset = || section.fault("otlp_headers_env", "names an environment variable that is not set, or empty");
+    let problem = || format!("names an environment variable that is not set, or empty{}", variable_suffix(name));
+    let unset = || section.fault("otlp_headers_env", problem());
     environment.get(name).ok_or_else(unset)
 }
 
@@ -183,7 +184,7 @@ mod tests {
             ),
             (
                 "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n",
-                "names an environment variable that is not set",
+                "names an environment variable that is not set, or empty: NOT_SET",
             ),
             (
                 "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"s3cret\"\n",

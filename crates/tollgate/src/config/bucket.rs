@@ -9,7 +9,7 @@ use domain::secret::SecretString;
 use serde::Deserialize;
 
 use super::files::read_regular_text;
-use super::secret::variable_name;
+use super::secret::{is_quoted, variable_name, variable_suffix};
 use super::section::Section;
 use super::storage::RawBlobs;
 use super::values::Millis;
@@ -82,8 +82,9 @@ pub enum SecretPart {
     Value(SecretString),
     /// A file, with the key of the configuration that names it.
     File(&'static str, PathBuf),
-    /// A variable that is not set or empty, with the key of the configuration that names it.
-    Unset(&'static str),
+    /// A variable that is not set or empty, with the key of the configuration that names it, and its name as far as
+    /// messages show it.
+    Unset(&'static str, String),
 }
 
 impl BucketConfig {
@@ -120,6 +121,17 @@ impl BucketConfig {
         })
     }
 
+    /// Returns true if a readable part of the access key is in quotation marks.
+    pub fn has_quoted_secret(&self) -> bool {
+        let is_quoted = |part: &SecretPart| part.read().is_ok_and(|secret| is_quoted(secret.expose()));
+        match &self.credentials {
+            CredentialSource::AccessKey { id, secret, session_token } => {
+                [Some(id), Some(secret), session_token.as_ref()].into_iter().flatten().any(is_quoted)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the files with secrets, with the keys that name them.
     pub fn secret_files(&self) -> Vec<(&'static str, &Path)> {
         match &self.credentials {
@@ -135,7 +147,9 @@ impl SecretPart {
     fn read(&self) -> anyhow::Result<SecretString> {
         let (key, path) = match self {
             Self::Value(secret) => return Ok(secret.clone()),
-            Self::Unset(key) => bail!("blobs.{key} names an environment variable that is not set, or empty"),
+            Self::Unset(key, name) => {
+                bail!("blobs.{key} names an environment variable that is not set, or empty{name}")
+            }
             Self::File(key, path) => (key, path),
         };
         let text = read_regular_text(path).with_context(|| format!("the file of blobs.{key} cannot be read"))?;
@@ -274,7 +288,7 @@ fn part(
         (Some(name), None) => {
             let name = variable_name(name).map_err(|fault| section.fault(variable_key, fault))?;
             // Its absence is an error of the commands that open the store.
-            Ok(Some(value(name).unwrap_or(SecretPart::Unset(variable_key))))
+            Ok(Some(value(name).unwrap_or_else(|| SecretPart::Unset(variable_key, variable_suffix(name)))))
         }
         (None, Some(path)) => Ok(Some(SecretPart::File(file_key, section.resolve(file_key, Path::new(path))))),
         (None, None) => Ok(value(usual)),

@@ -7,15 +7,15 @@ use anyhow::{Context as _, anyhow, bail};
 
 use super::Environment;
 use super::files::read_regular_text;
-use super::secret::variable_name;
+use super::secret::{variable_name, variable_suffix};
 
 /// The source of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EncryptionKeySource {
     /// The key of an environment variable.
     Variable(EncryptionKey),
-    /// An environment variable that is not set, or empty.
-    MissingVariable,
+    /// An environment variable that is not set, or empty, with its name as far as messages show it.
+    MissingVariable(String),
     /// A file that holds the key.
     File(PathBuf),
 }
@@ -28,8 +28,8 @@ impl EncryptionKeySource {
     pub fn read(&self) -> anyhow::Result<EncryptionKey> {
         match self {
             Self::Variable(key) => Ok(key.clone()),
-            Self::MissingVariable => {
-                bail!("storage.encryption_key_env names an environment variable that is not set, or empty")
+            Self::MissingVariable(name) => {
+                bail!("storage.encryption_key_env names an environment variable that is not set, or empty{name}")
             }
             Self::File(path) => {
                 let text = read_regular_text(path)
@@ -58,7 +58,9 @@ pub fn encryption_key(
     }
     let name = variable_name(name)?;
     // Most commands work without the key, so its absence is an error of those that need it.
-    let Some(text) = environment.get(name) else { return Ok(Some(EncryptionKeySource::MissingVariable)) };
+    let Some(text) = environment.get(name) else {
+        return Ok(Some(EncryptionKeySource::MissingVariable(variable_suffix(name))));
+    };
     let key = EncryptionKey::from_base64(text)
         .ok_or_else(|| format!("names an environment variable that holds no key: {EXPECTED}"))?;
     Ok(Some(EncryptionKeySource::Variable(key)))
@@ -97,9 +99,8 @@ mod tests {
     #[test]
     fn missing_variable_is_an_error_at_first_use() {
         let source = read("[storage]\nencryption_key_env = \"MISSING\"\n").unwrap().storage.encryption_key.unwrap();
-        assert_eq!(source, EncryptionKeySource::MissingVariable);
         let message = format!("{:#}", source.read().unwrap_err());
-        assert!(message.contains("encryption_key_env") && message.contains("not set"), "{message}");
+        assert!(message.contains("encryption_key_env") && message.ends_with("not set, or empty: MISSING"), "{message}");
     }
 
     #[test]

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(found.credentials, expected);
         assert!(!format!("{found:?}").contains("s3cret"));
         let missing = settings("password_env = \"RATES\"", &Environment::default()).unwrap_err();
-        assert_eq!(missing, "the environment variable that rate_limits.password_env names is not set, or empty");
+        assert_eq!(missing, "the environment variable that rate_limits.password_env names is not set, or empty: RATES");
         let missing = settings("password_file = \"/no/such/file\"", &environment).unwrap_err();
         assert!(missing.starts_with("the file that rate_limits.password_file names cannot be read"), "{missing}");
     }

@@ -1,7 +1,7 @@
 //! The settings that a running server can replace, and those that need a restart.
 
 use super::tree::Tree;
-use super::{Config, RestartValues, schema};
+use super::{Config, RestartValues, SandboxConfig, schema};
 
 /// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
 /// `[[models]]` are applied too.
@@ -45,7 +45,7 @@ impl Config {
         config.providers = loaded.providers;
         config.endpoints = loaded.endpoints;
         config.models = loaded.models;
-        config.sandbox = loaded.sandbox;
+        config.sandbox = self.sandbox.reloaded(loaded.sandbox);
         config.log.server_filter = loaded.log.server_filter;
         config.money = loaded.money;
         config.routing.max_concurrent_subrequests = loaded.routing.max_concurrent_subrequests;
@@ -57,6 +57,10 @@ impl Config {
     pub fn restart_keys(&self, loaded: &Self) -> Vec<String> {
         let mut keys = self.restart_values.changed(&loaded.restart_values);
         keys.retain(|key| !self.has_same_section(loaded, key.split_once('.').map_or("", |(section, _)| section)));
+        let next = self.sandbox.reloaded(loaded.sandbox);
+        keys.extend((next.enabled != loaded.sandbox.enabled).then(|| "sandbox.enabled".to_owned()));
+        keys.extend((next.errors != loaded.sandbox.errors).then(|| "sandbox.errors".to_owned()));
+        keys.sort();
         keys
     }
 
@@ -79,6 +83,13 @@ impl Config {
             "throttling" => self.throttling.pause_tolerance == other.throttling.pause_tolerance,
             _ => false,
         }
+    }
+}
+
+impl SandboxConfig {
+    /// Returns these settings as far as `loaded` keeps them: a reload switches the sandbox off, never on.
+    fn reloaded(self, loaded: Self) -> Self {
+        Self { enabled: self.enabled && loaded.enabled, errors: self.errors && loaded.errors }
     }
 }
 
@@ -118,8 +129,31 @@ mod tests {
         ];
         assert_eq!(running.restart_keys(&loaded), expected);
         assert_eq!(next.restart_keys(&loaded), expected, "they differ until the restart");
-        assert_eq!(next.restart_keys(&running), Vec::<String>::new());
+        assert_eq!(next.restart_keys(&running), ["sandbox.enabled"], "only a restart switches it on");
         assert!(!format!("{next:?}").contains("127.0.0.1:2"));
+    }
+
+    #[test]
+    fn reload_never_switches_the_sandbox_on() {
+        const PROVIDER: &str = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n";
+        let texts = [
+            String::new(),
+            PROVIDER.to_owned(),
+            format!("[sandbox]\nenabled = true\n{PROVIDER}"),
+            "[sandbox]\nerrors = true\n".to_owned(),
+            "[sandbox]\nenabled = false\n".to_owned(),
+        ];
+        for before in &texts {
+            for after in &texts {
+                let (running, loaded) = (read(before), read(after));
+                let (was, wanted, is) = (running.sandbox, loaded.sandbox, running.reloaded(loaded.clone()).sandbox);
+                assert_eq!(is.enabled, was.enabled && wanted.enabled, "{before} -> {after}");
+                assert_eq!(is.errors, was.errors && wanted.errors, "{before} -> {after}");
+                let named = running.restart_keys(&loaded);
+                assert_eq!(named.contains(&"sandbox.enabled".to_owned()), wanted.enabled && !was.enabled, "{named:?}");
+                assert_eq!(named.contains(&"sandbox.errors".to_owned()), wanted.errors && !was.errors, "{named:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Secrets: the configuration contains their locations only. Messages do not repeat the locations, which may be
-//! misplaced secrets.
+//! misplaced secrets, except for names of variables that no secret resembles.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -38,6 +38,18 @@ pub fn variable_name(text: &str) -> Result<&str, &'static str> {
          itself belongs in that variable")
 }
 
+/// Returns the end of a message about a variable: its name after a colon, if only capitals, digits and `_` are in it.
+/// Other names may be misplaced secrets.
+pub fn variable_suffix(name: &str) -> String {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    if is_plain { format!(": {name}") } else { String::new() }
+}
+
+/// Returns true if a secret is in quotation marks.
+pub fn is_quoted(secret: &str) -> bool {
+    secret.len() > 1 && ['"', '\''].iter().any(|mark| secret.starts_with(*mark) && secret.ends_with(*mark))
+}
+
 impl SecretSource {
     /// Reads an API key, which `api_key_env` or `api_key_file` names.
     ///
@@ -51,13 +63,14 @@ impl SecretSource {
     ///
     /// # Errors
     /// The variable is not set, the file cannot be read, or the secret is empty or has characters that are invalid in a
-    /// header. The message names the configuration key only.
+    /// header. The message names the configuration key and the variable, but no path.
     pub fn read_named(&self, key: &str, noun: &str, environment: &Environment) -> Result<String, ConfigError> {
         let (text, place) = match self {
             Self::Variable(name) => {
                 let place = format!("the environment variable that {key}_env names");
                 let text = environment.get(name);
-                let text = text.ok_or_else(|| ConfigError::new(format!("{place} is not set, or empty")))?;
+                let unset = || ConfigError::new(format!("{place} is not set, or empty{}", variable_suffix(name)));
+                let text = text.ok_or_else(unset)?;
                 (text.to_owned(), place)
             }
             Self::File(path) => {

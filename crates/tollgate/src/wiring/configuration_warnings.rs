@@ -5,10 +5,13 @@ use domain::model::{Catalogue as _, Model};
 use domain::routing::EndpointDirectory;
 
 use super::{configured_endpoints, minimal_rows};
-use crate::config::{Config, idle_options, price_warnings};
+use crate::config::{Config, Environment, QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
 
 /// Logs the warnings.
-pub fn warn_about(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
+pub fn warn_about((config, environment): (&Config, &Environment), live: &LiveCatalogue, endpoints: &EndpointDirectory) {
+    for secret in quoted_secrets(config, environment) {
+        tracing::warn!(secret, reason = QUOTED_SECRET, "secret in quotation marks");
+    }
     warn_about_prices(config, live);
     warn_about_missing_prices(config, live);
     warn_about_idle_options(config, live, endpoints);

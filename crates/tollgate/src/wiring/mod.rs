@@ -11,6 +11,7 @@ mod explain;
 mod instance;
 mod journals;
 mod ledger;
+pub mod lost_endpoints;
 mod metrics;
 mod probes;
 mod providers;

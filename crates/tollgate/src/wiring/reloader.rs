@@ -9,7 +9,7 @@ use domain::routing::HealthBoard;
 use tokio::sync::watch;
 
 use super::configuration_warnings::warn_about;
-use super::{ProcessMetrics, RoutedParts, Upstreams, minimal_rows, router, sandbox_models};
+use super::{ProcessMetrics, RoutedParts, Upstreams, lost_endpoints, minimal_rows, router, sandbox_models};
 use crate::config::{self, Config, ConfigurationSource, Environment};
 use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{self, LevelFilter};
@@ -67,18 +67,22 @@ impl Reloader {
     }
 
     /// Reads the configuration file again, with the environment of the start, and puts it in force. Requests in flight
-    /// end with the previous configuration.
+    /// end with the previous configuration. A configuration that lost all endpoints is accepted only with
+    /// `allow_no_endpoints`.
     ///
     /// Logs the settings that need a restart and did change.
     ///
     /// # Errors
     /// The configuration, a secret or a certificate is invalid, or the catalogue cannot be read. The previous
     /// configuration stays in force as a whole.
-    pub async fn reload(&mut self) -> anyhow::Result<()> {
+    pub async fn reload(&mut self, allow_no_endpoints: bool) -> anyhow::Result<()> {
         let (config, environment) = (self.config.clone(), self.environment.clone());
         // Certificates and secrets are read from files.
         let loaded = tokio::task::spawn_blocking(move || load(&config, &environment)).await??;
         let Loaded { config, upstreams, filter, restart_keys } = loaded;
+        if !allow_no_endpoints {
+            lost_endpoints::check_reload(&self.config, &config)?;
+        }
         let rows = minimal_rows(&config.endpoints);
         let replaced = self.catalogue.reconfigure(rows, sandbox_models(&config)).await;
         replaced.context("the catalogue cannot be read")?;
@@ -90,7 +94,8 @@ impl Reloader {
         if !restart_keys.is_empty() {
             tracing::warn!(settings = restart_keys.join(", "), "changed settings need a restart");
         }
-        warn_about(&self.config, &self.catalogue, &self.upstreams.endpoints);
+        warn_about((&self.config, &self.environment), &self.catalogue, &self.upstreams.endpoints);
+        lost_endpoints::record(&self.config, &self.parts.stores).await;
         Ok(())
     }
 

@@ -64,7 +64,7 @@ pub async fn services(
         sandbox_models(config),
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
-    warn_about(config, &live, &upstreams.endpoints);
+    warn_about((config, environment), &live, &upstreams.endpoints);
     background.follow_changes(&config.storage, stores.database.clone(), Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(

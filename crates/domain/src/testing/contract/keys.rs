@@ -6,7 +6,7 @@ use super::samples::{
     add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change,
     workspace_id,
 };
-use crate::api_key::{ApiKey, ApiKeyName, KeyReference};
+use crate::api_key::{ApiKey, ApiKeyName, KeyInsertion, KeyReference};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -30,6 +30,8 @@ suite! {
         identities_include_deleted_keys,
         insert_rejects_used_id_or_hash,
         concurrent_inserts_succeed_once,
+        insert_unique_rejects_names_of_live_keys_in_the_same_scope,
+        concurrent_unique_inserts_succeed_once,
         concurrent_deletes_succeed_once,
     }
 }
@@ -276,6 +278,37 @@ async fn concurrent_inserts_succeed_once(stores: &Stores) {
     let results = join_all(rivals).await;
     assert_eq!(results.iter().filter(|result| matches!(result, Ok(true))).count(), 1, "{results:?}");
     assert_eq!(results.iter().filter(|result| matches!(result, Err(StoreError::Corrupt(_)))).count(), 7, "{results:?}");
+}
+
+async fn insert_unique_rejects_names_of_live_keys_in_the_same_scope(stores: &Stores) {
+    let insert = async |key: ApiKey| stores.api_keys.insert_unique(&key, &audit()).await.unwrap();
+    let named = |key: ApiKey| ApiKey { name: ApiKeyName::try_new("ci").unwrap(), ..key };
+    assert_eq!(insert(named(inference_key(1, 1))).await, KeyInsertion::UnknownWorkspace);
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    for key in [inference_key(1, 1), inference_key(2, 2), management_key(3)] {
+        assert_eq!(insert(named(key)).await, KeyInsertion::Inserted, "one in each scope");
+    }
+    for key in [inference_key(4, 1), inference_key(5, 2), management_key(6)] {
+        assert_eq!(insert(named(key.clone())).await, KeyInsertion::NameTaken);
+        assert_eq!(stores.api_keys.find(&key.id.into()).await.unwrap(), None, "nothing is added");
+    }
+    assert!(stores.api_keys.insert(&named(inference_key(4, 1)), &audit()).await.unwrap(), "other inserts add any name");
+    for number in [1, 4] {
+        assert!(stores.api_keys.delete(key_id(number), &audit()).await.unwrap());
+    }
+    assert_eq!(insert(named(inference_key(7, 1))).await, KeyInsertion::Inserted, "the name of deleted keys is free");
+}
+
+async fn concurrent_unique_inserts_succeed_once(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let rivals = (1..=8).map(|number| {
+        let key = ApiKey { name: ApiKeyName::try_new("ci").unwrap(), ..inference_key(number, 1) };
+        async move { stores.api_keys.insert_unique(&key, &audit()).await.unwrap() }
+    });
+    let results = join_all(rivals).await;
+    let count = |wanted| results.iter().filter(|result| **result == wanted).count();
+    assert_eq!((count(KeyInsertion::Inserted), count(KeyInsertion::NameTaken)), (1, 7), "{results:?}");
 }
 
 async fn concurrent_deletes_succeed_once(stores: &Stores) {

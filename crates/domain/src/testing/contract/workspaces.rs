@@ -21,6 +21,8 @@ suite! {
     workspace_repository_cases as workspace_repository_contract over Stores {
         find_returns_inserted_workspace,
         list_is_oldest_first,
+        insert_unique_rejects_names_of_existing_workspaces,
+        concurrent_unique_inserts_succeed_once,
         default_or_insert_creates_one_default,
         concurrent_calls_agree_on_one_default,
         bootstrap_succeeds_once,
@@ -58,6 +60,28 @@ async fn list_is_oldest_first(stores: &Stores) {
     }
     let listed = stores.workspaces.list().await.unwrap();
     assert_eq!(listed, [workspace(1), workspace(2), workspace(3)]);
+}
+
+async fn insert_unique_rejects_names_of_existing_workspaces(stores: &Stores) {
+    let repository = &stores.workspaces;
+    let named = |number| Workspace { name: workspace(1).name, ..workspace(number) };
+    assert!(repository.insert_unique(&workspace(1), &audit()).await.unwrap());
+    assert!(!repository.insert_unique(&named(2), &audit()).await.unwrap());
+    assert_eq!(repository.list().await.unwrap(), [workspace(1)], "nothing is added");
+    repository.insert(&named(3), &audit()).await.unwrap();
+    for number in [1, 3] {
+        repository.delete(workspace_id(number), &audit()).await.unwrap();
+    }
+    assert!(repository.insert_unique(&named(4), &audit()).await.unwrap(), "the name of deleted workspaces is free");
+}
+
+async fn concurrent_unique_inserts_succeed_once(stores: &Stores) {
+    let rivals = (1..=8).map(|number| {
+        let repository = &stores.workspaces;
+        let workspace = Workspace { name: workspace(1).name, ..workspace(number) };
+        async move { repository.insert_unique(&workspace, &audit()).await.unwrap() }
+    });
+    assert_eq!(join_all(rivals).await.iter().filter(|inserted| **inserted).count(), 1);
 }
 
 async fn default_or_insert_creates_one_default(stores: &Stores) {

@@ -20,7 +20,9 @@ use domain::routing::Endpoint;
 use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
-use crate::config::{BlobsConfig, ModelConfig, ProviderConfig, idle_options, nearest, price_warnings};
+use crate::config::{
+    BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, price_warnings, quoted_secrets,
+};
 use crate::wiring::{
     SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_connection, check_provider_credential,
     check_rate_store, configured_endpoints, database_room, directory,
@@ -29,13 +31,18 @@ use crate::wiring::{
 /// The size of the file that checks the folder of the journal.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Reports the configuration file in use.
+/// Reports the configuration file in use. A file without endpoints may be empty or truncated.
 pub fn configuration(context: &Context) -> Check {
-    let detail = match &context.config.file {
-        Some(file) => format!("{} is valid", file.display()),
-        None => "no file; defaults and environment variables".to_owned(),
+    let config = &context.config;
+    let (status, detail) = match &config.file {
+        Some(file) if config.endpoints.is_empty() => {
+            let models = if config.sandbox.enabled { "only sandbox models" } else { "no model" };
+            (Status::Warning, format!("{} is valid, but has no endpoint: {models} can be called", file.display()))
+        }
+        Some(file) => (Status::Ok, format!("{} is valid", file.display())),
+        None => (Status::Ok, "no file; defaults and environment variables".to_owned()),
     };
-    Check::new("configuration", Status::Ok, detail)
+    Check::new("configuration", status, detail)
 }
 
 /// Checks that the schema is up to date.
@@ -45,7 +52,14 @@ pub async fn migrations(stores: &Stores) -> Check {
             let missing: Vec<&str> =
                 states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();
             if missing.is_empty() {
-                Check::new("migrations", Status::Ok, format!("{0} of {0} applied", states.len()))
+                let unknown: Vec<&str> =
+                    states.iter().filter(|state| !state.known).map(|state| state.name.as_str()).collect();
+                let mut detail = format!("{0} of {0} applied", states.len() - unknown.len());
+                if !unknown.is_empty() {
+                    // Writing to a string cannot fail.
+                    let _ = write!(detail, "; of a newer release: {}", unknown.join(", "));
+                }
+                Check::new("migrations", Status::Ok, detail)
             } else {
                 let detail = format!("missing: {}; migrate up applies them", missing.join(", "));
                 Check::new("migrations", Status::Broken, detail)
@@ -67,14 +81,29 @@ pub async fn unfinished_copy(stores: &Stores) -> Option<Check> {
 
 /// Checks that the database accepts a write, with one that changes nothing.
 pub async fn database(context: &Context, stores: &Stores) -> Check {
-    let storage = &context.config.storage;
-    let name = storage.name();
-    let written = stores.database.probe_write().await;
-    // The disk of a database on another machine cannot be seen from here.
-    let room = || {
-        if storage.is_file() { database_room(&*StoreDisks::new(&context.config).database).map(drop) } else { Ok(()) }
+    let name = context.config.storage.name();
+    // First, because a full disk has other symptoms: SQLite may report it as a lock.
+    if let Err(error) = room(context) {
+        return Check::of("database", Err::<String, _>(error));
+    }
+    Check::of("database", stores.database.probe_write().await.map(|()| format!("{name} can be written")))
+}
+
+/// Checks the free space of the database's disk. That of another machine cannot be seen from here.
+fn room(context: &Context) -> Result<(), StoreError> {
+    if context.config.storage.is_file() {
+        database_room(&*StoreDisks::new(&context.config).database)?;
+    }
+    Ok(())
+}
+
+/// Reports stores that cannot be opened, with a full disk if that may be the cause.
+pub fn unopened_stores(context: &Context, error: anyhow::Error) -> Check {
+    let error = match room(context) {
+        Err(full) => error.context(format!("{:#}", anyhow::Error::from(full))),
+        Ok(()) => error,
     };
-    Check::of("database", written.and_then(|()| room()).map(|()| format!("{name} can be written")))
+    Check::of("stores", Err::<String, _>(error))
 }
 
 /// Checks that the folder of the journal accepts a file, and that its disk has room for a segment.
@@ -241,6 +270,12 @@ pub fn setting_warnings(context: &Context) -> Vec<Check> {
         checks.extend(warnings(&name, warnings::endpoint_warnings(endpoint)));
     }
     checks
+}
+
+/// Reports secrets in quotation marks.
+pub fn quoted(context: &Context) -> impl Iterator<Item = Check> {
+    let owners = quoted_secrets(&context.config, &context.environment).into_iter();
+    owners.map(|owner| Check::new(owner, Status::Warning, QUOTED_SECRET))
 }
 
 /// Returns one warning per sentence.

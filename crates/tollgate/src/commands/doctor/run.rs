@@ -24,13 +24,14 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
             found.extend(checks::endpoints(context, &stores).await);
             found.extend(checks::models(context, &stores).await);
         }
-        Err(error) => found.push(Check::of("stores", Err::<String, _>(error))),
+        Err(error) => found.push(checks::unopened_stores(context, error)),
     }
     if !context.config.storage.read_only {
         found.push(checks::journal(context));
     }
     found.extend(checks::rate_limits(context, &servers.variables()).await);
     found.extend(checks::providers(context, &servers.variables()).await);
+    found.extend(checks::quoted(context));
     found.extend(secret_files::exposed(&context.config));
     show(context, found)
 }
@@ -41,6 +42,7 @@ pub fn check_configuration(context: &Context) -> anyhow::Result<ExitCode> {
     found.extend(checks::encryption_key(context));
     found.extend(checks::bucket_settings(context));
     found.extend(checks::setting_warnings(context));
+    found.extend(checks::quoted(context));
     found.extend(secret_files::exposed(&context.config));
     show(context, found)
 }

@@ -18,10 +18,10 @@ fn secrets_are_read_from_variable_and_file() {
     let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
     let of = |name: &str| SecretSource::Variable(name.to_owned()).read(&variables);
     assert_eq!(of("KEY").unwrap(), "sk-1");
-    for unset in ["EMPTY", "sk_very_secret"] {
+    for (unset, shown) in [("EMPTY", ": EMPTY"), ("A_9", ": A_9"), ("sk_very_secret", ""), ("SK_very_secret", "")] {
         assert_eq!(
             of(unset).unwrap_err().to_string(),
-            "the environment variable that api_key_env names is not set, or empty"
+            format!("the environment variable that api_key_env names is not set, or empty{shown}")
         );
     }
     let broken = of("BROKEN").unwrap_err().to_string();
