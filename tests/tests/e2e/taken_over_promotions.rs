@@ -243,6 +243,28 @@ async fn stop_ends_waits_for_promotions_of_other_processes() -> Result<()> {
     hand.close().await
 }
 
+#[tokio::test]
+async fn stop_abandons_promotion_of_a_disconnected_client() -> Result<()> {
+    let gateway = TestGateway::of(Instance::on_file(&slow(60_000))?).await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
+    touch(&gateway).await?;
+    let mut calls = JoinSet::new();
+    send(&mut calls, keyed(&gateway, "k"), gateway.server.address());
+    wait_for(&hand, PENDING, 1).await?;
+    calls.shutdown().await;
+    gateway.server.terminate().await?;
+    let output = gateway.instance.path().join(format!("output-{}.log", gateway.server.address().port()));
+    let status = gateway.server.ended().await?;
+    let output = std::fs::read_to_string(output)?;
+    ensure!(status.code() == Some(0), "{status}: {output}");
+    for unwanted in ["panicked", "did not end in time", "shutdown timeout passed"] {
+        ensure!(!output.contains(unwanted), "{output}");
+    }
+    let left = hand.number("SELECT COUNT(*) FROM documents").await?;
+    ensure!(left == 0, "the stop left a reservation: {output}");
+    hand.close().await
+}
+
 /// Waits until so many requests are in progress.
 async fn wait_until_served(gateway: &TestGateway, requests: u64) -> Result<()> {
     let since = Instant::now();

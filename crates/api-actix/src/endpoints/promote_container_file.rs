@@ -1,14 +1,18 @@
 //! `POST /containers/{container_id}/files/{file_id}/promote`: copies a container file into the workspace documents.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use actix_web::http::header::HeaderMap;
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
+use domain::error::ErrorKind;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use domain::usage::RejectionReason;
+use futures_util::future::{Either, join, select};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 use utoipa::openapi::path::OperationBuilder;
@@ -102,16 +106,24 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, Api
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
-    // Cancelled by a disconnect of the client, too.
-    let wait_ends = call.gateway.stopping.child_token();
-    let left = wait_ends.clone();
+    let (stopping, disconnected) = (call.gateway.stopping.clone(), CancellationToken::new());
+    let left = disconnected.clone();
     let work = box_in_place(|| async move {
         let key_text = idempotency_key.as_deref();
-        let document = promote.execute(&key, &container_id, &file_id, key_text, wait_ends.cancelled()).await?;
-        Ok::<_, ApiError>(document)
+        let wait_ends = async {
+            select(pin!(left.cancelled()), pin!(stopping.cancelled())).await;
+        };
+        let promoted = promote.execute(&key, &container_id, &file_id, key_text, wait_ends);
+        let abandoned = join(left.cancelled(), stopping.cancelled());
+        // `abandoned` is polled first: timers and connections of a thread that has stopped must not be polled again.
+        match select(pin!(abandoned), pin!(promoted)).await {
+            Either::Left(_) => Err(ApiError::from_kind(ErrorKind::Unavailable)
+                .caused_by("the server stops, and the client of the promotion has disconnected")),
+            Either::Right((promoted, _)) => Ok::<_, ApiError>(promoted?),
+        }
     });
-    // A started copy is finished or undone, even if the client disconnects.
-    let document = call.run_detachable(work, left).await?;
+    // A started copy is finished or undone, even if the client disconnects; only a stop abandons it then.
+    let document = call.run_detachable(work, disconnected).await?;
     Ok(view(&document, shape_for(headers), call.wire_names()))
 }
 

@@ -125,6 +125,8 @@ impl Background {
             while cancelled.run_until_cancelled(tokio::time::sleep(RELEASE_EVERY)).await.is_some() {
                 round().await;
             }
+            // Promotions that the stop abandoned.
+            round().await;
         });
     }
 
