@@ -101,9 +101,15 @@ class Stack:
             files = self.maps[volume["configMap"]["name"]]
         elif "secret" in volume:
             files, file_mode = SECRETS[volume["secret"]["secretName"]], volume["secret"]["defaultMode"]
+        # Kubernetes exchanges the files of a map or a secret at once: their names are links.
+        version = folder / "..version"
         for file, text in files.items():
-            (folder / file).write_text(text)
-            (folder / file).chmod(file_mode)
+            version.mkdir(exist_ok=True)
+            (version / file).write_text(text)
+            (version / file).chmod(file_mode)
+            (folder / file).symlink_to(f"..data/{file}")
+        if files:
+            (folder / "..data").symlink_to(version.name)
         run("chown", "-R", f"0:{group}", folder)
         os.chmod(folder, mode)
         return folder
