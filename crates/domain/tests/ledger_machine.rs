@@ -1,6 +1,6 @@
 //! The ledger under random sequences of operations.
 
-use domain::testing::contract::{LedgerStep, Stores, ledger_script};
+use domain::testing::contract::{LedgerMachine, LedgerStep, Stores, excess_script, ledger_script};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,6 +13,16 @@ proptest! {
             draws.into_iter().map(|(kind, what, amount)| LedgerStep::drawn(kind, what, amount)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async { ledger_script(&Stores::memory(), &steps).await });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(250, ProptestConfig::default().cases)))]
+
+    #[test]
+    fn limit_is_exceeded_by_excesses_in_flight_alone(seed: u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(excess_script(&LedgerMachine::memory(), seed));
     }
 }
 

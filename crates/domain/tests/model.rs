@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use domain::budget::allowances::{CounterId, CounterPeriod};
@@ -30,6 +30,16 @@ const MAX_TIME: Duration = Duration::from_secs(3);
 struct Model {
     stores: Arc<Stores>,
     processes: [Process; 2],
+    totals: Arc<Mutex<Totals>>,
+}
+
+/// The sums over all requests. Their lock is no point at which threads are switched.
+#[derive(Default)]
+struct Totals {
+    /// The costs of charges that have returned.
+    charged: i64,
+    /// The costs above holds, from before their charge.
+    excess: i64,
 }
 
 #[derive(Clone)]
@@ -58,15 +68,20 @@ impl Model {
             Process { ledger: Arc::new(ledger), store }
         };
         let processes = [process(1), process(2)];
-        Self { stores: Arc::new(stores), processes }
+        Self { stores: Arc::new(stores), processes, totals: Arc::default() }
     }
 
-    /// The spent and the allotted amount in the store, which never exceed the limit.
+    /// The spent and the allotted amount in the store, which exceed the limit by folded excesses alone.
     fn counted(&self, limit: i64) -> (i64, i64) {
         let found = block_on(self.stores.limits.limit_statuses(&payer())).unwrap();
         let (spent, allotted) = (found[0].spent.pico(), found[0].reserved.pico());
-        assert!(spent + allotted <= limit, "{spent} + {allotted} of {limit}");
+        let excess = self.totals().excess;
+        assert!(spent + allotted <= limit + excess, "{spent} + {allotted} of {limit}, {excess} above holds");
         (spent, allotted)
+    }
+
+    fn totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap()
     }
 
     fn free(&self) -> i64 {
@@ -89,31 +104,54 @@ impl Model {
         for process in &self.processes {
             block_on(process.ledger.close()).unwrap();
         }
+        let charged_in_all = self.totals().charged;
+        assert_eq!(charged, charged_in_all);
         assert_eq!(self.counted(limit), (charged, 0));
         assert_eq!(block_on(self.stores.auditor.audit()).unwrap().discrepancies, []);
     }
 }
 
 /// Runs a request: it holds, increases its hold, and is charged or released. Returns its cost.
-async fn request(process: Process, number: u128, hold: i64, more: i64, cost: i64) -> i64 {
+async fn request(model: &Model, place: usize, number: u128, [hold, more, cost]: [i64; 3]) -> i64 {
+    let process = &model.processes[place];
     let Ok(Ok(held)) = process.ledger.reserve(hold_request(number, hold)).await else { return 0 };
     thread::yield_now();
+    let mut amount = hold;
     if more > 0 {
-        let _ = process.ledger.increase(&held.id, Usd::from_pico(more), &[]).await;
+        let increased = process.ledger.increase(&held.id, Usd::from_pico(more), &[]).await;
+        amount += if matches!(increased, Ok(Ok(()))) { more } else { 0 };
         thread::yield_now();
     }
     if cost == 0 {
         process.ledger.release(&held.id).await.unwrap();
     } else {
+        model.totals().excess += (cost - amount).max(0);
         let charge = UsageCharge { record: usage_record(number, cost), messages: Vec::new() };
         process.ledger.settle(charge).await.unwrap();
+        model.totals().charged += cost;
     }
     cost
 }
 
-fn spawn_request(process: &Process, number: u128, [hold, more, cost]: [i64; 3]) -> JoinHandle<i64> {
-    let process = process.clone();
-    thread::spawn(move || block_on(request(process, number, hold, more, cost)))
+fn spawn_request(model: &Model, place: usize, number: u128, amounts: [i64; 3]) -> JoinHandle<i64> {
+    let model = model.clone();
+    thread::spawn(move || block_on(request(&model, place, number, amounts)))
+}
+
+/// Runs requests of a client one after the other, each charged above its hold. A hold is granted only if the charges
+/// that have returned leave room for it.
+fn spawn_client(model: &Model, first: u128, [hold, cost]: [i64; 2], limit: i64) -> JoinHandle<i64> {
+    let model = model.clone();
+    thread::spawn(move || {
+        let mut spent = 0;
+        for number in first..first + 3 {
+            let charged = model.totals().charged;
+            let cost = block_on(request(&model, 0, number, [hold, 0, cost]));
+            assert!(cost == 0 || charged + hold <= limit, "{charged} of {limit} are charged, and {hold} held");
+            spent += cost;
+        }
+        spent
+    })
 }
 
 /// Runs the background work: ticks, idle allowances and checks of limits.
@@ -151,11 +189,10 @@ fn check(model: fn()) {
 fn amounts_add_up_in_one_process() {
     check(|| {
         let model = Model::new(100);
-        let [process, _] = &model.processes;
         let mut threads = vec![
-            spawn_request(process, 1, [30, 20, 25]),
-            spawn_request(process, 2, [40, 0, 0]),
-            spawn_request(process, 3, [30, 0, 30]),
+            spawn_request(&model, 0, 1, [30, 20, 25]),
+            spawn_request(&model, 0, 2, [40, 0, 0]),
+            spawn_request(&model, 0, 3, [30, 0, 30]),
         ];
         threads.push(spawn_keeper(&model, 0, 100));
         let charged = join(threads);
@@ -171,9 +208,27 @@ fn amounts_add_up_over_two_processes_with_lost_answers() {
         one.store.set(StoreFault::LostAnswerAfter(4));
         two.store.set(StoreFault::LostAnswerAfter(7));
         let mut threads = vec![
-            spawn_request(one, 1, [60, 0, 25]),
-            spawn_request(one, 2, [20, 30, 0]),
-            spawn_request(two, 3, [40, 0, 40]),
+            spawn_request(&model, 0, 1, [60, 0, 25]),
+            spawn_request(&model, 0, 2, [20, 30, 0]),
+            spawn_request(&model, 1, 3, [40, 0, 40]),
+        ];
+        threads.extend([spawn_keeper(&model, 0, 100), spawn_keeper(&model, 1, 100)]);
+        let charged = join(threads);
+        model.check_end(charged, 100);
+    });
+}
+
+#[test]
+fn limit_is_exceeded_by_excesses_in_flight_alone() {
+    check(|| {
+        let model = Model::new(100);
+        model.processes[0].store.set(StoreFault::Slow);
+        let mut threads = vec![
+            spawn_client(&model, 1, [10, 35], 100),
+            spawn_client(&model, 11, [20, 45], 100),
+            // Frees an amount that was drawn before.
+            spawn_request(&model, 0, 21, [30, 0, 0]),
+            spawn_request(&model, 1, 22, [10, 0, 15]),
         ];
         threads.extend([spawn_keeper(&model, 0, 100), spawn_keeper(&model, 1, 100)]);
         let charged = join(threads);

@@ -51,7 +51,8 @@ pub(super) struct CounterState {
     pub(super) charged: i128,
     /// The part of the free amount that unsynced journal entries freed.
     pub(super) unsynced: i128,
-    /// The amount that was drawn before a limit was lowered, and is neither charged nor returned.
+    /// The amount that was drawn before a limit was lowered or an excess was charged, and is neither charged nor
+    /// returned.
     pub(super) return_due: i128,
     /// The monotonic time until which other processes need the free amount.
     pub(super) recalled_until: Option<Duration>,
@@ -67,8 +68,14 @@ impl CounterState {
         self.amount - self.held - self.charged
     }
 
-    /// Returns the part of the free amount that is due for return after a change of a limit. Held amounts follow when
-    /// they are freed.
+    /// Makes everything that was drawn and is not charged due for return. Returns false if that is nothing.
+    pub(super) fn set_return_due(&mut self) -> bool {
+        self.return_due = self.amount - self.charged;
+        self.return_due > 0
+    }
+
+    /// Returns the part of the free amount that is due for return after a change of a limit or an excess. Held amounts
+    /// follow when they are freed.
     pub(super) fn free_to_return(&self) -> i128 {
         (self.return_due - self.held).max(0)
     }

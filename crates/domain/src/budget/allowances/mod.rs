@@ -6,6 +6,10 @@
 //!
 //! For every counter `free = amount - held - charged >= 0`. The amount grows by grants alone and shrinks by returns and
 //! by folds of charges, so that the store's `spent + allotted` never counts a dollar less than this process may spend.
+//!
+//! A charge above its hold takes free amounts first. The rest is an excess: it raises `spent` when it is folded. Until
+//! then no hold is granted in its counters, whatever other requests free or the store grants without knowing it. So the
+//! charges of a process exceed what it drew by the excesses of the requests that were in flight at the same time alone.
 
 mod counter;
 mod journal_order;

@@ -39,7 +39,7 @@ fn pico(amount: i64) -> Usd {
 fn granted(amounts: &[(CounterId, i64)]) -> WorkspaceAllowances {
     let mut allowances = WorkspaceAllowances::new(AllowanceSettings::default());
     for (counter, amount) in amounts {
-        allowances.granted(*counter, pico(*amount), NOW, 1);
+        allowances.granted(*counter, pico(*amount), NOW, 1, 0);
     }
     allowances
 }
@@ -122,6 +122,52 @@ fn charge_above_its_hold_takes_free_allowance_and_reports_the_rest() {
 }
 
 #[test]
+fn excess_denies_holds_in_its_counter_until_the_store_has_it() {
+    let (a, b) = (lifetime(1), lifetime(2));
+    let mut allowances = granted(&[(a, 100), (b, 100)]);
+    for number in 1..=3 {
+        allowances.hold(&id(number), NOW, &[(a, pico(30)), (b, pico(30))]).unwrap();
+    }
+    allowances.begin_charge(&id(1), NOW, &[(a, pico(70)), (b, pico(40))]).unwrap();
+    allowances.finish_charge(&id(1), 7).unwrap();
+    assert_eq!(allowances.last_excess(&[b]), None, "free amounts bear its excess");
+    assert_eq!(allowances.last_excess(&[a, b]), Some(7));
+    allowances.begin_charge(&id(2), NOW, &[]).unwrap();
+    allowances.finish_charge(&id(2), 8).unwrap();
+    assert_eq!((allowances.status(a).free, allowances.status(a).available), (pico(30), pico(0)), "freed afterwards");
+    assert!(allowances.hold(&id(4), NOW, &[(a, pico(1))]).is_err());
+    allowances.hold(&id(4), NOW, &[(b, pico(30))]).unwrap();
+    assert!(allowances.take_wishes(NOW, at()).iter().all(|wish| wish.counter != a));
+    allowances.granted(a, pico(50), NOW, 1, 6);
+    assert!(allowances.hold(&id(5), NOW, &[(a, pico(1))]).is_err(), "granted without the excess");
+    allowances.synced(8);
+    assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(80))]);
+    allowances.excesses_folded(6);
+    assert_eq!(allowances.last_excess(&[a]), Some(7));
+    allowances.granted(a, pico(10), NOW, 1, 7);
+    allowances.hold(&id(5), NOW, &[(a, pico(10))]).unwrap();
+    allowances.excesses_folded(7);
+    assert_eq!(allowances.last_excess(&[a]), None);
+    for number in [3, 5] {
+        allowances.begin_charge(&id(number), NOW, &[]).unwrap();
+        allowances.finish_charge(&id(number), 9).unwrap();
+    }
+    allowances.synced(9);
+    assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(30))], "held when the excess was charged");
+}
+
+#[test]
+fn cost_outside_of_the_hold_is_an_excess() {
+    let a = lifetime(1);
+    let mut allowances = granted(&[(a, 100)]);
+    allowances.hold(&id(1), NOW, &[]).unwrap();
+    allowances.begin_charge(&id(1), NOW, &[(a, pico(5))]).unwrap();
+    allowances.finish_charge(&id(1), 1).unwrap();
+    assert_eq!(allowances.last_excess(&[a]), Some(1));
+    assert!(allowances.hold(&id(2), NOW, &[(a, pico(1))]).is_err());
+}
+
+#[test]
 fn cancel_frees_hold_without_journal_entry() {
     let a = lifetime(1);
     let mut allowances = granted(&[(a, 100)]);
@@ -169,15 +215,15 @@ fn recalled_amounts_and_late_grants_return_when_free() {
     allowances.recalled(a, until);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(40))]);
     assert_eq!(free(&allowances, a), 0, "it has left");
-    allowances.granted(a, pico(10), NOW, 1);
+    allowances.granted(a, pico(10), NOW, 1, 0);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(10))]);
     assert_eq!(allowances.take_wishes(NOW, at()), [], "it does not draw what others need");
-    allowances.granted(a, pico(10), until, 1);
+    allowances.granted(a, pico(10), until, 1, 0);
     assert_eq!(allowances.take_returnable(until, at()), [], "the recall is over");
     let (b, until) = (lifetime(2), until + Duration::from_secs(5));
     let now = until.checked_sub(Duration::from_secs(1)).unwrap();
     allowances.recalled(b, until);
-    allowances.granted(b, pico(10), now, 1);
+    allowances.granted(b, pico(10), now, 1, 0);
     assert_eq!(allowances.take_returnable(now, at()), [(b, pico(10))], "the grant came after its recall");
 }
 
@@ -200,13 +246,13 @@ fn changed_limits_return_free_amounts_once_and_stale_grants() {
     allowances.hold(&id(1), NOW, &[(a, pico(60))]).unwrap();
     allowances.limits_changed(account(1), 5);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(40))]);
-    allowances.granted(a, pico(30), NOW, 4);
+    allowances.granted(a, pico(30), NOW, 4, 0);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(30))], "decided before the change");
-    allowances.granted(a, pico(30), NOW, 5);
+    allowances.granted(a, pico(30), NOW, 5, 0);
     assert_eq!(allowances.take_returnable(NOW, at()), [], "decided after it");
     allowances.limits_changed(account(1), 3);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(30))]);
-    allowances.granted(a, pico(1), NOW, 4);
+    allowances.granted(a, pico(1), NOW, 4, 0);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(1))], "changes may be handled out of order");
 }
 
@@ -215,7 +261,7 @@ fn stale_grant_is_detected_after_its_counter_was_forgotten() {
     let a = lifetime(1);
     let mut allowances = granted(&[]);
     allowances.limits_changed(account(1), 5);
-    allowances.granted(a, pico(30), NOW, 4);
+    allowances.granted(a, pico(30), NOW, 4, 0);
     assert_eq!(allowances.take_returnable(NOW, at()), [(a, pico(30))]);
 }
 
@@ -246,6 +292,8 @@ fn wishes_name_counters_with_less_than_half_of_their_wish() {
 #[derive(Debug, Clone)]
 enum Step {
     Draw(u8, i64),
+    /// The answer to the last draw arrives.
+    Grant,
     Hold(u8, i64, i64),
     Increase(u8, i64),
     Begin(u8, i64, i64),
@@ -262,18 +310,19 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let amount = 0_i64..300;
     prop_oneof![
-        (0_u8..2, amount.clone()).prop_map(|(counter, amount)| Step::Draw(counter, amount)),
-        (0_u8..8, amount.clone(), amount.clone()).prop_map(|(id, a, b)| Step::Hold(id, a, b)),
-        (0_u8..8, amount.clone()).prop_map(|(id, amount)| Step::Increase(id, amount)),
-        (0_u8..8, amount.clone(), amount).prop_map(|(id, a, b)| Step::Begin(id, a, b)),
-        (0_u8..8).prop_map(Step::Finish),
-        (0_u8..8).prop_map(Step::Cancel),
-        Just(Step::Sync),
-        Just(Step::Fold),
-        (0_u8..2).prop_map(Step::Recall),
-        (0_u8..2).prop_map(Step::Change),
-        Just(Step::Return),
-        Just(Step::PowerLoss),
+        2 => (0_u8..2, amount.clone()).prop_map(|(counter, amount)| Step::Draw(counter, amount)),
+        2 => Just(Step::Grant),
+        3 => (0_u8..8, amount.clone(), amount.clone()).prop_map(|(id, a, b)| Step::Hold(id, a, b)),
+        1 => (0_u8..8, amount.clone()).prop_map(|(id, amount)| Step::Increase(id, amount)),
+        3 => (0_u8..8, amount.clone(), amount).prop_map(|(id, a, b)| Step::Begin(id, a, b)),
+        3 => (0_u8..8).prop_map(Step::Finish),
+        1 => (0_u8..8).prop_map(Step::Cancel),
+        1 => Just(Step::Sync),
+        1 => Just(Step::Fold),
+        1 => (0_u8..2).prop_map(Step::Recall),
+        1 => (0_u8..2).prop_map(Step::Change),
+        1 => Just(Step::Return),
+        1 => Just(Step::PowerLoss),
     ]
 }
 
@@ -289,14 +338,36 @@ struct NaiveLedger {
     /// Charges that began.
     begun: HashMap<u8, [(i64, i64); 2]>,
     holds: HashMap<u8, [i64; 2]>,
+    /// A grant whose answer is on its way: its counter, its amount, and the folded charges at its decision.
+    pending: Option<(usize, i64, usize)>,
+}
+
+impl NaiveLedger {
+    /// Returns the costs of all charges, and the holds of all open requests.
+    fn charged_and_held(&self, at: usize) -> i64 {
+        let charged: i64 = self.journal.iter().map(|charge| charge[at].0).sum();
+        charged + self.holds.values().map(|held| held[at]).sum::<i64>()
+    }
+
+    fn fold(&mut self, allowances: &mut WorkspaceAllowances) {
+        for charge in &self.journal[self.folded..self.synced] {
+            for (at, (cost, from_allowance)) in charge.iter().enumerate() {
+                self.spent[at] += cost;
+                self.allotted[at] -= from_allowance;
+            }
+            allowances.folded((0..2).map(|at| (COUNTERS[at](), pico(charge[at].1))));
+        }
+        self.folded = self.synced;
+    }
 }
 
 const LIMIT: i64 = 1_000;
+const COUNTERS: [fn() -> CounterId; 2] = [|| lifetime(1), || lifetime(2)];
 
 proptest! {
     #[test]
     fn allowances_agree_with_a_naive_ledger(steps in prop::collection::vec(step(), 1..120)) {
-        let counters = [lifetime(1), lifetime(2)];
+        let counters = COUNTERS.map(|counter| counter());
         let mut ledger = NaiveLedger::default();
         let mut allowances = WorkspaceAllowances::new(AllowanceSettings::default());
         for step in steps {
@@ -304,9 +375,20 @@ proptest! {
             match step {
                 Step::Draw(counter, amount) => {
                     let at = usize::from(counter);
-                    if ledger.spent[at] + ledger.allotted[at] + amount <= LIMIT {
+                    if allowances.last_excess(&[counters[at]]).is_some_and(|last| last > ledger.folded as u64) {
+                        ledger.synced = ledger.journal.len();
+                        ledger.fold(&mut allowances);
+                    }
+                    if ledger.pending.is_none() && ledger.spent[at] + ledger.allotted[at] + amount <= LIMIT {
                         ledger.allotted[at] += amount;
-                        allowances.granted(counters[at], pico(amount), NOW, 1);
+                        ledger.pending = Some((at, amount, ledger.folded));
+                    }
+                }
+                Step::Grant => {
+                    if let Some((at, amount, folded)) = ledger.pending.take() {
+                        let feed = 1 + (amount % 3).min(1) as u64;
+                        allowances.granted(counters[at], pico(amount), NOW, feed, folded as u64);
+                        allowances.excesses_folded(ledger.folded as u64);
                     }
                 }
                 Step::Hold(number, a, b) => {
@@ -315,6 +397,10 @@ proptest! {
                     prop_assert!(held.is_err() || !ledger.holds.contains_key(&number));
                     if held.is_ok() {
                         ledger.holds.insert(number, [a, b]);
+                        for (at, amount) in [a, b].into_iter().enumerate() {
+                            // So a limit is exceeded at most by the excesses of the requests in flight.
+                            prop_assert!(amount == 0 || ledger.charged_and_held(at) <= LIMIT);
+                        }
                     }
                 }
                 Step::Increase(number, amount) => {
@@ -358,16 +444,7 @@ proptest! {
                     ledger.synced = ledger.journal.len();
                     allowances.synced(ledger.synced as u64);
                 }
-                Step::Fold => {
-                    for charge in &ledger.journal[ledger.folded..ledger.synced] {
-                        for (at, (cost, from_allowance)) in charge.iter().enumerate() {
-                            ledger.spent[at] += cost;
-                            ledger.allotted[at] -= from_allowance;
-                        }
-                        allowances.folded((0..2).map(|at| (counters[at], pico(charge[at].1))));
-                    }
-                    ledger.folded = ledger.synced;
-                }
+                Step::Fold => ledger.fold(&mut allowances),
                 Step::Recall(counter) => allowances.recalled(counters[usize::from(counter)], NOW + Duration::from_secs(1)),
                 Step::Change(counter) => allowances.limits_changed(account(u128::from(counter) + 1), 2),
                 Step::Return => {
@@ -389,16 +466,18 @@ proptest! {
             prop_assert_eq!(allowances.has_returns_due(), allowances.finds_returns_due());
             for at in 0..2 {
                 let status = allowances.status(counters[at]);
+                let pending = ledger.pending.filter(|(other, ..)| *other == at).map_or(0, |(_, amount, _)| amount);
+                let allotted = ledger.allotted[at] - pending;
                 let held: i64 = ledger.holds.iter().map(|(number, held)| {
                     // A charge above its hold has taken more.
                     ledger.begun.get(number).map_or(held[at], |charge| held[at].max(charge[at].1))
                 }).sum();
                 let charged: i64 = ledger.journal[ledger.folded..].iter().map(|charge| charge[at].1).sum();
                 prop_assert!(status.free >= Usd::ZERO);
-                prop_assert_eq!(status.amount.pico(), ledger.allotted[at]);
+                prop_assert_eq!(status.amount.pico(), allotted);
                 prop_assert_eq!((status.held.pico(), status.charged.pico()), (held, charged));
-                prop_assert_eq!(status.free.pico(), ledger.allotted[at] - held - charged);
-                prop_assert!(ledger.allotted[at] >= 0);
+                prop_assert_eq!(status.free.pico(), allotted - held - charged);
+                prop_assert!(allotted >= 0);
             }
         }
     }

@@ -61,8 +61,7 @@ pub struct CounterCharge {
     pub counter: CounterId,
     /// The cost.
     pub cost: Usd,
-    /// The part of the cost that the allowance bears. The rest was billed above the upper bound and only raises the
-    /// spent amount of the counter.
+    /// The part of the cost that the allowance bears. The rest, its excess, only raises the spent amount of the counter.
     pub from_allowance: Usd,
 }
 
@@ -95,8 +94,16 @@ pub struct CounterStatus {
 #[derive(Debug)]
 struct HoldState {
     amounts: Vec<(CounterId, i128)>,
-    /// The amounts that the charge takes; `None` before it begins.
-    taken: Option<Vec<i128>>,
+    /// The parts of the charge, in the order of the amounts; `None` before it begins.
+    taken: Option<Vec<ChargePart>>,
+}
+
+/// The part of a charge that one counter bears.
+#[derive(Debug, Clone, Copy)]
+struct ChargePart {
+    from_allowance: i128,
+    /// The rest of the cost.
+    excess: i128,
 }
 
 /// The allowances and holds of one workspace in this process.
@@ -114,6 +121,8 @@ pub struct WorkspaceAllowances {
     next_search: Duration,
     holds: IdMap<DecisionId, HoldState>,
     releases: UnsyncedReleases,
+    /// Counters with an excess, by the number of its last journal entry, until the store has it.
+    excesses: HashMap<CounterId, u64>,
     /// The newest handled change of each account's limits, by its number in the change feed.
     changes: HashMap<Account, u64>,
 }
@@ -177,7 +186,7 @@ impl WorkspaceAllowances {
 
     /// Begins a charge: returns the part of each cost that the allowances bear, and keeps it until
     /// [`Self::finish_charge`]. A cost above its hold takes free amounts. The cost of a counter outside of the hold is
-    /// not borne by allowances. A release is a charge without costs.
+    /// an excess. A release is a charge without costs.
     ///
     /// # Errors
     /// The hold does not exist, or is being charged already.
@@ -200,21 +209,22 @@ impl WorkspaceAllowances {
             let extra = (cost - *held).clamp(0, state.available());
             state.hold(extra, now);
             *held += extra;
-            let borne = cost.min(*held);
-            taken.push(borne);
-            charges.push(CounterCharge { counter: *counter, cost: usd(cost), from_allowance: usd(borne) });
+            let from_allowance = cost.min(*held);
+            taken.push(ChargePart { from_allowance, excess: cost - from_allowance });
+            charges.push(CounterCharge { counter: *counter, cost: usd(cost), from_allowance: usd(from_allowance) });
         }
-        let outside = costs.into_iter().map(|(counter, cost)| CounterCharge {
-            counter,
-            cost: usd(cost),
-            from_allowance: Usd::ZERO,
-        });
-        charges.extend(outside);
+        for (counter, cost) in costs {
+            hold.amounts.push((counter, 0));
+            taken.push(ChargePart { from_allowance: 0, excess: cost });
+            charges.push(CounterCharge { counter, cost: usd(cost), from_allowance: Usd::ZERO });
+        }
         hold.taken = Some(taken);
         Ok(charges)
     }
 
-    /// Ends a charge whose entry is in the journal, and frees the rest of its hold.
+    /// Ends a charge whose entry is in the journal, and frees the rest of its hold. An excess counts like a lowered
+    /// limit: amounts that were drawn before are returned when they are free, and so are grants that the store decides
+    /// before it has the excess.
     ///
     /// # Errors
     /// The charge was not begun.
@@ -223,17 +233,24 @@ impl WorkspaceAllowances {
             return Err(ChargeError(id.clone()));
         }
         let Some(HoldState { amounts, taken: Some(taken) }) = self.holds.remove(id) else { return Ok(()) };
-        for ((counter, held), taken) in amounts.into_iter().zip(taken) {
+        for ((counter, held), ChargePart { from_allowance, excess }) in amounts.into_iter().zip(taken) {
             let state = self.counters.entry(counter).or_default();
             state.held -= held;
-            state.charged += taken;
+            state.charged += from_allowance;
             if state.return_due > 0 {
-                state.return_due = (state.return_due - taken).max(0);
+                state.return_due = (state.return_due - from_allowance).max(0);
                 if state.return_due == 0 {
                     self.returns_due.remove(&counter);
                 }
             }
-            let freed = held - taken;
+            if excess > 0 {
+                let last = self.excesses.entry(counter).or_default();
+                *last = sequence.max(*last);
+                if state.set_return_due() {
+                    self.returns_due.insert(counter);
+                }
+            }
+            let freed = held - from_allowance;
             if freed > 0 {
                 state.unsynced += freed;
                 self.releases.push(sequence, counter, freed);
@@ -258,10 +275,22 @@ impl WorkspaceAllowances {
         }
     }
 
-    /// Adds a grant that the store decided by the limits at a number of the change feed. A grant older than a handled
-    /// change is returned.
-    pub fn granted(&mut self, counter: CounterId, amount: Usd, now: Duration, feed: u64) {
-        let is_stale = self.changes.get(&counter.account).is_some_and(|changed| feed < *changed);
+    /// Forgets excesses that the store has: those of journal entries up to a number.
+    pub fn excesses_folded(&mut self, up_to: u64) {
+        self.excesses.retain(|_, sequence| *sequence > up_to);
+    }
+
+    /// Returns the number of the last journal entry with an excess of any of the counters. The store must have it
+    /// before it grants more.
+    pub fn last_excess(&self, counters: &[CounterId]) -> Option<u64> {
+        counters.iter().filter_map(|counter| self.excesses.get(counter)).max().copied()
+    }
+
+    /// Adds a grant that the store decided by the limits at a number of the change feed, when it had the journal
+    /// entries up to `folded`. A grant older than a handled change or than an excess is returned.
+    pub fn granted(&mut self, counter: CounterId, amount: Usd, now: Duration, feed: u64, folded: u64) {
+        let is_stale = self.changes.get(&counter.account).is_some_and(|changed| feed < *changed)
+            || self.excesses.get(&counter).is_some_and(|sequence| folded < *sequence);
         let state = self.state(counter);
         state.amount += pico(amount);
         state.last_used = now;
@@ -276,8 +305,7 @@ impl WorkspaceAllowances {
         let changed = self.changes.entry(account).or_default();
         *changed = feed.max(*changed);
         for (counter, state) in self.counters.iter_mut().filter(|(counter, _)| counter.account == account) {
-            state.return_due = state.amount - state.charged;
-            if state.return_due > 0 {
+            if state.set_return_due() {
                 self.returns_due.insert(*counter);
             } else {
                 self.returns_due.remove(counter);
@@ -333,15 +361,16 @@ impl WorkspaceAllowances {
     }
 
     /// Returns the counters to fill ahead, among those with a hold since the last call: less than half of their target
-    /// is free, and no process recalls them.
+    /// is free, no process recalls them, and they have no excess that the store lacks.
     pub fn take_wishes(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
-        let counters = &mut self.counters;
+        let (counters, excesses) = (&mut self.counters, &self.excesses);
         let wishes = self.used.drain(..).filter_map(|counter| {
             let state = counters.get_mut(&counter)?;
             state.is_listed_as_used = false;
             let wish = state.wish(now);
             let is_wanted = now.saturating_sub(state.last_used) < self.settings.idle_return
                 && state.return_due == 0
+                && !excesses.contains_key(&counter)
                 && !state.is_recalled(now)
                 && !counter.period.is_over(at)
                 && state.free() * 2 < wish;

@@ -58,7 +58,8 @@ pub use grants::key_grants_cases;
 pub use guardrail_policies::{Policies, PolicySource, guardrail_policies_cases};
 pub use guardrails::guardrail_repository_cases;
 pub use journaled_ledger::{
-    LedgerMachine, StoreBackup, hold_request, insert_payer, ledger_machine_cases, limit_payer, payer, usage_record,
+    LedgerMachine, StoreBackup, excess_script, hold_request, insert_payer, ledger_machine_cases, limit_payer, payer,
+    usage_record,
 };
 pub use keys::api_key_repository_cases;
 pub use ledger::{LedgerStep, journaled_ledger_cases, ledger_audit_cases, ledger_cases, ledger_script};

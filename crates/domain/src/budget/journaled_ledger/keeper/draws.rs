@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::asks::{Answer, Ask};
 use super::super::calls::lock;
-use super::{Keeper, PendingCall};
+use super::{Keeper, PendingCall, PendingDraw};
 use crate::budget::allowances::{CounterId, HoldError};
 use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded};
 use crate::error::StoreError;
@@ -88,6 +88,7 @@ impl Keeper {
     async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
         self.register().await?;
         self.resolve_pending().await?;
+        self.fold_excesses(asks).await?;
         // Under constant load the idle branch never runs, so recalls are answered here as well.
         if self.clock.monotonic() >= self.progress.next_signals {
             self.follow_signals(false).await?;
@@ -103,7 +104,19 @@ impl Keeper {
             asks: lacking,
             ahead: Vec::new(),
         };
-        Ok(self.send_draw(request, owners).await?.answers)
+        Ok(self.send_draw(self.pending_draw(request, owners)).await?.answers)
+    }
+
+    /// Folds the charges that exceed the allowances of requests' counters: the store must count them before it grants
+    /// more.
+    async fn fold_excesses(&mut self, asks: &[Arc<Ask>]) -> Result<(), StoreError> {
+        let last = |ask: &Arc<Ask>| {
+            lock(&self.state.workspaces.get(ask.payer.workspace_id)).allowances.last_excess(&ask.counters)
+        };
+        match asks.iter().filter_map(last).max() {
+            Some(last) if last > self.progress.folded => self.flush().await,
+            _ => Ok(()),
+        }
     }
 
     fn has_returns_due(&self, workspace: WorkspaceId) -> bool {
@@ -149,23 +162,23 @@ impl Keeper {
         self.resolve_pending().await?;
         let request =
             DrawRequest { process: self.journal.process(), number: self.progress.number + 1, asks: Vec::new(), ahead };
-        self.send_draw(request, owners).await.map(drop)
+        self.send_draw(self.pending_draw(request, owners)).await.map(drop)
+    }
+
+    fn pending_draw(&self, request: DrawRequest, owners: HashMap<CounterId, WorkspaceId>) -> PendingDraw {
+        PendingDraw { request, owners, folded: self.progress.folded }
     }
 
     /// Sends a draw. If its answer does not arrive, the same draw is repeated before any other.
-    pub(super) async fn send_draw(
-        &mut self,
-        request: DrawRequest,
-        owners: HashMap<CounterId, WorkspaceId>,
-    ) -> Result<DrawReply, StoreError> {
+    pub(super) async fn send_draw(&mut self, draw: PendingDraw) -> Result<DrawReply, StoreError> {
         // Stored before it is sent, because the caller may leave at any time.
-        self.progress.pending = Some(PendingCall::Draw { request: request.clone(), owners: owners.clone() });
-        let reply = self.store.draw(&request).await.map_err(|error| self.store_failed(error))?;
+        self.progress.pending = Some(PendingCall::Draw(draw.clone()));
+        let reply = self.store.draw(&draw.request).await.map_err(|error| self.store_failed(error))?;
         self.progress.pending = None;
         if !reply.grants.is_empty() {
-            self.progress.number = request.number;
+            self.progress.number = draw.request.number;
         }
-        self.grant(&reply.grants, &owners, reply.feed);
+        self.grant(&reply, &draw);
         Ok(reply)
     }
 }

@@ -16,12 +16,11 @@ use self::folds::{BatchSize, FoldBatch};
 use super::state::SharedState;
 use crate::budget::allowances::CounterId;
 use crate::budget::{
-    BudgetStore, BudgetStoreError, DrawRequest, ProcessState, ProcessStatus, ReturnRequest, UsageJournal,
+    BudgetStore, BudgetStoreError, DrawReply, DrawRequest, ProcessState, ProcessStatus, ReturnRequest, UsageJournal,
     UsageJournalError,
 };
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
-use crate::money::Usd;
 use crate::system::Clock;
 
 /// How long a counter stays recalled, by the rule of the store.
@@ -38,8 +37,16 @@ const SEGMENTS_EVERY: Duration = Duration::from_secs(1);
 /// A draw or return without an answer. It is repeated with its number before any other draw or return.
 #[derive(Debug)]
 enum PendingCall {
-    Draw { request: DrawRequest, owners: HashMap<CounterId, WorkspaceId> },
+    Draw(PendingDraw),
     Return(ReturnRequest),
+}
+
+#[derive(Debug, Clone)]
+struct PendingDraw {
+    request: DrawRequest,
+    owners: HashMap<CounterId, WorkspaceId>,
+    /// The number of the last entry that was folded before the draw.
+    folded: u64,
 }
 
 /// Draws, returns and folds for a process.
@@ -198,18 +205,18 @@ impl Keeper {
     async fn resolve_pending(&mut self) -> Result<(), StoreError> {
         match self.progress.pending.take() {
             None => Ok(()),
-            Some(PendingCall::Draw { request, owners }) => self.send_draw(request, owners).await.map(drop),
+            Some(PendingCall::Draw(draw)) => self.send_draw(draw).await.map(drop),
             Some(PendingCall::Return(request)) => self.send_return(request).await,
         }
     }
 
     /// Adds granted amounts to the allowances.
-    fn grant(&self, grants: &[(CounterId, Usd)], owners: &HashMap<CounterId, WorkspaceId>, feed: u64) {
+    fn grant(&self, reply: &DrawReply, draw: &PendingDraw) {
         let now = self.clock.monotonic();
-        for (counter, amount) in grants {
-            if let Some(workspace) = owners.get(counter) {
+        for (counter, amount) in &reply.grants {
+            if let Some(workspace) = draw.owners.get(counter) {
                 let money = self.state.workspaces.get(*workspace);
-                super::calls::lock(&money).allowances.granted(*counter, *amount, now, feed);
+                super::calls::lock(&money).allowances.granted(*counter, *amount, now, reply.feed, draw.folded);
             }
         }
     }

@@ -18,6 +18,7 @@ impl Keeper {
         for (_, money) in self.state.workspaces.all() {
             let mut money = lock(&money);
             money.allowances.synced(synced);
+            money.allowances.excesses_folded(self.progress.folded);
             amounts.extend(money.allowances.take_returnable(now, at));
         }
         if amounts.is_empty() && answered.is_none() {

@@ -1,6 +1,7 @@
 //! Cases of [`crate::budget::JournaledLedger`] and [`crate::budget::RecoverJournals`] over a store and a machine, with
 //! lost answers, an absent store, and processes that die.
 
+mod exceeding;
 mod fixture;
 mod folding;
 mod forgetting;
@@ -9,9 +10,16 @@ mod renewing;
 mod sharing;
 mod shortening;
 
+pub use exceeding::excess_script;
 pub use fixture::{LedgerMachine, StoreBackup, hold_request, insert_payer, limit_payer, payer, usage_record};
 
 use self::{
+    exceeding::{
+        amounts_freed_after_an_excess_are_returned_and_not_held_again,
+        client_in_sequence_stops_at_the_charge_that_exceeds_the_limit, excess_counts_after_a_change_of_the_limit,
+        grant_with_a_lost_answer_is_returned_after_an_excess, limit_is_exceeded_by_excesses_in_flight_alone,
+        open_excess_of_a_dead_process_is_counted_once,
+    },
     folding::{
         answered_request_does_not_wait_for_the_draw_of_a_later_one, any_lost_answer_is_made_up_for,
         charge_that_waits_for_the_disk_is_an_error_and_is_charged_once,
@@ -67,6 +75,13 @@ use self::{
 suite! {
     /// Every case of the ledger on a machine.
     ledger_machine_cases as ledger_machine_contract over LedgerMachine {
+        // exceeding
+        client_in_sequence_stops_at_the_charge_that_exceeds_the_limit,
+        amounts_freed_after_an_excess_are_returned_and_not_held_again,
+        grant_with_a_lost_answer_is_returned_after_an_excess,
+        excess_counts_after_a_change_of_the_limit,
+        open_excess_of_a_dead_process_is_counted_once,
+        limit_is_exceeded_by_excesses_in_flight_alone,
         // folding
         request_waits_for_the_store_only_while_its_counter_is_cold,
         hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit,
