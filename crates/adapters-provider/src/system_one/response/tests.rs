@@ -35,7 +35,7 @@ fn read_keeps_answers_byte_for_byte() {
 #[case(r#"{"input_tokens":212,"output_tokens":31}"#, Some((212, 31)))]
 #[case(r#"{"input_tokens":12.0,"output_tokens":1.2e1,"cost":0.1}"#, Some((12, 12)))]
 #[case(r#"{"input_tokens":1000000000}"#, Some((1_000_000_000, 0)))]
-#[case(r#"{"input_tokens":0,"output_tokens":null}"#, Some((0, 0)))]
+#[case(r#"{"input_tokens":1,"output_tokens":null}"#, Some((1, 0)))]
 #[case(r#"{"output_tokens":3}"#, None)]
 #[case("{}", None)]
 #[case("null", None)]
@@ -46,7 +46,9 @@ fn read_accepts_whole_token_counts(#[case] text: &str, #[case] expected: Option<
 #[rstest]
 #[case(r#"{"input_tokens":-1}"#)]
 #[case(r#"{"input_tokens":1.5}"#)]
-#[case(r#"{"input_tokens":"12"}"#)]
+#[case(r#"{"input_tokens":"a dozen"}"#)]
+#[case(r#"{"input_tokens":"-12"}"#)]
+#[case(r#"{"input_tokens":""}"#)]
 #[case(r#"{"input_tokens":1000000001}"#)]
 #[case(r#"{"input_tokens":99999999999999999999999}"#)]
 #[case(r#"{"input_tokens":1e400}"#)]
@@ -164,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn read_accepts_any_valid_answer(name in "\\PC{0,10}", input in 0_u64..=1_000_000_000, output in 0_u64..=1_000_000_000) {
+    fn read_accepts_any_valid_answer(name in "\\PC{0,10}", input in 1_u64..=1_000_000_000, output in 0_u64..=1_000_000_000) {
         let answers = serde_json::json!({ name: {"type": "noul", "noul": 0.5} });
         let body = serde_json::json!({
             "model": "m", "answers": answers, "usage": {"input_tokens": input, "output_tokens": output}
