@@ -25,6 +25,10 @@ const TOKEN_PICO: i64 = 42_000;
 const ANSWER_TOKENS: i64 = 100;
 const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
+/// The input tokens of each answer of the provider that bills above the bound.
+const OVERCHARGED_TOKENS: i64 = 2_000;
+const OVERCHARGED: &str =
+    r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":2000}}"#;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
@@ -66,6 +70,8 @@ pub struct Cluster {
     pub stores: Stores,
     /// The provider.
     pub upstream: Upstream,
+    /// A provider that bills above the bound.
+    pub overcharging: Upstream,
 }
 
 /// Returns the settings of a run with faults of this length: they outlast `keys.max_stale_ms`.
@@ -78,6 +84,7 @@ pub fn settings(fault: Duration) -> Settings {
         // No body of the driver is longer than 512 bytes, and the default overhead is 128 tokens.
         bound_pico: TOKEN_PICO * (512 + 128),
         call_cost_pico: TOKEN_PICO * ANSWER_TOKENS,
+        overcharge_pico: TOKEN_PICO * OVERCHARGED_TOKENS,
         // Each replica's share is four, and a phase asks for many more.
         requests_per_minute: 12,
         rate_timeout: 50,
@@ -89,10 +96,11 @@ impl Cluster {
     pub async fn start(settings: &Settings, fault: Duration, has_standby: bool) -> Result<Self> {
         let stores = Stores::start(fault, has_standby).await?;
         let upstream = Upstream::start(Behaviour::Late(LATENCY, ANSWER.to_owned())).await?;
-        let toml = configuration(settings, fault, &upstream.base_url());
+        let overcharging = Upstream::start(Behaviour::Late(LATENCY, OVERCHARGED.to_owned())).await?;
+        let toml = configuration(settings, fault, [&upstream.base_url(), &overcharging.base_url()]);
         let admin_network = Relay::start(stores.database.address().parse()?).await?;
         let admin = install(&(toml.clone() + PATIENT), &admin_network, &stores)?;
-        let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream };
+        let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream, overcharging };
         cluster.command(&["migrate", "up"]).await?;
         for _ in 0..REPLICAS {
             let replica = cluster.add_replica(&(toml.clone() + HASTY)).await?;
@@ -113,7 +121,8 @@ impl Cluster {
 
     /// Creates another folder for commands, for a task that runs beside the faults.
     pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
-        let toml = configuration(settings, fault, &self.upstream.base_url()) + PATIENT;
+        let providers = [&self.upstream.base_url(), &self.overcharging.base_url()];
+        let toml = configuration(settings, fault, providers) + PATIENT;
         install(&toml, &self.admin_network, &self.stores)
     }
 
@@ -220,7 +229,7 @@ fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
     Ok(instance)
 }
 
-fn configuration(settings: &Settings, fault: Duration, provider: &str) -> String {
+fn configuration(settings: &Settings, fault: Duration, [provider, overcharging]: [&str; 2]) -> String {
     let Settings { max_stale, request_timeout, rate_timeout, .. } = settings;
     // A replica that is cut off for the length of a fault, or waits for a busy machine, must not count as lost.
     let lost_after = (u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000).max(LOST_AFTER_MS);
@@ -250,6 +259,20 @@ attempt_timeout_ms = 4500
 [[endpoints]]
 model = "acme/alone"
 provider = "alpha"
+upstream_model = "judge-1"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
+[[providers]]
+slug = "beta"
+name = "Beta AI"
+wire = "system-one"
+base_url = "{overcharging}"
+api_key_env = "ALPHA_API_KEY"
+connect_timeout_ms = 2000
+attempt_timeout_ms = 4500
+[[endpoints]]
+model = "acme/overcharged"
+provider = "beta"
 upstream_model = "judge-1"
 input_usd_per_million_tokens = "0.042"
 output_usd_per_million_tokens = "0"

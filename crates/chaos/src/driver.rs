@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tollgate_tests::{Reply, decisions, promotion};
 
-use crate::history::{Operation, Outcome};
+use crate::history::{KeyLimit, Operation, Outcome};
 use crate::money::parse_usd;
 use crate::random::Random;
 use crate::recorder::Recorder;
 
 /// The clients of each replica.
-const CLIENTS: usize = 4;
+pub const CLIENTS: usize = 4;
 /// The pause of a client between calls. The load is far below what the replicas can answer, so that a busy machine can
 /// carry it, too.
 const PAUSE: Duration = Duration::from_millis(60);
@@ -119,8 +119,9 @@ impl Client {
 
 /// Sends a Decisions request and records its outcome; returns false if the replica accepted no connection.
 pub async fn decide(recorder: &Recorder, replica: usize, address: SocketAddr, key: usize) -> bool {
+    let model = if recorder.limit(key) == Some(KeyLimit::Overcharged) { "acme/overcharged" } else { "acme/alone" };
     let body = format!(
-        r#"{{"model":"acme/alone","questions":{{"refund":{{"type":"noul","instructions":"A refund?"}}}},"state":"{MARK}{key}."}}"#
+        r#"{{"model":"{model}","questions":{{"refund":{{"type":"noul","instructions":"A refund?"}}}},"state":"{MARK}{key}."}}"#
     );
     let call = decisions(&recorder.secret(key), body);
     let started = recorder.invoke(Operation::Decide, replica, key);

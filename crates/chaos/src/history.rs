@@ -90,6 +90,8 @@ pub enum KeyLimit {
     Roomy,
     /// An amount of money that is spent within a phase.
     Tight,
+    /// An amount of money that is spent within a phase, by charges above their holds.
+    Overcharged,
     /// Requests per minute: [`Settings::requests_per_minute`].
     Rate,
 }
@@ -112,6 +114,8 @@ pub struct Account {
     pub subject: String,
     /// The limit.
     pub limit_pico: i64,
+    /// The most by which charges above their holds may exceed the limit; 0 if the provider bills within the bound.
+    pub excess_pico: i64,
     /// The keys whose requests count in it.
     pub keys: Vec<usize>,
 }
@@ -207,6 +211,8 @@ pub struct Settings {
     pub bound_pico: i64,
     /// The cost that the provider charges for a call.
     pub call_cost_pico: i64,
+    /// The cost of each call of a key of [`KeyLimit::Overcharged`], above its hold.
+    pub overcharge_pico: i64,
     /// The limit of the keys with a rate.
     pub requests_per_minute: u32,
     /// `rate_limits.timeout_ms`.

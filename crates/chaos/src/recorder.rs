@@ -102,6 +102,11 @@ impl Recorder {
         lock(&self.keys).get(key).map(|(_, secret)| secret.clone()).unwrap_or_default()
     }
 
+    /// Returns the limit of a key.
+    pub fn limit(&self, key: usize) -> Option<KeyLimit> {
+        lock(&self.keys).get(key).map(|(key, _)| key.limit)
+    }
+
     /// Adds an account.
     pub fn add_account(&self, account: Account) {
         lock(&self.accounts).push(account);

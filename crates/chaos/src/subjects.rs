@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, REPLICAS};
+use crate::driver::CLIENTS;
 use crate::history::{Account, KeyLimit, Settings};
 use crate::money::format_usd;
 use crate::recorder::{KeySet, Recorder};
@@ -32,14 +33,14 @@ pub async fn create_lasting_keys(cluster: &Cluster, recorder: &Recorder) -> Resu
     let limit = format_usd(ROOMY_PICO);
     let roomy = create_key(cluster, recorder, "roomy", &["--limit-usd", &limit], KeyLimit::Roomy).await?;
     let keys = LastingKeys { unlimited: unlimited.index, roomy: roomy.index };
-    add_account(cluster, recorder, "key", roomy.id, ROOMY_PICO, roomy.index)?;
+    add_account(cluster, recorder, "key", roomy.id, (ROOMY_PICO, 0), roomy.index)?;
     let lasting = vec![keys.unlimited, keys.roomy];
     recorder.activate(KeySet { unlimited: keys.unlimited, all: lasting.clone(), lasting });
     Ok(keys)
 }
 
-/// Creates keys whose limits are used up within a phase: of the key, of a guardrail, the credit of a workspace, and a
-/// rate.
+/// Creates keys whose limits are used up within a phase: of the key, of a guardrail, the credit of a workspace, a rate,
+/// and of a key whose calls are charged above their holds.
 pub async fn create_phase_keys(
     cluster: &Cluster,
     recorder: &Recorder,
@@ -48,14 +49,15 @@ pub async fn create_phase_keys(
     limit_pico: i64,
     settings: &Settings,
 ) -> Result<()> {
-    let (own, guarded, credited, rated) = tokio::try_join!(
+    let (own, guarded, credited, rated, overcharged) = tokio::try_join!(
         create_limited(cluster, recorder, phase, limit_pico),
         create_guarded(cluster, recorder, phase, limit_pico),
         create_credited(cluster, recorder, phase, limit_pico),
         create_rated(cluster, recorder, phase, settings),
+        create_overcharged(cluster, recorder, phase, limit_pico, settings),
     )?;
     let LastingKeys { unlimited, roomy } = lasting;
-    let all = vec![unlimited, unlimited, roomy, own, guarded, credited, rated];
+    let all = vec![unlimited, unlimited, roomy, own, guarded, credited, rated, overcharged];
     recorder.activate(KeySet { unlimited, lasting: vec![unlimited, roomy], all });
     Ok(())
 }
@@ -63,7 +65,26 @@ pub async fn create_phase_keys(
 async fn create_limited(cluster: &Cluster, recorder: &Recorder, phase: usize, limit_pico: i64) -> Result<usize> {
     let options = ["--limit-usd", &format_usd(limit_pico)];
     let key = create_key(cluster, recorder, &format!("limited-{phase}"), &options, KeyLimit::Tight).await?;
-    add_account(cluster, recorder, "key", key.id, limit_pico, key.index)?;
+    add_account(cluster, recorder, "key", key.id, (limit_pico, 0), key.index)?;
+    Ok(key.index)
+}
+
+/// Creates a key whose calls are charged above their holds. Each client of a replica has one call in flight, and a
+/// replica that restarts learns the bound again.
+async fn create_overcharged(
+    cluster: &Cluster,
+    recorder: &Recorder,
+    phase: usize,
+    limit_pico: i64,
+    settings: &Settings,
+) -> Result<usize> {
+    let Settings { call_cost_pico, overcharge_pico, .. } = settings;
+    let limit_pico = limit_pico / call_cost_pico * overcharge_pico;
+    let in_flight = i64::try_from(2 * REPLICAS * CLIENTS)?;
+    let options = ["--limit-usd", &format_usd(limit_pico)];
+    let key = create_key(cluster, recorder, &format!("overcharged-{phase}"), &options, KeyLimit::Overcharged).await?;
+    let excess_pico = in_flight * overcharge_pico;
+    add_account(cluster, recorder, "key", key.id, (limit_pico, excess_pico), key.index)?;
     Ok(key.index)
 }
 
@@ -71,7 +92,7 @@ async fn create_guarded(cluster: &Cluster, recorder: &Recorder, phase: usize, li
     let key = create_key(cluster, recorder, &format!("guarded-{phase}"), &[], KeyLimit::Tight).await?;
     let guardrail = create_guardrail(cluster, phase, &format_usd(limit_pico)).await?;
     cluster.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
-    add_account(cluster, recorder, "guardrail", format!("{guardrail}:{}", key.id), limit_pico, key.index)?;
+    add_account(cluster, recorder, "guardrail", format!("{guardrail}:{}", key.id), (limit_pico, 0), key.index)?;
     Ok(key.index)
 }
 
@@ -82,7 +103,7 @@ async fn create_credited(cluster: &Cluster, recorder: &Recorder, phase: usize, l
     cluster.json(&["workspace", "credit", &workspace, "--add-usd", &format_usd(limit_pico)]).await?;
     let options = ["--workspace", &workspace];
     let key = create_key(cluster, recorder, &format!("credited-{phase}"), &options, KeyLimit::Tight).await?;
-    add_account(cluster, recorder, "workspace", key.workspace, limit_pico, key.index)?;
+    add_account(cluster, recorder, "workspace", key.workspace, (limit_pico, 0), key.index)?;
     Ok(key.index)
 }
 
@@ -122,12 +143,12 @@ fn add_account(
     recorder: &Recorder,
     scope: &str,
     subject: String,
-    limit_pico: i64,
+    (limit_pico, excess_pico): (i64, i64),
     key: usize,
 ) -> Result<()> {
     let sql = format!("INSERT INTO chaos.limits VALUES ('{scope}', '{subject}', {limit_pico})");
     tokio::task::block_in_place(|| cluster.stores.database.query(&sql))?;
-    recorder.add_account(Account { scope: scope.to_owned(), subject, limit_pico, keys: vec![key] });
+    recorder.add_account(Account { scope: scope.to_owned(), subject, limit_pico, excess_pico, keys: vec![key] });
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
 fn check_excess(excess: &Excess, history: &History) -> Option<Violation> {
     let Excess { scope, subject, counter, at } = excess;
     let account = history.accounts.iter().find(|account| (&account.scope, &account.subject) == (scope, subject));
-    let limit = account.map_or(0, |account| account.limit_pico);
+    let limit = account.map_or(0, |account| account.limit_pico.saturating_add(account.excess_pico));
     let taken = counter.spent_pico.saturating_add(counter.allotted_pico);
     if taken <= limit.saturating_add(history.drawn_in_lag(scope, subject)) {
         return None;
@@ -39,8 +39,10 @@ fn check_account(account: &Account, history: &History, snapshot: &Snapshot) -> V
         .collect();
     let answered: i64 = answers.iter().map(|(_, cost_pico)| cost_pico).sum();
     let calls: i64 = keys.iter().filter_map(|key| snapshot.provider_calls.get(key)).sum();
-    let billed = calls.saturating_mul(history.settings.call_cost_pico);
-    let limit = account.limit_pico.saturating_add(history.drawn_in_lag(&account.scope, &account.subject));
+    // A call above its hold that is interrupted is charged its bound, which is less than the provider bills.
+    let billed = if account.excess_pico > 0 { 0 } else { calls.saturating_mul(history.settings.call_cost_pico) };
+    let limit = account.limit_pico.saturating_add(account.excess_pico);
+    let limit = limit.saturating_add(history.drawn_in_lag(&account.scope, &account.subject));
     let (spent, held) = (counter.spent_pico, counter.spent_pico.saturating_add(counter.allotted_pico));
     let rules = [
         (held > limit, format!("{held} picodollars are spent and held of a limit of {limit}")),

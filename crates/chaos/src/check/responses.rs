@@ -42,7 +42,11 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
             if matches!(key.limit, KeyLimit::None | KeyLimit::Rate) {
                 return Some("402 for a key without a limit".to_owned());
             }
-            let bound = history.settings.bound_pico;
+            let bound = match key.limit {
+                // The bound is raised by what the provider bills.
+                KeyLimit::Overcharged => history.settings.bound_pico.max(history.settings.overcharge_pico),
+                _ => history.settings.bound_pico,
+            };
             match remaining_pico {
                 Some(remaining) if *remaining < bound => None,
                 Some(remaining) => {

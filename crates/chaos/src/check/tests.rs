@@ -96,12 +96,13 @@ fn sound() -> (History, Snapshot) {
             request_timeout: 5_000,
             bound_pico: BOUND,
             call_cost_pico: COST,
+            overcharge_pico: 20 * COST,
             requests_per_minute: PER_MINUTE,
             rate_timeout: 50,
         },
         replicas: 3,
         keys,
-        accounts: vec![Account { scope, subject, limit_pico: LIMIT, keys: vec![LIMITED] }],
+        accounts: vec![Account { scope, subject, limit_pico: LIMIT, excess_pico: 0, keys: vec![LIMITED] }],
         windows: vec![window("cut-network of replica 1", Outage::Database)],
         restarts: Vec::new(),
         failovers: Vec::new(),
@@ -150,6 +151,21 @@ fn bank_finds_counter_above_limit() {
         snapshot.excesses.push(Excess { scope, subject, counter: above, at: "12:00".to_owned() });
     });
     assert_found(&planted, "bank", "was above its limit at 12:00");
+}
+
+#[test]
+fn bank_permits_no_more_than_the_excesses_in_flight() {
+    let above = |pico| {
+        found(|history, snapshot| {
+            history.accounts[0].excess_pico = COST;
+            let counter = Counter { spent_pico: LIMIT + COST + pico, allotted_pico: 0 };
+            snapshot.counters.insert(account(), counter);
+            let (scope, subject) = account();
+            snapshot.excesses.push(Excess { scope, subject, counter, at: "12:00".to_owned() });
+        })
+    };
+    assert_eq!(above(0), []);
+    assert_eq!(above(1).len(), 2, "{:?}", above(1));
 }
 
 #[test]
