@@ -42,6 +42,7 @@ mod moved_stores;
 mod object_store;
 mod outage;
 mod outbound;
+mod overcharges;
 mod overload;
 mod paused_process;
 mod pauses;

@@ -14,6 +14,7 @@
 
 mod admission;
 mod board;
+mod bound_excess;
 mod decay;
 mod endpoint_health;
 mod histogram;
@@ -29,6 +30,7 @@ mod workspaces;
 
 pub use admission::{Admission, ThrottledEndpoint, ThrottledEndpoints};
 pub use board::HealthBoard;
+pub use bound_excess::BoundExcess;
 pub use endpoint_health::{HealthView, LatencyPercentiles, ThroughputPercentiles};
 pub use observation::{AttemptError, AttemptReport, FailureClass, Observation};
 pub use pauses::PauseDetector;

@@ -37,7 +37,7 @@ async fn list(context: &Context, model: Option<&str>) -> anyhow::Result<ExitCode
     };
     let list = List { data: endpoints.iter().map(view).collect() };
     context.output.show_lines(&list, || {
-        let rows: Vec<[String; 10]> = list.data.iter().map(EndpointView::line).collect();
+        let rows: Vec<_> = list.data.iter().map(EndpointView::line).collect();
         table_lines(EndpointView::HEAD, &rows, |row| list.data[row].is_failing())
     })?;
     Ok(ExitCode::SUCCESS)

@@ -147,6 +147,7 @@ fn journal_status(ledger: &RenewingLedger) -> JournalStatus {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 53 bits")]
 fn endpoint_health(endpoint: &Endpoint, health: &HealthBoard, now: Duration) -> EndpointHealth {
     let (view, throttling) = (health.view(endpoint.index, now), health.throttling(endpoint.index, now));
     EndpointHealth {
@@ -166,6 +167,8 @@ fn endpoint_health(endpoint: &Endpoint, health: &HealthBoard, now: Duration) -> 
             cause: error.cause.map(|cause| cause.as_str().to_owned()),
         }),
         last_attempt_failed: throttling.last_attempt_failed,
+        bound_ratio: view.bound_excess.map(|excess| excess.ratio_milli as f64 / 1_000.0),
+        bound_extra_tokens: view.bound_excess.map(|excess| excess.tokens),
     }
 }
 

@@ -132,6 +132,12 @@ pub struct EndpointHealth {
     pub last_error: Option<LastError>,
     /// True if no attempt succeeded after the last failure.
     pub last_attempt_failed: bool,
+    /// The highest ratio of counted tokens to the configured bound; null if no recent count exceeded it.
+    #[serde(default)]
+    pub bound_ratio: Option<f64>,
+    /// The highest number of counted tokens above the configured bound; null if no recent count exceeded it.
+    #[serde(default)]
+    pub bound_extra_tokens: Option<u64>,
 }
 
 impl EndpointHealth {

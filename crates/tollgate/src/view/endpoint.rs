@@ -168,7 +168,7 @@ impl EndpointView {
     }
 
     /// The column heads of [`Self::line`].
-    pub const HEAD: [&str; 10] = [
+    pub const HEAD: [&str; 11] = [
         "MODEL",
         "PROVIDER",
         "WIRE",
@@ -178,11 +178,18 @@ impl EndpointView {
         "DATA",
         "ACCEPTED",
         "LATENCY MS",
+        "BOUND",
         "LAST ERROR",
     ];
 
+    /// Returns the most by which a running server raises the bound.
+    fn raised_bound(&self) -> Option<String> {
+        let ratios = self.health.iter().flatten().filter_map(|one| one.health.bound_ratio);
+        ratios.max_by(f64::total_cmp).map(|ratio| format!("× {ratio:.1}"))
+    }
+
     /// Returns a table row, with the health in the server with the lowest accept rate.
-    pub fn line(&self) -> [String; 10] {
+    pub fn line(&self) -> [String; 11] {
         let health = self.worst_health();
         let latency = health.and_then(|health| health.latency_ms).map(|latency| format!("{latency:.1}"));
         let last_error = health.and_then(|health| health.last_error.as_ref()).map(LastError::to_string);
@@ -203,6 +210,7 @@ impl EndpointView {
             data.to_owned(),
             per_cent(health.and_then(|health| health.accept_rate)),
             latency.unwrap_or_else(|| "-".to_owned()),
+            self.raised_bound().unwrap_or_else(|| "-".to_owned()),
             last_error.unwrap_or_else(|| "-".to_owned()),
         ]
     }
@@ -270,7 +278,7 @@ mod tests {
 
     #[test]
     fn line_shows_health_of_worst_server() {
-        let health = |rate: Option<f64>, failed: bool| ServerEndpointHealth {
+        let health = |rate: Option<f64>, failed: bool, bound_ratio| ServerEndpointHealth {
             server: "s".to_owned(),
             health: EndpointHealth {
                 model: "a/b".to_owned(),
@@ -289,15 +297,19 @@ mod tests {
                     cause: Some("name_not_found".to_owned()),
                 }),
                 last_attempt_failed: failed,
+                bound_ratio,
+                bound_extra_tokens: None,
             },
         };
         let view = |health| EndpointView::new(&endpoint(Wire::SystemOne), None).with_health(health);
         let cells = |view: &EndpointView| view.line()[7..].join(" ");
-        assert_eq!(cells(&view(None)), "- - -");
+        assert_eq!(cells(&view(None)), "- - - -");
         assert!(serde_json::to_value(view(None)).unwrap()["health"].is_null());
-        let shown = view(Some(vec![health(None, false), health(Some(0.25), true), health(Some(1.0), false)]));
-        assert_eq!(cells(&shown), "25 % 12.3 connect_error: name not found");
-        assert!(shown.is_failing() && !view(Some(vec![health(Some(1.0), false)])).is_failing());
+        let all =
+            vec![health(None, false, Some(2.0)), health(Some(0.25), true, None), health(Some(1.0), false, Some(17.32))];
+        let shown = view(Some(all));
+        assert_eq!(cells(&shown), "25 % 12.3 × 17.3 connect_error: name not found");
+        assert!(shown.is_failing() && !view(Some(vec![health(Some(1.0), false, None)])).is_failing());
         assert_eq!(serde_json::to_value(&shown).unwrap()["health"][1]["server"], "s");
     }
 

@@ -270,6 +270,8 @@ mod tests {
                 cause: None,
             }),
             last_attempt_failed: failed,
+            bound_ratio: None,
+            bound_extra_tokens: None,
         }
     }
 

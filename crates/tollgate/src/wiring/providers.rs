@@ -76,6 +76,8 @@ impl Upstreams {
             let name = |of: &Endpoint| (of.model.clone(), of.provider.clone(), of.upstream_model.clone());
             let found = self.endpoints.all().iter().find(|old| {
                 name(old) == name(new)
+                    // Observed excesses are those of the configured bound.
+                    && old.prompt_overhead_tokens == new.prompt_overhead_tokens
                     && self.identities.get(&old.provider) == next.identities.get(&new.provider)
                     && !taken.contains(&old.index)
             })?;

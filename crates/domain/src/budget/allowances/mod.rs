@@ -8,8 +8,9 @@
 //! by folds of charges, so that the store's `spent + allotted` never counts a dollar less than this process may spend.
 //!
 //! A charge above its hold takes free amounts first. The rest is an excess: it raises `spent` when it is folded. Until
-//! then no hold is granted in its counters, whatever other requests free or the store grants without knowing it. So the
-//! charges of a process exceed what it drew by the excesses of the requests that were in flight at the same time alone.
+//! then no hold is granted in its counters, neither from amounts that other requests free nor from grants that the store
+//! decides without it. So the charges of a process exceed its draws only by the excesses of the requests that were in
+//! flight at the same time.
 
 mod counter;
 mod journal_order;

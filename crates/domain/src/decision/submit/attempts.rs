@@ -7,7 +7,9 @@ use crate::decision::{DecisionSettings, SentBytes, TokenFactor};
 use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
-use crate::routing::{AttemptFailure, AttemptReport, Candidate, FailureCause, HealthBoard, Observation};
+use crate::routing::{
+    AttemptFailure, AttemptReport, BoundExcess, Candidate, FailureCause, HealthBoard, Observation,
+};
 use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageSource};
 
@@ -28,6 +30,8 @@ struct Entry {
     overhead: u64,
     /// The most tokens that it may use, if an increasing hold covers its cost.
     bound: u64,
+    /// How far the endpoint had exceeded its configured bound when the attempt began.
+    excess: Option<BoundExcess>,
     /// The endpoint's index in the configuration.
     endpoint: usize,
     is_running: bool,
@@ -37,7 +41,8 @@ struct Entry {
 impl Entry {
     /// Charges the bound of what was sent.
     fn charge_bound(&mut self, factor: TokenFactor, sent: u64) {
-        let tokens = bound_tokens(factor, sent, self.overhead);
+        let configured = bound_tokens(factor, sent, self.overhead);
+        let tokens = self.excess.map_or(configured, |excess| excess.raise(configured));
         let record = &mut self.record;
         (record.input_tokens, record.output_tokens) = record.prices.dearest(tokens);
         record.usage_source = UsageSource::UpperBound;
@@ -106,9 +111,10 @@ impl<'a> AttemptLog<'a> {
     ) -> AttemptIndex {
         let record = new_record(candidate, number, now.saturating_sub(self.began));
         let overhead = candidate.endpoint.prompt_overhead_tokens;
-        let mut entries = self.entries();
         let endpoint = candidate.endpoint.index;
-        entries.push(Entry { record, sent, overhead, bound, endpoint, is_running: true, cause: None });
+        let excess = self.health.bound_excess(endpoint, now);
+        let mut entries = self.entries();
+        entries.push(Entry { record, sent, overhead, bound, excess, endpoint, is_running: true, cause: None });
         AttemptIndex(entries.len() - 1)
     }
 
@@ -125,9 +131,9 @@ impl<'a> AttemptLog<'a> {
         let latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
         let record = &mut entry.record;
         record.latency = latency;
-        let was_sent = match end {
-            AttemptEnd::Answered { sent_bytes, .. } => *sent_bytes > 0,
-            AttemptEnd::Failed(failure) => failure.sent_bytes > 0,
+        let sent_bytes = match end {
+            AttemptEnd::Answered { sent_bytes, .. } => *sent_bytes,
+            AttemptEnd::Failed(failure) => failure.sent_bytes,
         };
         let (usage, unknown, observation) = match end {
             AttemptEnd::Answered { usage, sent_bytes } => {
@@ -152,8 +158,11 @@ impl<'a> AttemptLog<'a> {
         if let Some(usage) = usage {
             record.input_tokens = usage.input_tokens;
             record.output_tokens = usage.output_tokens;
-            if was_sent || usage.input_tokens > 0 || usage.output_tokens > 0 {
+            if sent_bytes > 0 || usage.input_tokens > 0 || usage.output_tokens > 0 {
                 record.usage_source = UsageSource::Reported;
+            }
+            if sent_bytes > 0 {
+                self.compare_with_bound(entry, sent_bytes, usage, now);
             }
         } else if let Some(sent) = unknown {
             entry.charge_bound(self.factor, sent);
@@ -162,6 +171,22 @@ impl<'a> AttemptLog<'a> {
             let began = self.began.saturating_add(entry.record.began);
             let (endpoint, workspace) = (entry.endpoint, self.workspace);
             self.health.report(&AttemptReport { endpoint, workspace, began, observation }, now);
+        }
+    }
+
+    /// Raises the bound of an endpoint whose count exceeds it. Logs the first raise: the operator should configure it.
+    fn compare_with_bound(&self, entry: &Entry, sent_bytes: u64, usage: ReportedUsage, now: Duration) {
+        let bound = bound_tokens(self.factor, sent_bytes, entry.overhead);
+        let counted = usage.input_tokens.saturating_add(usage.output_tokens);
+        if let Some(BoundExcess { ratio_milli, .. }) = self.health.count_tokens(entry.endpoint, bound, counted, now) {
+            tracing::warn!(
+                provider.slug = entry.record.provider,
+                upstream.model = entry.record.upstream_model,
+                bound_tokens = bound,
+                counted_tokens = counted,
+                ratio = format_args!("{}.{:03}", ratio_milli / 1_000, ratio_milli % 1_000),
+                "token count exceeds the bound of its endpoint; bound raised: check prompt_overhead_tokens"
+            );
         }
     }
 

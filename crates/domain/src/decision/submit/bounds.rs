@@ -8,21 +8,20 @@ use super::plan::SubRequest;
 use crate::decision::{DecisionProvider, TokenFactor};
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
-use crate::routing::Candidate;
+use crate::routing::{Candidate, HealthBoard};
+use crate::system::Clock;
 use crate::usage::{AttemptRecord, UsageSource};
 
-/// Bounds attempts by the bytes that they send.
+/// Bounds attempts by the bytes that they send, and by how far the endpoint exceeded such bounds before.
 #[derive(Clone)]
 pub(in crate::decision) struct Bounds {
-    provider: Arc<dyn DecisionProvider>,
-    max_tokens_per_byte: TokenFactor,
+    pub(super) provider: Arc<dyn DecisionProvider>,
+    pub(super) health: Arc<HealthBoard>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) max_tokens_per_byte: TokenFactor,
 }
 
 impl Bounds {
-    pub(super) fn new(provider: Arc<dyn DecisionProvider>, max_tokens_per_byte: TokenFactor) -> Self {
-        Self { provider, max_tokens_per_byte }
-    }
-
     /// Returns the record of an attempt with its highest cost.
     pub(in crate::decision) fn attempt(
         &self,
@@ -32,7 +31,9 @@ impl Bounds {
     ) -> AttemptRecord {
         let endpoint = &candidate.endpoint;
         let bytes = self.provider.outbound_bytes(endpoint, input);
-        let tokens = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
+        let configured = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
+        let excess = self.health.bound_excess(endpoint.index, self.clock.monotonic());
+        let tokens = excess.map_or(configured, |excess| excess.raise(configured));
         let (input_tokens, output_tokens) = candidate.prices.dearest(tokens);
         let record = new_record(candidate, number, Duration::ZERO);
         AttemptRecord { input_tokens, output_tokens, usage_source: UsageSource::UpperBound, ..record }

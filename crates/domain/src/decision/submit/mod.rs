@@ -70,7 +70,12 @@ impl SubmitDecision {
         let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
         let settings = Arc::new(settings);
         let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);
-        let bounds = Bounds::new(Arc::clone(&provider), settings.max_tokens_per_byte);
+        let bounds = Bounds {
+            provider: Arc::clone(&provider),
+            health: Arc::clone(&health),
+            clock: Arc::clone(&clock),
+            max_tokens_per_byte: settings.max_tokens_per_byte,
+        };
         let labels = LabelFilter {
             broadcaster: Arc::clone(&broadcaster),
             workers: Arc::clone(&workers),

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::endpoint_health::EndpointHealth;
-use super::{Admission, AttemptError, AttemptReport, HealthPolicy, HealthView, PauseDetector, ThrottleView};
+use super::{
+    Admission, AttemptError, AttemptReport, BoundExcess, HealthPolicy, HealthView, PauseDetector, ThrottleView,
+};
 use crate::ids::WorkspaceId;
 use crate::system::Randomness;
 
@@ -97,6 +99,18 @@ impl HealthBoard {
         if let Some(mut endpoint) = self.endpoint(report.endpoint) {
             endpoint.report(&self.policy, report, now);
         }
+    }
+
+    /// Compares the token count of an answer with the configured bound of what was sent. Returns the excess if it raises
+    /// the endpoint's bound for the first time within the last hour or two.
+    pub fn count_tokens(&self, index: usize, bound: u64, counted: u64, now: Duration) -> Option<BoundExcess> {
+        let excess = BoundExcess::observed(bound, counted)?;
+        self.endpoint(index)?.bound_excesses.add(excess, now)
+    }
+
+    /// Returns how far the token counts of an endpoint exceeded its configured bound.
+    pub fn bound_excess(&self, index: usize, now: Duration) -> Option<BoundExcess> {
+        self.endpoint(index)?.bound_excesses.highest(now)
     }
 
     /// Returns true if a workspace met a failure less than [`HealthPolicy::recent_failure`] ago. Connection failures

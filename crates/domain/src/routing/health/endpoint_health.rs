@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::bound_excess::{BoundExcess, BoundExcesses};
 use super::decay::DecayingMean;
 use super::histogram::{RankOrder, WindowedHistogram};
 use super::throttle::EndpointThrottle;
@@ -22,6 +23,8 @@ pub struct HealthView {
     pub answers_in_window: u64,
     /// Attempts since the process started, except neutral ones.
     pub observations: u64,
+    /// How far token counts exceeded the configured bound; `None` if they did not within the last hour or two.
+    pub bound_excess: Option<BoundExcess>,
 }
 
 /// Percentiles of the latency of successful answers. Accurate to 3.2 % or 1 µs, from 0 to 71 minutes.
@@ -62,6 +65,7 @@ pub(super) struct EndpointHealth {
     latencies: WindowedHistogram,
     throughputs: WindowedHistogram,
     observations: u64,
+    pub(super) bound_excesses: BoundExcesses,
 }
 
 impl EndpointHealth {
@@ -88,6 +92,7 @@ impl EndpointHealth {
             throughput: throughput.map(|([p50, p75, p90, p99], _)| ThroughputPercentiles { p50, p75, p90, p99 }),
             answers_in_window: percentiles.map_or(0, |(_, answers)| answers),
             observations: self.observations,
+            bound_excess: self.bound_excesses.highest(now),
         }
     }
 

@@ -41,6 +41,7 @@ enum PendingCall {
     Return(ReturnRequest),
 }
 
+/// A draw without an answer.
 #[derive(Debug, Clone)]
 struct PendingDraw {
     request: DrawRequest,

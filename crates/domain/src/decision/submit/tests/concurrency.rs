@@ -19,7 +19,8 @@ impl DecisionProvider for CrowdedProvider {
         self.0.wait().await;
         let tokens = u64::try_from(call.provider_input.len_bytes()).unwrap() + call.endpoint.prompt_overhead_tokens;
         let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
-        Ok(ProviderAnswer { answers: answers_to(&call.provider_input), usage, sent_bytes: 9 })
+        let sent_bytes = u64::try_from(call.provider_input.len_bytes()).unwrap();
+        Ok(ProviderAnswer { answers: answers_to(&call.provider_input), usage, sent_bytes })
     }
 
     fn outbound_bytes(&self, _: &Endpoint, provider_input: &ProviderInput) -> u64 {

@@ -252,9 +252,10 @@ impl TestGateway {
 
     /// Ends an attempt with answers to all questions and a usage of `tokens`.
     pub(super) async fn answer(&self, attempt: usize, tokens: u64) {
-        let answers = answers_to(&self.call(attempt).provider_input);
+        let input = self.call(attempt).provider_input;
         let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
-        self.finish(attempt, Ok(ProviderAnswer { answers, usage, sent_bytes: 9 })).await;
+        let sent_bytes = u64::try_from(input.len_bytes()).unwrap();
+        self.finish(attempt, Ok(ProviderAnswer { answers: answers_to(&input), usage, sent_bytes })).await;
     }
 
     pub(super) async fn fail(&self, attempt: usize, kind: AttemptFailureKind) {
@@ -372,7 +373,8 @@ impl TestGateway {
             if let Some(end) = end.take() {
                 let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
                 let answers = answers_to(&call.provider_input);
-                let _ = end.send(Ok(ProviderAnswer { answers, usage, sent_bytes: 9 }));
+                let sent_bytes = u64::try_from(call.provider_input.len_bytes()).unwrap();
+                let _ = end.send(Ok(ProviderAnswer { answers, usage, sent_bytes }));
             }
         }
     }

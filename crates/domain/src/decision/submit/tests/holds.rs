@@ -176,6 +176,38 @@ async fn charge_above_hold_is_charged_and_counted() {
     assert_eq!(ledger.spent_and_held(1).await, (5_000, 0), "the charge exceeds the limit of the key");
 }
 
+/// The provider counts a hidden prompt of 5,000 tokens with every request.
+#[tokio::test(start_paused = true)]
+async fn second_request_holds_bound_that_the_first_answer_raised() {
+    let most = bound(&nouls(1));
+    let ledger = RecordingLedger::new(None, &[Some(100_000)]).await;
+    let mut setup = setup(&ledger);
+    setup.endpoints.truncate(1);
+    let gateway = setup.build();
+    let first = gateway.send_with(key(1), nouls(1)).await;
+    gateway.answer(0, 5_000).await;
+    first.end().await.unwrap();
+    let second = gateway.send_with(key(1), nouls(1)).await;
+    assert_eq!(ledger.spent_and_held(1).await, (5_000, 5_000));
+    gateway.answer(1, 5_000).await;
+    second.end().await.unwrap();
+    let larger = gateway.send_with(key(1), nouls(20)).await;
+    let hidden = 5_000 - most;
+    assert_eq!(ledger.spent_and_held(1).await, (10_000, bound(&nouls(20)) + hidden), "the prompt, not its ratio");
+    gateway.answer(2, 5_000).await;
+    larger.end().await.unwrap();
+    let timed_out = gateway.send_with(key(1), nouls(1)).await;
+    let sent_bytes = u64::try_from(nouls(1).provider_input.len_bytes()).unwrap();
+    gateway.finish(3, Err(AttemptFailure { sent_bytes, ..failure(TimedOut).unwrap_err() })).await;
+    timed_out.end().await.unwrap_err();
+    assert_eq!(ledger.spent_and_held(1).await, (20_000, 0), "unknown usage is charged by the raised bound");
+    gateway.clock.advance(Duration::from_hours(2));
+    let later = gateway.send_with(key(1), nouls(1)).await;
+    assert_eq!(ledger.spent_and_held(1).await, (20_000, most), "the raise has expired");
+    gateway.answer(4, 1).await;
+    later.end().await.unwrap();
+}
+
 /// A limit that is one picodollar too low for two concurrent requests.
 async fn limit_below_two_requests() -> (Arc<RecordingLedger>, GatewaySetup) {
     let ledger = RecordingLedger::new(None, &[Some(2 * bound(&nouls(1)) - 1)]).await;
