@@ -215,6 +215,7 @@ impl SubmitDecisionError {
                 ErrorKind::NotFound
             }
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Unsupported { .. } => ErrorKind::InvalidRequest,
+            Self::Blocked(blocked) if blocked.is_too_large => ErrorKind::PayloadTooLarge,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
             Self::LimitExceeded(_) => ErrorKind::InsufficientCredits,
             Self::RecordQuotaExceeded(_) => ErrorKind::RateLimited,

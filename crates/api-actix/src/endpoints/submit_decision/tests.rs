@@ -340,7 +340,8 @@ fn limit_error_names_limit_usage_and_correction() {
 #[test]
 fn guardrail_error_names_guardrail_and_rule() {
     let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
-    let blocked = Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned() };
+    let blocked =
+        Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned(), is_too_large: false };
     let blocked = api_error(SubmitDecisionError::Blocked(blocked), 0);
     assert_eq!(
         (blocked.status().as_u16(), blocked.view().message),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::attachment;
+use super::bits::Bits;
 use super::compile::Search;
 use super::documents::{self, Body, Document, Place};
 use super::scan::{Form, Found, Node, Scan};
@@ -40,7 +41,7 @@ impl CompiledFilters {
     pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<FilteredInput, Blocked> {
         // This flag is never cancelled. If it were, the request would be blocked.
         let applied = self.apply_until(provider_input, &CancelFlag::default());
-        applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::whole_text(), &[])))
+        applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::whole_text(), &Bits::default())))
     }
 
     /// Applies the filters like [`Self::apply`], until it is cancelled. The flag is checked at every name and value,
@@ -73,7 +74,14 @@ impl CompiledFilters {
                 self.handle_unreadable(&document.root, None, &mut findings)?;
                 continue;
             };
-            let mut found = Scan::run(search, text, *form, false);
+            if u32::try_from(text.len()).is_err() {
+                // Positions of matches are kept in 32 bits.
+                let filter = self.most_severe_filter().unwrap_or_default();
+                let node = Node::whole_text();
+                let blocked = self.blocked(filter, "", &document.root, node, &Bits::default());
+                return Err(Blocked { is_too_large: true, ..blocked });
+            }
+            let found = Scan::run(search, text, *form, false);
             has_medium |= found.medium.is_some();
             if found.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start)) {
                 self.handle_unreadable(&document.root, Some((text, &found)), &mut findings)?;
@@ -82,17 +90,14 @@ impl CompiledFilters {
                 return Err(self.blocked(filter, text, &document.root, node, &found.keys));
             }
             findings.add(document, text, &found);
-            if !found.redactions.is_empty() {
-                let redactions = std::mem::take(&mut found.redactions);
-                if let (Place::AssetName(_) | Place::AssetType(_), Some(first)) = (document.place, redactions.first()) {
+            if let Some((filter, node)) = found.first_redaction {
+                if let Place::AssetName(_) | Place::AssetType(_) = document.place {
                     // The state refers to assets by name, and another media type would change how the content is
                     // decoded.
-                    return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
+                    return Err(self.blocked(filter, text, &document.root, node, &found.keys));
                 }
-                if let Some(first) = redactions.first().cloned() {
-                    let text = self.redact(search, document, (text, *form), redactions, &found)?;
-                    redacted.push(RedactedDocument { document, text, filter: first.filter });
-                }
+                let text = self.redact(search, document, (text, *form), found, (filter, node))?;
+                redacted.push(RedactedDocument { document, text, filter });
             }
         }
         if matches!(provider_input.attachments, Attachments::InState) && !has_medium {
@@ -114,17 +119,18 @@ impl CompiledFilters {
         let path = path.unwrap_or_else(|| root.to_owned());
         if let Some(filter) = self.most_severe_filter().and_then(|place| self.filters.get(place)) {
             let label = UNREADABLE_ATTACHMENT.to_owned();
-            return Err(Blocked { guardrail_id: filter.guardrail_id, label, path });
+            return Err(Blocked { guardrail_id: filter.guardrail_id, label, path, is_too_large: false });
         }
         let media = findings.media.get_or_insert((path, 0));
         media.1 += 1;
         Ok(())
     }
 
-    fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &[usize]) -> Blocked {
+    fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &Bits) -> Blocked {
         let path = paths::paths_of_nodes(text, root, &[node], hidden).pop().unwrap_or_default();
         let filter = &self.filters[filter];
-        Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path }
+        let (guardrail_id, label) = (filter.guardrail_id, filter.label.clone());
+        Blocked { guardrail_id, label, path, is_too_large: false }
     }
 
     /// Returns the text with all matches redacted. It scans the result again, because a placeholder may cause new
@@ -134,24 +140,23 @@ impl CompiledFilters {
         search: Search<'_>,
         document: &Document<'_>,
         (text, form): (&str, Form<'_>),
-        redactions: Vec<super::scan::Redaction>,
-        found: &Found,
+        found: Found,
+        (filter, node): (usize, Node),
     ) -> Result<String, Blocked> {
-        let first = redactions.first().map(|first| (first.filter, first.node));
-        let refused = || {
-            let (filter, node) = first.unwrap_or((0, Node::whole_text()));
-            self.blocked(filter, text, &document.root, node, &found.keys)
-        };
-        let mut clean = rewrite::rewrite(self, text, redactions).map_err(|_| refused())?;
+        let (keys, max_bytes) = (found.keys, rewrite::max_bytes(text));
+        let refused = || self.blocked(filter, text, &document.root, node, &keys);
+        let too_large = |rewrite::TooLarge| Blocked { is_too_large: true, ..refused() };
+        let mut clean = rewrite::rewrite(self, text, form, &found.marks, max_bytes).map_err(too_large)?;
+        drop(found.marks);
         for _ in 0..MAX_RESCANS {
             let again = Scan::run(search, &clean, form, true);
             if let Some((filter, node)) = again.block {
                 return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
             }
-            if again.redactions.is_empty() {
+            if again.marks.is_empty() {
                 return Ok(clean);
             }
-            clean = rewrite::rewrite(self, &clean, again.redactions).map_err(|_| refused())?;
+            clean = rewrite::rewrite(self, &clean, form, &again.marks, max_bytes).map_err(too_large)?;
         }
         Err(refused())
     }
@@ -183,7 +188,7 @@ impl CompiledFilters {
             };
             if put.is_none() {
                 // Only scanned text may be sent.
-                return Err(self.blocked(*filter, "", &document.root, Node::whole_text(), &[]));
+                return Err(self.blocked(*filter, "", &document.root, Node::whole_text(), &Bits::default()));
             }
         }
         Ok((Arc::new(new), aliases))

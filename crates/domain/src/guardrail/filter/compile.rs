@@ -3,11 +3,11 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::{RegexSet, RegexSetBuilder, SetMatches};
 
-use super::builtin::{self, Builtins, Hint, Source, Subject};
+use super::builtin::{self, Builtins, Digits, Hint, Source, Subject};
 use super::pattern::{self, Pattern};
-use super::text::{View, Views};
+use super::text::Views;
 use super::{InvalidFilters, label};
 use crate::guardrail::{BuiltinFilter, GuardrailRules};
 use crate::ids::GuardrailId;
@@ -28,6 +28,9 @@ pub struct CompiledFilters {
     pub(super) filters: Vec<Filter>,
     custom_patterns: Vec<Arc<CustomPatterns>>,
     builtins: Builtins,
+    /// The indexes of the filters in the order of their search: those that flag come last, because a flagged match
+    /// within a redacted one does not count.
+    order: Vec<usize>,
     /// The placeholders of redacted matches.
     placeholders: Vec<String>,
 }
@@ -39,8 +42,25 @@ pub(super) struct Filter {
     pub(super) action: FilterAction,
     pub(super) label: String,
     pub(super) placeholder: String,
-    /// True for a custom pattern.
-    pub(super) is_custom: bool,
+    matcher: Matcher,
+}
+
+impl Filter {
+    /// Returns true for a custom pattern.
+    pub(super) fn is_custom(&self) -> bool {
+        matches!(self.matcher, Matcher::Custom { .. })
+    }
+}
+
+/// How a filter finds its matches.
+#[derive(Debug, Clone, Copy)]
+enum Matcher {
+    /// The index of a guardrail's patterns, and of a pattern among them.
+    Custom {
+        set: usize,
+        pattern: usize,
+    },
+    Builtin(BuiltinFilter),
 }
 
 /// The custom patterns of one guardrail.
@@ -48,8 +68,7 @@ pub(super) struct Filter {
 struct CustomPatterns {
     /// Selects the patterns that may match a text.
     set: RegexSet,
-    /// Each pattern with the index of its filter.
-    patterns: Vec<(Pattern, usize)>,
+    patterns: Vec<Pattern>,
 }
 
 impl CompiledFilters {
@@ -65,18 +84,22 @@ impl CompiledFilters {
             filters: Vec::new(),
             custom_patterns: Vec::new(),
             builtins: Builtins::default(),
+            order: Vec::new(),
             placeholders: Vec::new(),
         };
         for (id, rules) in guardrails {
             compiled.add_custom_patterns(id, rules)?;
             compiled.add_builtins(id, rules)?;
         }
-        compiled.collect_placeholders();
+        compiled.index_actions();
         Ok(compiled)
     }
 
-    /// Collects the placeholders of the filters that redact.
-    pub(super) fn collect_placeholders(&mut self) {
+    /// Collects the placeholders of the filters that redact, and the order of the search.
+    pub(super) fn index_actions(&mut self) {
+        let mut order: Vec<usize> = (0..self.filters.len()).collect();
+        order.sort_by_key(|filter| self.action(*filter) == Some(FilterAction::Flag));
+        self.order = order;
         let redacting = self.filters.iter().filter(|filter| filter.action == FilterAction::Redact);
         self.placeholders = redacting.map(|filter| filter.placeholder.clone()).collect();
         self.placeholders.sort();
@@ -107,8 +130,9 @@ impl CompiledFilters {
             }
             let pattern = Pattern::compile(&filter.pattern)
                 .map_err(|fault| invalid(format!("{PATH}[{index}].pattern"), fault))?;
-            patterns.push((pattern, self.filters.len()));
-            self.push(id, filter.action, label::sanitize_label(filter.label.as_deref()), true);
+            patterns.push(pattern);
+            let matcher = Matcher::Custom { set: self.custom_patterns.len(), pattern: index };
+            self.push(id, filter.action, label::sanitize_label(filter.label.as_deref()), matcher);
         }
         let texts = filters.iter().map(|filter| pattern::without_boundaries(&filter.pattern));
         let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED_BYTES).build().map_err(|_| {
@@ -137,21 +161,32 @@ impl CompiledFilters {
                 Some(_) => {}
                 None => {
                     self.builtins.add(wanted.slug, self.filters.len());
-                    self.push(id, wanted.action, wanted.slug.label().to_owned(), false);
+                    let matcher = Matcher::Builtin(wanted.slug);
+                    self.push(id, wanted.action, wanted.slug.label().to_owned(), matcher);
                 }
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, guardrail_id: GuardrailId, action: FilterAction, label: String, is_custom: bool) {
+    fn push(&mut self, guardrail_id: GuardrailId, action: FilterAction, label: String, matcher: Matcher) {
         let placeholder = label::placeholder(&label);
-        self.filters.push(Filter { guardrail_id, action, label, placeholder, is_custom });
+        self.filters.push(Filter { guardrail_id, action, label, placeholder, matcher });
     }
 
     /// Returns true if there are no filters.
     pub fn is_empty(&self) -> bool {
         self.filters.is_empty()
+    }
+
+    /// Returns the indexes of the filters in the order of their search.
+    pub(super) fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Returns the placeholders of the filters that redact.
+    pub(super) fn placeholders(&self) -> &[String] {
+        &self.placeholders
     }
 
     /// Returns true if a filter uses hints from names.
@@ -222,96 +257,98 @@ impl<'f> Search<'f> {
         self.cancel.is_cancelled()
     }
 
-    /// Reports every match of every filter in a text, as ranges of the source, in no particular order. A match may be
-    /// reported twice: once from the plain view and once from the normalised one.
-    pub(super) fn each(
+    /// Prepares the search of a text: finds out once what several filters need.
+    pub(super) fn prepare<'v, 't>(&self, views: &'v Views<'t>, source: Source, hint: Hint) -> Prepared<'v, 't> {
+        self.prepare_joined(views, (source, &[]), hint)
+    }
+
+    /// Prepares the search of a text that is made of neighbouring strings; the second and each further string begins at
+    /// one of `joints`. Matches within one string may be left out.
+    pub(super) fn prepare_joined<'v, 't>(
         &self,
-        views: &Views<'_>,
-        source: Source,
+        views: &'v Views<'t>,
+        (source, joints): (Source, &'v [usize]),
         hint: Hint,
-        found: &mut dyn FnMut(usize, Range<usize>),
-    ) {
-        self.each_in(views, (source, &[]), hint, found);
-    }
-
-    /// Searches a text that is made of neighbouring strings; the second and each further string begins at one of
-    /// `joints`. Matches within one string may be left out.
-    pub(super) fn each_joined(
-        &self,
-        text: &str,
-        (source, joints): (Source, &[usize]),
-        found: &mut dyn FnMut(usize, Range<usize>),
-    ) {
-        // The views of the strings already have their escapes decoded.
-        self.each_in(&Views::verbatim(text), (source, joints), Hint::None, found);
-    }
-
-    fn each_in(
-        &self,
-        views: &Views<'_>,
-        (source, joints): (Source, &[usize]),
-        hint: Hint,
-        found: &mut dyn FnMut(usize, Range<usize>),
-    ) {
-        if self.is_cancelled() {
-            return;
-        }
-        let view = views.normalized_or_plain();
-        self.each_custom(&views.plain, found);
-        if let Some(normalized) = &views.normalized {
-            self.each_custom(normalized, found);
-        }
-        let subject = Subject { text: &view.text, source, hint, joints };
-        let digits = self.builtins.digits(subject);
-        for (slug, place) in self.builtins.all() {
-            if self.is_cancelled() {
-                return;
-            }
-            builtin::each(*slug, subject, &digits, &mut |span| found(*place, view.map.source(span)));
-            if *slug == BuiltinFilter::RegexPromptInjection && views.normalized.is_some() {
-                let read = views.unescaped();
-                builtin::each_invisible(&read.text, &mut |span| found(*place, read.map.source(span)));
-            }
+    ) -> Prepared<'v, 't> {
+        let subject = Subject { text: &views.normalized_or_plain().text, source, hint, joints };
+        let selected = |custom: &Arc<CustomPatterns>| {
+            let plain = custom.set.matches(&views.plain.text);
+            (plain, views.normalized.as_ref().map(|normalized| custom.set.matches(&normalized.text)))
+        };
+        Prepared {
+            views,
+            subject,
+            digits: self.builtins.digits(subject),
+            selected: self.custom_patterns.iter().map(selected).collect(),
         }
     }
 
-    fn each_custom(&self, view: &View<'_>, found: &mut dyn FnMut(usize, Range<usize>)) {
-        for custom_patterns in &self.custom_patterns {
-            if self.is_cancelled() {
-                return;
+    /// Reports every match of one filter in a text, as ranges of the source that are not empty, in no particular order.
+    /// A match may be reported twice: once from the plain view and once from the normalised one.
+    pub(super) fn each(&self, text: &Prepared<'_, '_>, filter: usize, found: &mut dyn FnMut(Range<usize>)) {
+        let views = text.views;
+        match self.matcher(filter) {
+            Some(Matcher::Custom { set, pattern }) => {
+                let Some((in_plain, in_normalized)) = text.selected.get(set) else { return };
+                let normalized = views.normalized.as_ref().zip(in_normalized.as_ref());
+                for (view, selected) in [Some((&views.plain, in_plain)), normalized].into_iter().flatten() {
+                    if selected.matched(pattern)
+                        && let Some(pattern) = self.pattern(set, pattern)
+                    {
+                        pattern.each(&view.text, self.cancel, |span| found(view.map.source(span)));
+                    }
+                }
             }
-            for index in &custom_patterns.set.matches(&view.text) {
-                let Some((pattern, place)) = custom_patterns.patterns.get(index) else { continue };
-                pattern.each(&view.text, self.cancel, |span| found(*place, view.map.source(span)));
+            Some(Matcher::Builtin(slug)) => {
+                let view = views.normalized_or_plain();
+                builtin::each(slug, text.subject, &text.digits, &mut |span| found(view.map.source(span)));
+                if slug == BuiltinFilter::RegexPromptInjection && views.normalized.is_some() {
+                    let read = views.unescaped();
+                    builtin::each_invisible(&read.text, &mut |span| found(read.map.source(span)));
+                }
             }
+            None => {}
         }
     }
 
-    /// Reports the matches of one filter.
-    pub(super) fn each_of(
-        &self,
-        filter: usize,
-        views: &Views<'_>,
-        source: Source,
-        found: &mut dyn FnMut(Range<usize>),
-    ) {
-        let custom = self
-            .custom_patterns
-            .iter()
-            .flat_map(|custom_patterns| custom_patterns.patterns.iter())
-            .find(|(_, place)| *place == filter);
-        if let Some((pattern, _)) = custom {
-            for view in [Some(&views.plain), views.normalized.as_ref()].into_iter().flatten() {
-                pattern.each(&view.text, self.cancel, |span| found(view.map.source(span)));
+    /// Returns true if a filter has a match in one string that overlaps a range of the source.
+    pub(super) fn has_match_in(&self, filter: usize, views: &Views<'_>, range: &Range<usize>) -> bool {
+        let mut has_match = false;
+        let mut found = |own: Range<usize>| has_match |= own.start < range.end && range.start < own.end;
+        match self.matcher(filter) {
+            Some(Matcher::Custom { set, pattern }) => {
+                let Some(pattern) = self.pattern(set, pattern) else { return false };
+                for view in [Some(&views.plain), views.normalized.as_ref()].into_iter().flatten() {
+                    pattern.each(&view.text, self.cancel, |span| found(view.map.source(span)));
+                }
             }
+            Some(Matcher::Builtin(slug)) => {
+                let view = views.normalized_or_plain();
+                let subject = Subject { text: &view.text, source: Source::String, hint: Hint::None, joints: &[] };
+                let digits = self.builtins.digits(subject);
+                builtin::each(slug, subject, &digits, &mut |span| found(view.map.source(span)));
+            }
+            None => {}
         }
-        let view = views.normalized_or_plain();
-        let subject = Subject { text: &view.text, source, hint: Hint::None, joints: &[] };
-        let digits = self.builtins.digits(subject);
-        for (slug, _) in self.builtins.all().iter().filter(|(_, place)| *place == filter) {
-            builtin::each(*slug, subject, &digits, &mut |span| found(view.map.source(span)));
-        }
+        has_match
     }
+
+    fn matcher(&self, filter: usize) -> Option<Matcher> {
+        self.filters.filters.get(filter).map(|filter| filter.matcher)
+    }
+
+    fn pattern(&self, set: usize, pattern: usize) -> Option<&Pattern> {
+        self.custom_patterns.get(set)?.patterns.get(pattern)
+    }
+}
+
+/// A text to search, with what several filters need.
+pub(super) struct Prepared<'v, 't> {
+    views: &'v Views<'t>,
+    subject: Subject<'v>,
+    digits: Digits,
+    /// The patterns of each guardrail that may match the plain and the normalised view.
+    selected: Vec<(SetMatches, Option<SetMatches>)>,
 }
 
 /// Text that an earlier redaction wrote.

@@ -42,17 +42,19 @@ pub(super) enum Body<'i> {
 }
 
 /// Returns every document of a provider input.
-pub(super) fn collect_documents(provider_input: &ProviderInput) -> Vec<Document<'_>> {
-    let json = |place: Place, root: &str, json: &'_ Json| (place, root.to_owned(), json.text().to_owned());
-    let mut documents = Vec::new();
-    let mut add = |(place, root, text): (Place, String, String), form| {
-        documents.push(Document { place, root, body: Body::Readable(text.into(), form) });
+pub(super) fn collect_documents<'i>(provider_input: &'i ProviderInput) -> Vec<Document<'i>> {
+    let readable = |place: Place, root: &str, json: &'i Json, form: Form<'i>| Document {
+        place,
+        root: root.to_owned(),
+        body: Body::Readable(json.text().into(), form),
     };
+    let mut documents = Vec::new();
     if let Some(state) = &provider_input.state {
-        add(json(Place::State, "state", state), Form::Json(Media::for_form(provider_input.state_form)));
+        let form = Form::Json(Media::for_form(provider_input.state_form));
+        documents.push(readable(Place::State, "state", state, form));
     }
     let form = provider_input.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
-    add(json(Place::Questions, "questions", &provider_input.questions.json), form);
+    documents.push(readable(Place::Questions, "questions", &provider_input.questions.json, form));
     match &provider_input.attachments {
         // The scan of the state finds media in it.
         Attachments::None | Attachments::InState => {}

@@ -12,9 +12,12 @@ pub struct InvalidFilters {
     pub fault: String,
 }
 
+const TOO_LARGE: &str = "; the placeholders of its matches would more than double the text: send less of what it redacts, \
+                         or give the filter a shorter label";
+
 /// A request that a filter blocks. It holds no part of the matched text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Request blocked by content filter: [{label}]")]
+#[error("Request blocked by content filter: [{label}]{}", if *.is_too_large { TOO_LARGE } else { "" })]
 pub struct Blocked {
     /// The guardrail of the filter.
     pub guardrail_id: GuardrailId,
@@ -22,4 +25,6 @@ pub struct Blocked {
     pub label: String,
     /// The path of the match, such as `state.messages[3].content`.
     pub path: String,
+    /// True if the filter redacts, and the text with all its placeholders would be too large.
+    pub is_too_large: bool,
 }

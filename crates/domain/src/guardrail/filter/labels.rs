@@ -3,6 +3,7 @@
 use super::CompiledFilters;
 use super::compile::Search;
 use super::media::Media;
+use super::rewrite;
 use super::scan::{Form, Scan};
 use crate::json::Json;
 use crate::system::CancelFlag;
@@ -24,7 +25,7 @@ impl CompiledFilters {
         for filter in filters.filters.iter_mut().filter(|filter| filter.action == FilterAction::Block) {
             filter.action = FilterAction::Redact;
         }
-        filters.collect_placeholders();
+        filters.index_actions();
         filters
     }
 
@@ -67,10 +68,10 @@ impl Search<'_> {
             if self.is_cancelled() {
                 return None;
             }
-            if found.redactions.is_empty() {
+            if found.marks.is_empty() {
                 return Some(clean);
             }
-            clean = super::rewrite::rewrite(self, &clean, found.redactions).ok()?;
+            clean = rewrite::rewrite(self, &clean, form, &found.marks, rewrite::max_bytes(text)).ok()?;
         }
         None
     }

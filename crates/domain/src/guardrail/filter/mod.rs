@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
-//! | `text`, `normalize` | give a string of a JSON text a plain and a normalised view |
+//! | `text`, `map`, `normalize` | give a string of a JSON text a plain and a normalised view |
 //! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
+//! | `spans`, `marks`, `bits` | hold the matches of a text in bounded memory |
 //! | `rewrite`, `paths` | redact the matches, and report their paths |
 //! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
 //! | `attachment`, `media` | decide which parts of assets and items are readable |
@@ -14,12 +15,15 @@
 mod aliases;
 mod apply;
 mod attachment;
+mod bits;
 mod builtin;
 mod compile;
 mod documents;
 mod errors;
 mod label;
 mod labels;
+mod map;
+mod marks;
 mod media;
 mod normalize;
 mod number;
@@ -28,6 +32,7 @@ mod pattern;
 mod rewrite;
 mod run;
 mod scan;
+mod spans;
 mod text;
 
 pub use aliases::*;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use super::bits::Bits;
 use super::scan::{Node, NodeKind};
 use crate::json::{Token, Tokens, string_content};
 
@@ -16,9 +17,9 @@ struct Frame {
     name: Range<usize>,
 }
 
-/// Returns the paths of nodes, computed in one walk. Names that begin at one of `hidden` (sorted) are replaced by their
-/// index, as are long names and names with special characters.
-pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Vec<String> {
+/// Returns the paths of nodes, computed in one walk. Names that begin at one of `hidden` are replaced by their index, as
+/// are long names and names with special characters.
+pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &Bits) -> Vec<String> {
     let mut paths = vec![root.to_owned(); nodes.len()];
     let mut wanted: Vec<(usize, usize)> = nodes.iter().enumerate().map(|(place, node)| (node.start, place)).collect();
     wanted.retain(|(_, place)| nodes.get(*place).is_some_and(|node| node.kind != NodeKind::Text));
@@ -54,7 +55,7 @@ pub(super) fn paths_of_nodes(text: &str, root: &str, nodes: &[Node], hidden: &[u
     paths
 }
 
-fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usize]) -> String {
+fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &Bits) -> String {
     let mut path = root.to_owned();
     let frames = if is_key { &frames[..frames.len().saturating_sub(1)] } else { frames };
     for frame in frames {
@@ -73,12 +74,12 @@ fn write_path(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[
     path
 }
 
-fn is_shown(text: &str, name: &Range<usize>, hidden: &[usize]) -> bool {
+fn is_shown(text: &str, name: &Range<usize>, hidden: &Bits) -> bool {
     let content = &text[string_content(name.clone())];
     !content.is_empty()
         && content.len() <= MAX_NAME_BYTES
         && content.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-        && hidden.binary_search(&name.start).is_err()
+        && !hidden.contains(name.start)
 }
 
 #[cfg(test)]
@@ -101,7 +102,8 @@ mod tests {
             node("\"a\"", NodeKind::Key),
             node("true", NodeKind::String),
         ];
-        let hidden = [text.find("\"secret\"").unwrap()];
+        let mut hidden = Bits::new(text.len());
+        hidden.insert(text.find("\"secret\"").unwrap());
         let expected = [
             "state.(key 3)[1].d",
             "state.a[0].b",
@@ -112,6 +114,6 @@ mod tests {
             "state.(key 4)",
         ];
         assert_eq!(paths_of_nodes(text, "state", &nodes, &hidden), expected);
-        assert_eq!(paths_of_nodes("\"x\"", "state", &[node("{", NodeKind::String)], &[]), ["state"]);
+        assert_eq!(paths_of_nodes("\"x\"", "state", &[node("{", NodeKind::String)], &Bits::default()), ["state"]);
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use super::CompiledFilters;
-use super::scan::{Node, NodeKind, Redaction};
+use super::marks::{Marks, Redaction};
+use super::scan::Form;
 use super::text::Views;
 use crate::json::{Token, Tokens, string_content};
 
@@ -14,138 +17,172 @@ pub(super) struct TooLarge;
 
 /// The number of bytes that a text may grow beyond twice its size.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
+/// The most bytes of the number that makes a name unique, with the space before it.
+const MAX_NUMBER_BYTES: usize = 11;
+/// The placeholder of a filter that does not exist.
+const UNKNOWN: &str = "[REDACTED]";
+
+/// Returns the highest size of a text after all its redactions.
+pub(super) fn max_bytes(text: &str) -> usize {
+    text.len().saturating_mul(2).saturating_add(MAX_GROWTH_BYTES)
+}
 
 /// Returns the text with each match replaced by its placeholder.
 ///
 /// # Errors
-/// Fails if the result is larger than twice the text plus one mebibyte.
+/// Fails if the result would be larger than `max_bytes`, before it is written.
 pub(super) fn rewrite(
     filters: &CompiledFilters,
     text: &str,
-    mut redactions: Vec<Redaction>,
+    form: Form<'_>,
+    marks: &Marks,
+    max_bytes: usize,
 ) -> Result<String, TooLarge> {
-    redactions.sort_unstable_by_key(|redaction| {
-        let Redaction { node, span, filter } = redaction;
-        (node.start, span.start, *filter, span.end)
-    });
-    redactions.dedup_by(|next, kept| {
-        let meets = next.span.start < kept.span.end || next.span.start == kept.span.end && next.filter == kept.filter;
-        let is_one = next.node == kept.node && meets;
-        if is_one {
-            kept.span.end = kept.span.end.max(next.span.end);
-        }
-        is_one
-    });
-    let mut names = Names::collect(text, &redactions);
-    let mut out = String::with_capacity(text.len());
-    let (mut copied, mut rest) = (0, &redactions[..]);
-    while let Some(node) = rest.first().map(|first| first.node) {
-        let count = rest.iter().take_while(|redaction| redaction.node == node).count();
-        let (here, after) = rest.split_at(count);
-        rest = after;
-        out.push_str(&text[copied..node.start]);
-        copied = node.end;
-        write_node(filters, text, node, here, &mut names, &mut out);
-        if out.len() > 2 * text.len() + MAX_GROWTH_BYTES {
-            return Err(TooLarge);
+    let mut bytes = text.len();
+    for Redaction { filter, span } in marks.within(0..text.len()) {
+        bytes = bytes - span.len() + placeholder(filters, filter).len();
+    }
+    let is_json = !matches!(form, Form::Text);
+    let mut names = 0;
+    if is_json {
+        for (token, _) in Tokens::new(text).without_separators().filter(|(_, span)| has_match(marks, span)) {
+            names += usize::from(token == Token::Name);
+            // A name may get a number, and a number becomes a string.
+            bytes += if token == Token::Name { MAX_NUMBER_BYTES } else { 2 };
         }
     }
-    out.push_str(&text[copied..]);
-    Ok(out)
+    if bytes > max_bytes || marks.is_full() {
+        return Err(TooLarge);
+    }
+    let mut writer = Writer { filters, text, marks, out: String::with_capacity(bytes), copied: 0 };
+    if is_json {
+        let names = if names > 0 { Names::collect(filters, text, marks) } else { Names::default() };
+        writer.write_json(names);
+    } else {
+        writer.write_content(0..text.len());
+    }
+    writer.out.push_str(&text[writer.copied..]);
+    Ok(writer.out)
 }
 
-fn write_node(
-    filters: &CompiledFilters,
-    text: &str,
-    node: Node,
-    redactions: &[Redaction],
-    names: &mut Names,
-    out: &mut String,
-) {
-    let placeholder = |redaction: &Redaction| {
-        filters.filters.get(redaction.filter).map_or("[REDACTED]", |filter| filter.placeholder.as_str())
-    };
-    let whole = node.content();
-    let mut inner = String::with_capacity(whole.len());
-    let mut copied = whole.start;
-    for redaction in redactions {
-        inner.push_str(&text[copied..redaction.span.start]);
-        inner.push_str(placeholder(redaction));
-        copied = redaction.span.end;
+fn has_match(marks: &Marks, span: &Range<usize>) -> bool {
+    marks.within(span.clone()).next().is_some()
+}
+
+fn placeholder(filters: &CompiledFilters, filter: usize) -> &str {
+    filters.filters.get(filter).map_or(UNKNOWN, |filter| filter.placeholder.as_str())
+}
+
+struct Writer<'w> {
+    filters: &'w CompiledFilters,
+    text: &'w str,
+    marks: &'w Marks,
+    out: String,
+    /// The end of the text that was written so far.
+    copied: usize,
+}
+
+impl Writer<'_> {
+    fn write_json(&mut self, mut names: Names) {
+        let mut open = Vec::new();
+        for (token, span) in Tokens::new(self.text).without_separators() {
+            match token {
+                Token::Object | Token::Array => open.push(span.start),
+                Token::Close => drop(open.pop()),
+                Token::String => _ = self.write_content(string_content(span)),
+                Token::Name => {
+                    let content = string_content(span);
+                    let from = self.out.len() + (content.start - self.copied);
+                    if self.write_content(content.clone()) {
+                        // The rest of the name, so that a number follows its end.
+                        self.out.push_str(&self.text[self.copied..content.end]);
+                        self.copied = content.end;
+                        names.make_distinct(open.last().copied().unwrap_or_default(), from, &mut self.out);
+                    }
+                }
+                Token::Number => {
+                    if let Some(first) = self.marks.within(span.clone()).next() {
+                        self.out.push_str(&self.text[self.copied..span.start]);
+                        // A partly redacted number is not a number any more, so the placeholder becomes a string.
+                        let _ = write!(self.out, "\"{}\"", placeholder(self.filters, first.filter));
+                        self.copied = span.end;
+                    }
+                }
+                Token::Word | Token::Comma | Token::Colon => {}
+            }
+        }
     }
-    inner.push_str(&text[copied..whole.end]);
-    match node.kind {
-        NodeKind::Text => out.push_str(&inner),
-        NodeKind::String => {
-            out.push('"');
-            out.push_str(&inner);
-            out.push('"');
+
+    /// Writes up to the last match in a content. Returns false if there is none.
+    fn write_content(&mut self, content: Range<usize>) -> bool {
+        let mut is_found = false;
+        for Redaction { filter, span } in self.marks.within(content) {
+            self.out.push_str(&self.text[self.copied..span.start]);
+            self.out.push_str(placeholder(self.filters, filter));
+            self.copied = span.end;
+            is_found = true;
         }
-        NodeKind::Number => {
-            // A partly redacted number is not a number any more, so the placeholder becomes a string.
-            out.push('"');
-            out.push_str(redactions.first().map_or("[REDACTED]", placeholder));
-            out.push('"');
-        }
-        NodeKind::Key => {
-            out.push('"');
-            names.make_distinct(node.object, &mut inner);
-            out.push_str(&inner);
-            out.push('"');
-        }
+        is_found
     }
 }
 
-/// The names in objects that have a redacted name.
+/// The names that a redacted name may equal: the others in its object that hold a placeholder. Names are kept by their
+/// hashes, each with the start of its object, because there may be as many as bytes in the text. Two names with the
+/// same hash cost a number that was not needed.
+#[derive(Default)]
 struct Names {
-    /// The names in use, by the start of their object.
-    taken: HashMap<usize, HashSet<String>>,
-    /// The next free number for a name, by object and name.
-    next: HashMap<(usize, String), u32>,
+    taken: HashSet<u64>,
+    /// The next free number for a name.
+    next: HashMap<u64, u32>,
 }
 
 impl Names {
-    fn collect(text: &str, redactions: &[Redaction]) -> Self {
-        let keys = redactions.iter().filter(|redaction| redaction.node.kind == NodeKind::Key);
-        let redacted: HashSet<usize> = keys.clone().map(|redaction| redaction.node.start).collect();
-        let mut taken: HashMap<usize, HashSet<String>> =
-            keys.map(|redaction| (redaction.node.object, HashSet::new())).collect();
-        if !taken.is_empty() {
-            let mut open = Vec::new();
-            for (token, span) in Tokens::new(text).without_separators() {
-                match token {
-                    Token::Object | Token::Array => open.push(span.start),
-                    Token::Close => drop(open.pop()),
-                    Token::Name if !redacted.contains(&span.start) => {
-                        if let Some(names) = open.last().and_then(|object| taken.get_mut(object)) {
-                            names.insert(decode_name(&text[string_content(span)]));
-                        }
+    fn collect(filters: &CompiledFilters, text: &str, marks: &Marks) -> Self {
+        let (mut taken, mut open) = (HashSet::new(), Vec::new());
+        for (token, span) in Tokens::new(text).without_separators() {
+            match token {
+                Token::Object | Token::Array => open.push(span.start),
+                Token::Close => drop(open.pop()),
+                Token::Name if !has_match(marks, &span) => {
+                    let raw = &text[string_content(span)];
+                    if !raw.contains(['[', '\\']) {
+                        continue;
                     }
-                    _ => {}
+                    let name = decode_name(raw);
+                    if filters.placeholders().iter().any(|placeholder| name.contains(placeholder.as_str())) {
+                        taken.insert(hash(open.last().copied().unwrap_or_default(), &name));
+                    }
                 }
+                _ => {}
             }
         }
         Self { taken, next: HashMap::new() }
     }
 
-    /// Appends a number if the name is in use.
-    fn make_distinct(&mut self, object: usize, name: &mut String) {
-        let Some(taken) = self.taken.get_mut(&object) else { return };
-        let plain = decode_name(name);
-        if taken.insert(plain.clone()) {
+    /// Appends a number to the name that begins at `from`, if the name is in use.
+    fn make_distinct(&mut self, object: usize, from: usize, out: &mut String) {
+        let plain = decode_name(&out[from..]);
+        let of_plain = hash(object, &plain);
+        if self.taken.insert(of_plain) {
             return;
         }
-        let next = self.next.entry((object, plain.clone())).or_insert(2);
-        while !taken.insert(format!("{plain} {next}")) {
+        let next = self.next.entry(of_plain).or_insert(2);
+        while !self.taken.insert(hash(object, &format!("{plain} {next}"))) {
             *next += 1;
         }
         // Writing to a string cannot fail.
-        let _ = write!(name, " {next}");
+        let _ = write!(out, " {next}");
         *next += 1;
     }
 }
 
+fn hash(object: usize, name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (object, name).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Decodes a name.
-fn decode_name(raw: &str) -> String {
-    Views::of_json(raw, 0).plain.text.into_owned()
+fn decode_name(raw: &str) -> std::borrow::Cow<'_, str> {
+    Views::of_json(raw, 0).plain.text
 }

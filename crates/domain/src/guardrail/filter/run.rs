@@ -2,169 +2,291 @@
 //!
 //! Neighbours are joined without a separator and with a space. A match counts if it spans several of them and none of
 //! them has its own match of the same filter at that position.
+//!
+//! Many neighbours are joined in windows, so that the memory of a run does not depend on their number. The beginning of
+//! a window repeats text for the context of matches, and its end is text that a match may reach into.
 
 use std::ops::Range;
 
-use super::builtin::Source;
+use super::builtin::{Hint, Source};
 use super::compile::Search;
-use super::scan::{Found, Node, Redaction};
+use super::scan::{Found, Node, NodeKind};
 use super::text::{Views, ends};
 use crate::usage::FilterAction;
 
 /// The number of bytes at the beginning and end of a long string that take part in joining. Split text lies at the ends
-/// of strings.
+/// of strings. Windows repeat twice as much, so that a long string never separates neighbours within a window.
 const EDGE_BYTES: usize = 4096;
+/// The number of bytes of neighbours that are joined at a time, before the text that the next window repeats.
+const WINDOW_BYTES: usize = 32 << 10;
+/// The number of bytes of neighbours before and behind the matches of a window.
+const REPEATED_BYTES: usize = 2 * EDGE_BYTES;
 
-/// One of several neighbouring strings.
-#[derive(Debug)]
-pub(super) struct Piece<'t> {
-    node: Node,
-    views: Views<'t>,
+/// The content of one of several neighbouring strings, or one end of it. Its views are made again when they are needed,
+/// because they take many times the memory of a short string.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    start: u32,
+    end: u32,
 }
 
-impl<'t> Piece<'t> {
-    pub(super) fn new(node: Node, views: Views<'t>) -> Self {
-        Self { node, views }
+impl Piece {
+    /// Returns a piece; `None` in a text beyond 4 GiB, which is not scanned.
+    fn new(range: &Range<usize>) -> Option<Self> {
+        Some(Self { start: range.start.try_into().ok()?, end: range.end.try_into().ok()? })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn len(self) -> usize {
+        self.range().len()
+    }
+
+    fn views(self, text: &str) -> Views<'_> {
+        Views::of_json(&text[self.range()], self.start as usize)
     }
 }
 
 /// Neighbouring strings, in order.
 #[derive(Debug, Default)]
-pub(super) struct Run<'t> {
-    pieces: Vec<Piece<'t>>,
+pub(super) struct Run {
+    /// The strings of the current window.
+    pieces: Vec<Piece>,
+    /// The bytes of all of them.
+    bytes: usize,
+    /// The start of the string whose end is the first piece.
+    cut_string: Option<usize>,
+    /// The number of pieces whose matches an earlier window has reported.
+    reported: usize,
+    /// The number of pieces that earlier windows have dropped.
+    dropped: usize,
+    /// The end of the last match of each filter, as the number of pieces before it in the whole run.
+    ends: Vec<usize>,
 }
 
-impl<'t> Run<'t> {
+impl Run {
     /// Adds a string. The beginning of a long string ends this run, and its end starts another one.
-    pub(super) fn add(&mut self, piece: Piece<'t>, filters: Search<'_>, text: &'t str, found: &mut Found, again: bool) {
-        let content = piece.node.content();
-        if content.is_empty() {
-            return;
-        }
+    pub(super) fn add(
+        &mut self,
+        content: Range<usize>,
+        filters: Search<'_>,
+        text: &str,
+        found: &mut Found,
+        again: bool,
+    ) {
         if content.len() <= 2 * EDGE_BYTES {
-            self.pieces.push(piece);
+            self.push(&content);
+            if self.bytes >= WINDOW_BYTES + 2 * REPEATED_BYTES {
+                self.scan_window(filters, text, found, again);
+            }
             return;
         }
         let (head, tail) = ends(&text[content.clone()], EDGE_BYTES, true);
-        let part =
-            |range: Range<usize>| Piece { node: piece.node, views: Views::of_json(&text[range.clone()], range.start) };
-        self.pieces.push(part(content.start..content.start + head));
+        self.push(&(content.start..content.start + head));
         self.flush(filters, text, found, again);
-        self.pieces.push(part(content.start + tail..content.end));
+        self.push(&(content.start + tail..content.end));
+        self.cut_string = Some(content.start - 1);
+    }
+
+    fn push(&mut self, content: &Range<usize>) {
+        if let Some(piece) = Piece::new(content).filter(|piece| piece.len() > 0) {
+            self.pieces.push(piece);
+            self.bytes += piece.len();
+        }
     }
 
     /// Scans the collected strings and clears the run.
     pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         if self.pieces.len() > 1 {
-            let mut spans = Vec::new();
-            let normalized = self.pieces.iter().any(|piece| piece.views.normalized.is_some());
-            for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
-                self.search(filters, source, between, false, &mut spans);
-                if normalized {
-                    self.search(filters, source, between, true, &mut spans);
-                }
-            }
-            // Different ways of joining may find the same match.
-            spans.sort_unstable_by_key(|span| (span.filter, span.first, span.from));
-            let mut last: Option<SpanningMatch> = None;
-            for span in spans {
-                let is_same = last.as_ref().is_some_and(|last| last.filter == span.filter && span.first < last.last);
-                if !is_same {
-                    self.record(filters, text, found, &span, again);
-                    last = Some(span);
-                }
-            }
+            self.search(self.pieces.len(), filters, text, found, again);
         }
-        self.pieces.clear();
+        // Frees the memory, unless it is little.
+        *self = Self::default();
     }
 
-    fn search(
-        &self,
-        filters: Search<'_>,
-        source: Source,
-        between: &str,
-        normalized: bool,
-        spans: &mut Vec<SpanningMatch>,
-    ) {
-        let mut joined = String::new();
-        let mut starts = Vec::with_capacity(self.pieces.len());
-        for piece in &self.pieces {
-            if !starts.is_empty() {
-                joined.push_str(between);
-            }
-            starts.push(joined.len());
-            joined.push_str(&if normalized { piece.views.normalized_or_plain() } else { &piece.views.plain }.text);
+    /// Scans the collected strings, except for matches that begin in the last ones, which the next window repeats.
+    fn scan_window(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
+        let until = self.before(self.pieces.len());
+        self.search(until, filters, text, found, again);
+        let kept = self.before(until);
+        self.reported = until - kept;
+        self.dropped += kept;
+        self.bytes -= self.pieces.drain(..kept).map(Piece::len).sum::<usize>();
+        if kept > 0 {
+            self.cut_string = None;
         }
-        let end_of = |place: usize| starts.get(place + 1).map_or(joined.len(), |next| next - between.len());
-        filters.each_joined(&joined, (source, &starts[1..]), &mut |filter, span| {
-            let first = starts.partition_point(|start| *start <= span.start).saturating_sub(1);
-            let last = starts.partition_point(|start| *start < span.end).saturating_sub(1);
-            let first = if span.start >= end_of(first) { first + 1 } else { first };
-            if first < last {
-                let from = span.start.saturating_sub(starts[first]);
-                let to = span.end.min(end_of(last)) - starts[last];
-                spans.push(SpanningMatch { filter, first, from, last, to, normalized });
-            }
+    }
+
+    /// Returns the place of the first piece of the repeated bytes before a place.
+    fn before(&self, place: usize) -> usize {
+        let mut bytes = 0;
+        let is_further = |piece: &&Piece| {
+            bytes += piece.len();
+            bytes < REPEATED_BYTES
+        };
+        place.saturating_sub(self.pieces[..place].iter().rev().take_while(is_further).count() + 1)
+    }
+
+    /// Reports the matches that begin before the piece `until`, and in no earlier window.
+    fn search(&mut self, until: usize, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
+        if filters.is_cancelled() {
+            return;
+        }
+        let joined = self.join(text);
+        let views: Vec<Views<'_>> = joined.iter().map(|joined| Views::verbatim(&joined.text)).collect();
+        let prepared = joined.iter().zip(&views).map(|(joined, views)| {
+            // The views of the strings already have their escapes decoded.
+            filters.prepare_joined(views, (joined.source, &joined.starts[1..]), Hint::None)
         });
+        let prepared: Vec<_> = prepared.collect();
+        let mut spans = Vec::new();
+        for filter in 0..filters.filters.len() {
+            for (joined, prepared) in joined.iter().zip(&prepared) {
+                if filters.is_cancelled() {
+                    return;
+                }
+                filters.each(prepared, filter, &mut |span| {
+                    let span = joined.spanning_match(&span);
+                    spans.extend(span.filter(|span| (self.reported..until).contains(&span.first)));
+                });
+            }
+            // Different ways of joining may find the same match.
+            spans.sort_unstable_by_key(|span: &SpanningMatch| (span.first, span.from));
+            for span in spans.drain(..) {
+                self.ends.resize(filters.filters.len(), 0);
+                if self.dropped + span.first >= self.ends[filter] {
+                    self.record(filters, text, found, (filter, &span), again);
+                    self.ends[filter] = self.dropped + span.last;
+                }
+            }
+        }
+    }
+
+    /// Joins the pieces in every way.
+    fn join(&self, text: &str) -> Vec<Joined> {
+        let mut all = Vec::new();
+        for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
+            let new = |is_normalized| Joined {
+                text: String::new(),
+                starts: Vec::with_capacity(self.pieces.len()),
+                source,
+                between,
+                is_normalized,
+            };
+            let (mut plain, mut normalized) = (new(false), new(true));
+            let mut differs = false;
+            for piece in &self.pieces {
+                let views = piece.views(text);
+                differs |= views.normalized.is_some();
+                plain.push(&views.plain.text);
+                normalized.push(&views.normalized_or_plain().text);
+            }
+            all.push(plain);
+            all.extend(Some(normalized).filter(|_| differs));
+        }
+        all
     }
 
     /// Returns the range of the source that a match takes in one piece.
-    fn fragment(&self, span: &SpanningMatch, place: usize) -> Range<usize> {
-        let views = &self.pieces[place].views;
-        let view = if span.normalized { views.normalized_or_plain() } else { &views.plain };
+    fn fragment(&self, text: &str, span: &SpanningMatch, place: usize) -> Range<usize> {
+        let views = self.pieces[place].views(text);
+        let view = if span.is_normalized { views.normalized_or_plain() } else { &views.plain };
         let from = if place == span.first { span.from } else { 0 };
         let to = if place == span.last { span.to } else { view.text.len() };
-        if from < to { view.map.source(from..to) } else { 0..0 }
+        let source = if from < to { view.map.source(from..to) } else { 0..0 };
+        text.floor_char_boundary(source.start)..text.ceil_char_boundary(source.end)
     }
 
-    fn record(&self, filters: Search<'_>, text: &str, found: &mut Found, span: &SpanningMatch, again: bool) {
-        let Some(filter) = filters.filters.get(span.filter) else { return };
-        let places = span.first..=span.last;
-        let fragments = places.clone().map(|place| {
-            let fragment = self.fragment(span, place);
-            text.floor_char_boundary(fragment.start)..text.ceil_char_boundary(fragment.end)
-        });
-        let fragments: Vec<Range<usize>> = fragments.collect();
+    /// Returns the string of a piece.
+    fn node(&self, place: usize) -> Node {
+        let Range { start, end } = self.pieces[place].range();
+        let start = self.cut_string.filter(|_| place == 0).unwrap_or(start.saturating_sub(1));
+        Node { kind: NodeKind::String, start, end: end + 1, object: 0 }
+    }
+
+    fn record(
+        &self,
+        filters: Search<'_>,
+        text: &str,
+        found: &mut Found,
+        (index, span): (usize, &SpanningMatch),
+        again: bool,
+    ) {
+        let Some(filter) = filters.filters.get(index) else { return };
+        let fragments = (span.first..=span.last).map(|place| (place, self.fragment(text, span, place)));
+        let fragments: Vec<(usize, Range<usize>)> = fragments.collect();
         // Adjacent cells of a table are digits next to digits and no match.
         let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b' ';
-        if filter.is_custom && fragments.iter().all(|fragment| text[fragment.clone()].bytes().all(is_digit)) {
+        if filter.is_custom() && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
             return;
         }
-        for (place, fragment) in places.zip(&fragments) {
-            let mut has_own = false;
-            filters.each_of(span.filter, &self.pieces[place].views, Source::String, &mut |own| {
-                has_own |= own.start < fragment.end && fragment.start < own.end;
-            });
+        for (place, fragment) in &fragments {
+            let has_own = filters.has_match_in(index, &self.pieces[*place].views(text), fragment);
             let is_exempt = filter.action == FilterAction::Redact || again;
             if has_own || is_exempt && !fragment.is_empty() && filters.placeholder_at(text, fragment, None).is_some() {
                 return;
             }
         }
-        let node = self.pieces[span.first].node;
+        let node = self.node(span.first);
         match filter.action {
-            FilterAction::Block => found.block_at(span.filter, node),
-            FilterAction::Flag => found.count(span.filter, node),
+            FilterAction::Block => found.block_at(index, node),
+            FilterAction::Flag => found.count(index, node),
             FilterAction::Redact => {
-                found.count(span.filter, node);
-                let parts = (span.first..=span.last).zip(fragments).filter(|(_, fragment)| !fragment.is_empty());
-                let redactions = parts.map(|(place, fragment)| Redaction {
-                    node: self.pieces[place].node,
-                    span: fragment,
-                    filter: span.filter,
-                });
-                found.redactions.extend(redactions);
+                found.count(index, node);
+                for (_, fragment) in fragments.into_iter().filter(|(_, fragment)| !fragment.is_empty()) {
+                    found.redact(index, node, fragment);
+                }
             }
         }
+    }
+}
+
+/// Neighbouring strings as one text.
+struct Joined {
+    text: String,
+    /// The start of each piece.
+    starts: Vec<usize>,
+    source: Source,
+    between: &'static str,
+    is_normalized: bool,
+}
+
+impl Joined {
+    fn push(&mut self, piece: &str) {
+        if !self.starts.is_empty() {
+            self.text.push_str(self.between);
+        }
+        self.starts.push(self.text.len());
+        self.text.push_str(piece);
+    }
+
+    fn end_of(&self, place: usize) -> usize {
+        self.starts.get(place + 1).map_or(self.text.len(), |next| next - self.between.len())
+    }
+
+    /// Returns a match if it spans several pieces.
+    fn spanning_match(&self, span: &Range<usize>) -> Option<SpanningMatch> {
+        let first = self.starts.partition_point(|start| *start <= span.start).saturating_sub(1);
+        let last = self.starts.partition_point(|start| *start < span.end).saturating_sub(1);
+        let first = if span.start >= self.end_of(first) { first + 1 } else { first };
+        (first < last).then(|| SpanningMatch {
+            first,
+            from: span.start.saturating_sub(self.starts[first]),
+            last,
+            to: span.end.min(self.end_of(last)) - self.starts[last],
+            is_normalized: self.is_normalized,
+        })
     }
 }
 
 /// A match over several pieces: from an offset in the first to an offset in the last.
 #[derive(Debug)]
 struct SpanningMatch {
-    filter: usize,
     first: usize,
     from: usize,
     last: usize,
     to: usize,
-    normalized: bool,
+    is_normalized: bool,
 }

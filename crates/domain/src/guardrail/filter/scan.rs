@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::bits::Bits;
 use super::builtin::{Hint, Source};
 use super::compile::{Placeholder, Search};
+use super::marks::Marks;
 use super::media::Media;
 use super::number;
-use super::run::{Piece, Run};
+use super::run::Run;
+use super::spans::Spans;
 use super::text::Views;
 use crate::json::{Token, Tokens, string_content};
 use crate::question::{Question, QuestionKind};
@@ -52,14 +55,6 @@ impl Node {
     }
 }
 
-/// A match to replace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Redaction {
-    pub(super) node: Node,
-    pub(super) span: Range<usize>,
-    pub(super) filter: usize,
-}
-
 /// The number of matches of a filter, and the first of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MatchCount {
@@ -72,16 +67,36 @@ pub(super) struct MatchCount {
 pub(super) struct Found {
     /// The first match of a filter that blocks.
     pub(super) block: Option<(usize, Node)>,
-    pub(super) redactions: Vec<Redaction>,
+    /// The matches to redact.
+    pub(super) marks: Marks,
+    /// The first match to redact that was found.
+    pub(super) first_redaction: Option<(usize, Node)>,
     /// The matches of each filter that redacts or flags.
     pub(super) match_counts: Vec<MatchCount>,
     /// The start positions of names with a match.
-    pub(super) keys: Vec<usize>,
+    pub(super) keys: Bits,
     /// The first medium that no filter can read.
     pub(super) medium: Option<Node>,
 }
 
 impl Found {
+    fn new(filters: usize, text: &str) -> Self {
+        Self {
+            match_counts: vec![MatchCount::default(); filters],
+            marks: Marks::new(text.len()),
+            keys: Bits::new(text.len()),
+            ..Self::default()
+        }
+    }
+
+    /// Marks a match to redact.
+    pub(super) fn redact(&mut self, filter: usize, node: Node, span: Range<usize>) {
+        if self.first_redaction.is_none_or(|(first, of)| of == node && filter < first) {
+            self.first_redaction = Some((filter, node));
+        }
+        self.marks.add(filter, span);
+    }
+
     pub(super) fn block_at(&mut self, filter: usize, node: Node) {
         if self.block.is_none_or(|(_, first)| node.start < first.start) {
             self.block = Some((filter, node));
@@ -151,6 +166,10 @@ struct NumberedName {
     number: usize,
 }
 
+/// The most numbered names of a text that are checked again at the end of their object. Matches in further ones are not
+/// exempt.
+const MAX_NUMBERED: usize = 16 << 10;
+
 /// An open array or object.
 struct Frame<'t> {
     is_object: bool,
@@ -167,9 +186,9 @@ struct Frame<'t> {
     /// The hint from the names above this array or object.
     inherited: NameHint,
     /// The strings in it.
-    run: Run<'t>,
+    run: Run,
     /// The strings named `text` or `content` in objects that are elements of this array.
-    columns: Run<'t>,
+    columns: Run,
     /// Names that an earlier redaction may have numbered.
     numbered: Vec<NumberedName>,
 }
@@ -202,28 +221,45 @@ pub(super) struct Scan<'f, 't> {
     media: Media,
     wants_hints: bool,
     found: Found,
-    hits: Vec<(usize, Range<usize>)>,
+    /// The matches of the current filter in the current node.
+    spans: Spans,
+    /// The filters with a match in the current node.
+    matched: Vec<usize>,
+    /// The first match in the current node by a filter that blocks: its start, and the filter.
+    block: Option<(usize, usize)>,
+    /// The number of numbered names so far.
+    numbered: usize,
 }
 
 impl<'f, 't> Scan<'f, 't> {
     /// Scans a text. `again`: the text was redacted before. The findings are incomplete if the search is cancelled.
     pub(super) fn run(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
-        let found = Found { match_counts: vec![MatchCount::default(); filters.filters.len()], ..Found::default() };
+        let found = Found::new(filters.filters.len(), text);
         let wants_hints = filters.wants_hints();
         let media = match form {
             Form::Json(media) => media,
             Form::Questions(_) => Media::InPlainJson,
             Form::Text => Media::Ignored,
         };
-        let mut scan = Self { filters, text, form, is_rescan: again, media, wants_hints, found, hits: Vec::new() };
+        let mut scan = Self {
+            filters,
+            text,
+            form,
+            is_rescan: again,
+            media,
+            wants_hints,
+            found,
+            spans: Spans::default(),
+            matched: Vec::new(),
+            block: None,
+            numbered: 0,
+        };
         if let Form::Text = form {
             let node = Node { kind: NodeKind::Text, start: 0, end: text.len(), object: 0 };
             scan.scan_node(node, &Views::of_text(text), Hint::None, None);
         } else {
             scan.walk();
         }
-        // Numbered names are added at the end of their object, out of order.
-        scan.found.keys.sort_unstable();
         scan.found
     }
 
@@ -268,7 +304,8 @@ impl<'f, 't> Scan<'f, 't> {
         frame.columns.flush(self.filters, self.text, &mut self.found, self.is_rescan);
         // A redaction numbers names from 2 up to the number of members.
         for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
-            self.add_matches(name.node, &[(name.filter, name.span)]);
+            self.add_match(name.node, name.filter, name.span);
+            self.end_node(name.node);
         }
     }
 
@@ -324,15 +361,16 @@ impl<'f, 't> Scan<'f, 't> {
         let views = Views::of_json(&self.text[string_content(span.clone())], span.start + 1);
         self.find_medium(frames, node, &views.plain.text);
         self.scan_node(node, &views, hint, None);
+        drop(views);
         let (filters, text, again) = (self.filters, self.text, self.is_rescan);
         match frames {
             [.., above, frame] => {
                 if !above.is_object && frame.is_object && frame.is_column {
-                    above.columns.add(Piece::new(node, views.clone()), filters, text, &mut self.found, again);
+                    above.columns.add(node.content(), filters, text, &mut self.found, again);
                 }
-                frame.run.add(Piece::new(node, views), filters, text, &mut self.found, again);
+                frame.run.add(node.content(), filters, text, &mut self.found, again);
             }
-            [frame] => frame.run.add(Piece::new(node, views), filters, text, &mut self.found, again),
+            [frame] => frame.run.add(node.content(), filters, text, &mut self.found, again),
             [] => {}
         }
     }
@@ -350,108 +388,99 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     /// Scans a single node. `frame` is the object of a name.
-    fn scan_node(&mut self, node: Node, views: &Views<'_>, hint: Hint, frame: Option<&mut Frame<'t>>) {
-        let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
-        let mut hits = std::mem::take(&mut self.hits);
-        hits.clear();
-        let within = node.content();
-        let (filters, text) = (self.filters, self.text);
-        filters.each(views, source, hint, &mut |filter, span| {
-            let start = text.floor_char_boundary(span.start).max(within.start);
-            let end = text.ceil_char_boundary(span.end).min(within.end);
-            match hits.last_mut() {
-                // Adjacent matches are merged, so that a one-letter pattern does not make a list as long as the text.
-                Some((last, before)) if *last == filter && before.end == start => before.end = before.end.max(end),
-                _ if start < end => hits.push((filter, start..end)),
-                _ => {}
-            }
-        });
-        if !hits.is_empty() {
-            self.record(node, &mut hits, frame);
+    fn scan_node(&mut self, node: Node, views: &Views<'_>, hint: Hint, mut frame: Option<&mut Frame<'t>>) {
+        if self.filters.is_cancelled() {
+            return;
         }
-        self.hits = hits;
+        let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
+        let (filters, text, within) = (self.filters, self.text, node.content());
+        let prepared = filters.prepare(views, source, hint);
+        self.matched.clear();
+        for filter in filters.order() {
+            if filters.is_cancelled() {
+                return;
+            }
+            let spans = &mut self.spans;
+            spans.reset(within.clone());
+            filters.each(&prepared, *filter, &mut |span| {
+                let start = text.floor_char_boundary(span.start).max(within.start);
+                let end = text.ceil_char_boundary(span.end).min(within.end);
+                if start < end {
+                    spans.add(start..end);
+                }
+            });
+            if !self.spans.is_empty() {
+                self.matched.push(*filter);
+                self.record(node, *filter, frame.as_deref_mut());
+            }
+        }
+        self.end_node(node);
     }
 
     /// Scans the expanded form of a number with an exponent. A match takes the whole number.
     fn scan_expanded_number(&mut self, node: Node, hint: Hint) {
         let Some(number) = number::expand_exponent(&self.text[node.content()]) else { return };
-        let (filters, known) = (self.filters, std::mem::take(&mut self.hits));
-        let mut hits = Vec::new();
-        filters.each(&Views::verbatim(&number), Source::Number, hint, &mut |filter, _| {
-            if !known.iter().any(|(known, _)| *known == filter) {
-                hits.push((filter, node.content()));
+        let (filters, views) = (self.filters, Views::verbatim(&number));
+        let prepared = filters.prepare(&views, Source::Number, hint);
+        for filter in filters.order() {
+            if filters.is_cancelled() {
+                return;
             }
-        });
-        self.hits = known;
-        if !hits.is_empty() {
-            self.record(node, &mut hits, None);
+            let mut is_found = false;
+            filters.each(&prepared, *filter, &mut |_| is_found = true);
+            if is_found && !self.matched.contains(filter) {
+                self.spans.reset(node.content());
+                self.spans.add(node.content());
+                self.record(node, *filter, None);
+            }
         }
+        self.end_node(node);
     }
 
-    /// Records the matches in a node, except those in placeholders of earlier redactions.
-    fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>, mut frame: Option<&mut Frame<'t>>) {
-        merge_overlaps(hits);
-        let (filters, text, is_rescan) = (self.filters, self.text, self.is_rescan);
+    /// Records the matches of a filter in a node, except those in placeholders of earlier redactions.
+    fn record(&mut self, node: Node, filter: usize, mut frame: Option<&mut Frame<'t>>) {
+        let (filters, text) = (self.filters, self.text);
+        let is_exempt = self.is_rescan || filters.action(filter) == Some(FilterAction::Redact);
         let end = if node.kind == NodeKind::Key { Some(node.content().end) } else { None };
-        hits.retain(|(filter, span)| {
-            let is_exempt = is_rescan || filters.action(*filter) == Some(FilterAction::Redact);
-            match filters.placeholder_at(text, span, end).filter(|_| is_exempt) {
-                None => true,
-                Some(Placeholder::Whole) => false,
-                Some(Placeholder::Numbered(number)) => {
-                    if let Some(frame) = &mut frame {
-                        let (filter, span) = (*filter, span.clone());
-                        frame.numbered.push(NumberedName { node, filter, span, number });
-                    }
-                    false
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.drain(|span| match filters.placeholder_at(text, &span, end).filter(|_| is_exempt) {
+            None => self.add_match(node, filter, span),
+            Some(Placeholder::Whole) => {}
+            Some(Placeholder::Numbered(number)) => match &mut frame {
+                Some(frame) if self.numbered < MAX_NUMBERED => {
+                    self.numbered += 1;
+                    frame.numbered.push(NumberedName { node, filter, span, number });
                 }
-            }
+                Some(_) => self.add_match(node, filter, span),
+                None => {}
+            },
         });
-        if !hits.is_empty() {
-            self.add_matches(node, hits);
-        }
+        self.spans = spans;
     }
 
-    fn add_matches(&mut self, node: Node, hits: &[(usize, Range<usize>)]) {
-        let action = |filter: usize| self.filters.action(filter);
+    /// Adds a match. Filters that redact come before filters that flag.
+    fn add_match(&mut self, node: Node, filter: usize, span: Range<usize>) {
         if node.kind == NodeKind::Key {
-            self.found.keys.push(node.start);
+            self.found.keys.insert(node.start);
         }
-        let blocks = hits.iter().filter(|(filter, _)| action(*filter) == Some(FilterAction::Block));
-        if let Some((filter, _)) = blocks.min_by_key(|(filter, span)| (span.start, *filter)) {
-            self.found.block_at(*filter, node);
-        }
-        let mut redacted: Vec<Range<usize>> = Vec::new();
-        for (filter, span) in hits.iter().filter(|(filter, _)| action(*filter) == Some(FilterAction::Redact)) {
-            self.found.count(*filter, node);
-            redacted.push(span.clone());
-            self.found.redactions.push(Redaction { node, span: span.clone(), filter: *filter });
-        }
-        redacted.sort_unstable_by_key(|span| (span.start, span.end));
-        // The ends are made ascending as well, so that one binary search finds any overlap.
-        let mut most = 0;
-        for span in &mut redacted {
-            most = most.max(span.end);
-            span.end = most;
-        }
-        for (filter, span) in hits.iter().filter(|(filter, _)| action(*filter) == Some(FilterAction::Flag)) {
-            let before = redacted.partition_point(|redacted| redacted.start < span.end);
-            let is_redacted = before.checked_sub(1).is_some_and(|last| redacted[last].end > span.start);
-            if !is_redacted {
-                self.found.count(*filter, node);
+        match self.filters.action(filter) {
+            Some(FilterAction::Block) => {
+                let first = (span.start, filter);
+                self.block = Some(self.block.map_or(first, |known| known.min(first)));
             }
+            Some(FilterAction::Redact) => {
+                self.found.count(filter, node);
+                self.found.redact(filter, node, span);
+            }
+            Some(FilterAction::Flag) if !self.found.marks.overlaps(span) => self.found.count(filter, node),
+            Some(FilterAction::Flag) | None => {}
         }
     }
-}
 
-/// Merges overlapping matches of one filter.
-fn merge_overlaps(hits: &mut Vec<(usize, Range<usize>)>) {
-    hits.sort_unstable_by_key(|(filter, span)| (*filter, span.start, span.end));
-    hits.dedup_by(|next, kept| {
-        let overlaps = next.0 == kept.0 && next.1.start < kept.1.end;
-        if overlaps {
-            kept.1.end = kept.1.end.max(next.1.end);
+    /// Notes the first match in a node that blocks.
+    fn end_node(&mut self, node: Node) {
+        if let Some((_, filter)) = self.block.take() {
+            self.found.block_at(filter, node);
         }
-        overlaps
-    });
+    }
 }

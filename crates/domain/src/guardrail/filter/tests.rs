@@ -7,6 +7,7 @@ mod compile_errors;
 mod corpus;
 mod evasions;
 mod labels;
+mod large;
 mod linear_time;
 mod names;
 mod nodes;

@@ -3,79 +3,34 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::map::{Atom, Map};
 use super::normalize::{Normalized, normalize_char};
-
-/// A map from positions in a view to positions in the source.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Map {
-    /// The start of the view in the source.
-    base: usize,
-    /// The segments, ascending in both positions. Before the first one, and within a segment that is no atom, bytes map
-    /// one to one.
-    segments: Vec<Segment>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Segment {
-    view: usize,
-    source: usize,
-    /// The number of source bytes of a character that the view replaces; 0 if bytes map one to one.
-    atom: usize,
-}
-
-impl Map {
-    fn segment(&self, view: usize) -> Option<Segment> {
-        let after = self.segments.partition_point(|segment| segment.view <= view);
-        self.segments.get(after.checked_sub(1)?).copied()
-    }
-
-    /// Returns the source range of a view range that is not empty.
-    pub(super) fn source(&self, view: Range<usize>) -> Range<usize> {
-        let start = match self.segment(view.start) {
-            None => self.base + view.start,
-            Some(segment) if segment.atom > 0 => segment.source,
-            Some(segment) => segment.source + (view.start - segment.view),
-        };
-        let end = match self.segment(view.end.saturating_sub(1)) {
-            None => self.base + view.end,
-            Some(segment) if segment.atom > 0 => segment.source + segment.atom,
-            Some(segment) => segment.source + (view.end - segment.view),
-        };
-        start..end.max(start)
-    }
-}
 
 /// A text to scan, with its source map.
 #[derive(Debug, Clone, Default)]
 pub(super) struct View<'t> {
     pub(super) text: Cow<'t, str>,
     pub(super) map: Map,
-    /// True if the last segment is an atom. One-to-one text then needs a new segment.
-    after_atom: bool,
 }
 
 impl<'t> View<'t> {
     fn whole(text: &'t str, base: usize) -> Self {
-        Self { text: Cow::Borrowed(text), map: Map { base, segments: Vec::new() }, after_atom: false }
+        Self { text: Cow::Borrowed(text), map: Map::new(base) }
     }
 
-    fn empty(base: usize) -> Self {
-        Self { text: Cow::Owned(String::new()), map: Map { base, segments: Vec::new() }, after_atom: false }
+    pub(super) fn empty(base: usize) -> Self {
+        Self { text: Cow::Owned(String::new()), map: Map::new(base) }
     }
 
     /// Appends text that is the same in the source.
-    pub(super) fn push_same(&mut self, text: &str, source: usize) {
-        if self.after_atom {
-            self.map.segments.push(Segment { view: self.text.len(), source, atom: 0 });
-            self.after_atom = false;
-        }
+    pub(super) fn push_same(&mut self, text: &str) {
         self.text.to_mut().push_str(text);
     }
 
-    /// Appends text that replaces one character of the source.
+    /// Appends text that replaces the next bytes of the source, such as an escape.
     pub(super) fn push_replacement(&mut self, text: &str, source: Range<usize>) {
-        self.map.segments.push(Segment { view: self.text.len(), source: source.start, atom: source.len() });
-        self.after_atom = true;
+        let start = self.text.len();
+        self.map.push(&Atom { view: start..start + text.len(), source });
         self.text.to_mut().push_str(text);
     }
 }
@@ -83,19 +38,17 @@ impl<'t> View<'t> {
 impl View<'_> {
     /// Appends a range of another view, mapped to that view's source.
     fn push_view(&mut self, other: &View<'_>, place: Range<usize>) {
-        let segments = &other.map.segments;
         let mut at = place.start;
-        let mut next = segments.partition_point(|segment| segment.view <= at);
-        while at < place.end {
-            let end = segments.get(next).map_or(place.end, |segment| segment.view.min(place.end));
-            let text = &other.text[at..end];
-            match next.checked_sub(1).map(|before| segments[before]) {
-                None => self.push_same(text, other.map.base + at),
-                Some(Segment { view, source, atom: 0 }) => self.push_same(text, source + (at - view)),
-                Some(Segment { source, atom, .. }) => self.push_replacement(text, source..source + atom),
-            }
-            (at, next) = (end, next + 1);
+        if place.is_empty() {
+            return;
         }
+        let atoms = other.map.atoms_from(at).skip_while(|atom| atom.view.end <= place.start);
+        for Atom { view, source } in atoms.take_while(|atom| atom.view.start < place.end) {
+            self.push_same(&other.text[at..view.start.max(at)]);
+            self.push_replacement(&other.text[view.start.max(at)..view.end.min(place.end)], source);
+            at = view.end.min(place.end);
+        }
+        self.push_same(&other.text[at..place.end]);
     }
 }
 
@@ -164,7 +117,7 @@ fn decode_escapes<'t>(content: &str, base: usize) -> View<'t> {
     let mut at = 0;
     while let Some(offset) = content.as_bytes()[at..].iter().position(|byte| *byte == b'\\') {
         if offset > 0 {
-            view.push_same(&content[at..at + offset], base + at);
+            view.push_same(&content[at..at + offset]);
             at += offset;
         }
         let (read, length) = next_char(content, at, true);
@@ -172,7 +125,7 @@ fn decode_escapes<'t>(content: &str, base: usize) -> View<'t> {
         at += length;
     }
     if at < content.len() {
-        view.push_same(&content[at..], base + at);
+        view.push_same(&content[at..]);
     }
     view
 }
@@ -189,7 +142,7 @@ fn decode_nested_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
             at = end_of_backslashes(text, start);
             continue;
         };
-        let read = read.get_or_insert_with(|| View::empty(view.map.base));
+        let read = read.get_or_insert_with(|| View::empty(view.map.base()));
         read.push_view(view, copied..start);
         read.push_replacement(c.encode_utf8(&mut [0; 4]), view.map.source(start..end));
         (copied, at) = (end, end);
@@ -239,7 +192,7 @@ fn normalize_view<'t>(view: &View<'_>) -> Option<View<'t>> {
             Normalized::Text(text) => text,
             Normalized::Removed => "",
         };
-        let normalized = normalized.get_or_insert_with(|| View::empty(view.map.base));
+        let normalized = normalized.get_or_insert_with(|| View::empty(view.map.base()));
         normalized.push_view(view, copied..start);
         normalized.push_replacement(replacement, view.map.source(start..at));
         copied = at;

@@ -25,14 +25,14 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, found: &mut dyn 
 /// Returns the end index of the longest card number that begins with group `first`.
 fn find_longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option<usize> {
     let bytes = text.as_bytes();
-    if !may_begin(bytes[groups[first].start]) {
+    if !may_begin(bytes[groups[first].start()]) {
         return None;
     }
     let mut number = [0; LENGTHS.end - 1];
     let (mut length, mut longest) = (0, None);
     for (place, group) in groups.iter().enumerate().skip(first) {
         let Some(here) = number.get_mut(length..length + group.len()) else { break };
-        for (digit, byte) in here.iter_mut().zip(&bytes[group.start..group.end]) {
+        for (digit, byte) in here.iter_mut().zip(&bytes[group.start()..group.end()]) {
             *digit = byte - b'0';
         }
         length += group.len();

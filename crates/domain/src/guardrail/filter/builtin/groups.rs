@@ -7,13 +7,24 @@ use super::bytes::{self, DIGIT, GAP, Reach};
 /// A run of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    pub(super) start: usize,
-    pub(super) end: usize,
+    // A text may consist of groups of one digit.
+    start: u32,
+    end: u32,
 }
 
 impl Group {
+    /// Returns the start in the text.
+    pub(super) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// Returns the end in the text.
+    pub(super) fn end(self) -> usize {
+        self.end as usize
+    }
+
     pub(super) fn len(self) -> usize {
-        self.end - self.start
+        self.end() - self.start()
     }
 }
 
@@ -46,14 +57,20 @@ impl Digits {
         let (first, mut at) = (self.groups.len(), part.start);
         while let Some(start) = bytes::find(bytes, at, DIGIT) {
             let goes_on = self.groups[first..].last().is_some_and(|last| {
-                let gap = &bytes[last.end..start];
+                let gap = &bytes[last.end()..start];
                 gap.len() <= MAX_GAP && gap.iter().all(|byte| bytes::is(*byte, GAP))
             });
             if !goes_on && self.groups.len() > first {
                 self.ends.push(self.groups.len());
             }
             at = bytes::end(bytes, start, DIGIT);
-            self.groups.push(Group { start, end: at });
+            if self.groups.len() == self.groups.capacity() {
+                // Half as much again, not twice.
+                self.groups.reserve_exact(self.groups.len() / 2 + 8);
+            }
+            // Longer texts are not scanned.
+            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            self.groups.push(Group { start: place(start), end: place(at) });
         }
         if self.groups.len() > first {
             self.ends.push(self.groups.len());
@@ -76,7 +93,7 @@ impl Digits {
 
 /// Returns the bytes between two groups.
 pub(super) fn gap(text: &str, left: Group, right: Group) -> &[u8] {
-    &text.as_bytes()[left.end..right.start]
+    &text.as_bytes()[left.end()..right.start()]
 }
 
 /// Returns the number of digits in all groups.
@@ -87,7 +104,7 @@ pub(super) fn digits(groups: &[Group]) -> usize {
 /// Returns the range from the first group to the last.
 pub(super) fn span(groups: &[Group]) -> Range<usize> {
     match (groups.first(), groups.last()) {
-        (Some(first), Some(last)) => first.start..last.end,
+        (Some(first), Some(last)) => first.start()..last.end(),
         _ => 0..0,
     }
 }

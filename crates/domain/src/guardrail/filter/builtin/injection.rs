@@ -35,10 +35,8 @@ fn search(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
     let plain = without_emphasis(text);
     patterns::each(&plain, found);
     let suspicious = words::find_suspicious_words(&plain);
-    if suspicious.spaced
-        && let Some(view) = spaced::collapse_rows(&plain)
-    {
-        view.each(found);
+    if suspicious.spaced {
+        spaced::each(&plain, found);
     }
     if suspicious.scrambled
         && let Some(ordered) = scrambled::unscramble(&plain)

@@ -14,10 +14,10 @@ pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usiz
     let bytes = text.as_bytes();
     let mut at = 0;
     for group in digits.groups() {
-        if group.start < at {
+        if group.start() < at {
             continue;
         }
-        let run = bytes::begin(bytes, group.start, IP)..bytes::end(bytes, group.end, IP);
+        let run = bytes::begin(bytes, group.start(), IP)..bytes::end(bytes, group.end(), IP);
         at = run.end;
         // An address has more than digits.
         if run.len() > group.len() {

@@ -87,11 +87,6 @@ impl Builtins {
         self.wants_hints
     }
 
-    /// Returns the filters with their indexes.
-    pub(super) fn all(&self) -> &[(BuiltinFilter, usize)] {
-        &self.all
-    }
-
     /// Collects the digits of a text, if one of the filters needs them.
     pub(super) fn digits(&self, subject: Subject<'_>) -> Digits {
         if self.wants_digits { Digits::collect(subject.text, subject.reach()) } else { Digits::default() }

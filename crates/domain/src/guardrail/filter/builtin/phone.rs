@@ -41,9 +41,9 @@ fn with_marks(text: &str, span: Range<usize>) -> Range<usize> {
 /// Matches a number after a plus sign that is not an addition.
 fn match_international(text: &str, groups: &[Group]) -> Option<usize> {
     let first = groups.first()?;
-    let before = text.as_bytes()[..first.start].strip_suffix(b"(").unwrap_or(&text.as_bytes()[..first.start]);
+    let before = text.as_bytes()[..first.start()].strip_suffix(b"(").unwrap_or(&text.as_bytes()[..first.start()]);
     let before = before.strip_suffix(b"+")?;
-    if before.last().is_some_and(u8::is_ascii_alphanumeric) || text.as_bytes()[first.start] == b'0' {
+    if before.last().is_some_and(u8::is_ascii_alphanumeric) || text.as_bytes()[first.start()] == b'0' {
         return None;
     }
     let (mut count, mut total) = (0, 0);
@@ -59,7 +59,7 @@ fn match_international(text: &str, groups: &[Group]) -> Option<usize> {
 
 /// Matches three, three and four digits with an optional 1 before them, if they are not part of a longer number.
 fn match_north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
-    let starts_with_one = text.as_bytes()[groups[first].start] == b'1';
+    let starts_with_one = text.as_bytes()[groups[first].start()] == b'1';
     let size = |place: usize| groups.get(first + place).map_or(0, |group| group.len());
     let (count, area) = match (size(0), size(1)) {
         (1, 3) if starts_with_one && (size(2), size(3)) == (3, 4) => (4, first + 1),
@@ -76,7 +76,7 @@ fn match_north_american(text: &str, groups: &[Group], first: usize) -> Option<us
     }
     let only_spaces = window.windows(2).all(|pair| gap(text, pair[0], pair[1]).iter().all(u8::is_ascii_whitespace));
     // Columns of numbers look the same.
-    let is_column = count == 2 || before.is_some() || after.is_some() || !is_area(text, groups[area].start);
+    let is_column = count == 2 || before.is_some() || after.is_some() || !is_area(text, groups[area].start());
     (!only_spaces || !is_column).then_some(count)
 }
 
@@ -87,13 +87,13 @@ fn is_area(text: &str, start: usize) -> bool {
 /// Matches several groups that begin with one or two zeros: the national or international trunk prefix.
 fn has_trunk_prefix(text: &str, groups: &[Group], hint: Hint) -> bool {
     let [first, rest @ ..] = groups else { return false };
-    let begin = &text.as_bytes()[first.start..first.end];
+    let begin = &text.as_bytes()[first.start()..first.end()];
     let total = digits(groups);
     let gaps = || groups.windows(2).map(|pair| gap(text, pair[0], pair[1]));
     if rest.is_empty() || in_word(text, &span(groups)) || gaps().any(|gap| gap.contains(&b'.')) {
         return false;
     }
-    if is_identifier(text, first.start, hint) {
+    if is_identifier(text, first.start(), hint) {
         return false;
     }
     match begin {
@@ -110,7 +110,7 @@ fn has_trunk_prefix(text: &str, groups: &[Group], hint: Hint) -> bool {
 /// Matches ten North American digits without separators in a string. A JSON number of ten digits is more often a count.
 fn is_bare_north_american(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) -> bool {
     let group = groups[first];
-    let begin = &text.as_bytes()[group.start..group.end];
+    let begin = &text.as_bytes()[group.start()..group.end()];
     let has_form = match begin {
         [b'2'..=b'9', ..] => begin.len() == 10,
         [b'1', b'2'..=b'9', ..] => begin.len() == 11,
@@ -123,9 +123,9 @@ fn is_bare_north_american(text: &str, groups: &[Group], first: usize, source: So
     };
     has_form
         && is_alone
-        && !in_word(text, &(group.start..group.end))
+        && !in_word(text, &(group.start()..group.end()))
         && (source == Source::String || source == Source::Number && hint == Hint::Phone)
-        && !is_identifier(text, group.start, hint)
+        && !is_identifier(text, group.start(), hint)
 }
 
 /// Nouns whose number identifies something other than a telephone.

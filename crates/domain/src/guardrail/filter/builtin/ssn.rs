@@ -50,7 +50,7 @@ fn is_separated(text: &str, groups: &[Group], first: usize) -> bool {
 
 /// Matches nine digits that are labelled as a social security number.
 fn is_bare(text: &str, group: Group, source: Source, hint: Hint) -> bool {
-    let place = group.start..group.end;
+    let place = group.start()..group.end();
     if source.is_joined() || in_word(text, &place) || !is_issued(text[place.clone()].bytes()) {
         return false;
     }

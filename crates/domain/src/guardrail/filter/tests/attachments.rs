@@ -47,8 +47,12 @@ fn unreadable_attachment_is_blocked_when_a_filter_blocks_or_redacts() {
         let filters = super::filters(&[(BuiltinFilter::Ssn, Flag), (BuiltinFilter::Email, action)], &[]);
         for (provider_input, path) in unreadable() {
             let blocked = filters.apply(&provider_input).unwrap_err();
-            let expected =
-                Blocked { guardrail_id: id(1), label: UNREADABLE_ATTACHMENT.to_owned(), path: path.to_owned() };
+            let expected = Blocked {
+                guardrail_id: id(1),
+                label: UNREADABLE_ATTACHMENT.to_owned(),
+                path: path.to_owned(),
+                is_too_large: false,
+            };
             assert_eq!(blocked, expected);
         }
     }

@@ -10,86 +10,84 @@ pub(super) const MIN_LETTERS: usize = 4;
 /// The highest number of bytes between two letters of a row.
 const MAX_GAP: usize = 4;
 
-/// A text with its rows of single letters collapsed into words.
-pub(super) struct CollapsedText {
-    view: View<'static>,
-    /// The ranges of the rows in the view, in order.
-    rows: Vec<Range<usize>>,
-    /// The rows without the spaces between their words.
-    tight: Vec<View<'static>>,
-}
+/// The most letters of a row that are collapsed at a time, and the number of them that the next part repeats: a row may
+/// be as long as the text.
+const PART_LETTERS: usize = 32 << 10;
+const REPEATED_LETTERS: usize = 1 << 10;
 
-/// Collapses the rows of single letters; returns `None` if there are none.
-pub(super) fn collapse_rows(text: &str) -> Option<CollapsedText> {
-    let rows = rows(text.as_bytes());
-    if rows.is_empty() {
-        return None;
-    }
-    let mut collapsed = CollapsedText { view: View::default(), rows: Vec::new(), tight: Vec::new() };
-    let mut at = 0;
-    for row in rows {
-        let (first, last) = (row[0], row[row.len() - 1]);
-        collapsed.view.push_same(&text[at..first], at);
+/// Reports every attempt in the rows of single letters: with the spaces between their words, and without.
+pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+    let mut collapsed = View::empty(0);
+    // The ranges of the rows in the view, in order.
+    let (mut rows, mut at) = (Vec::new(), 0);
+    each_row(text.as_bytes(), &mut |row, repeated| {
         let narrow = row.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default();
-        let mut tight = View::default();
-        let begin = collapsed.view.text.len();
-        for (place, letter) in row.iter().enumerate() {
-            if let Some(before) = place.checked_sub(1).map(|before| row[before]) {
-                let wide = letter - before > narrow;
-                collapsed.view.push_replacement(if wide { " " } else { "" }, before + 1..*letter);
+        let mut tight = View::empty(row[0]);
+        let begin = collapsed.text.len();
+        for (place, letter) in row.iter().copied().enumerate() {
+            let letter_text = &text[letter..=letter];
+            let before = place.checked_sub(1).map(|before| row[before]);
+            if let Some(before) = before {
+                tight.push_replacement("", before + 1..letter);
             }
-            collapsed.view.push_replacement(&text[*letter..=*letter], *letter..*letter + 1);
-            tight.push_replacement(&text[*letter..=*letter], *letter..*letter + 1);
+            tight.push_same(letter_text);
+            if place < repeated {
+                continue;
+            }
+            match before {
+                Some(before) => {
+                    let wide = letter - before > narrow;
+                    collapsed.push_replacement(if wide { " " } else { "" }, before + 1..letter);
+                }
+                None => collapsed.push_same(&text[at..letter]),
+            }
+            collapsed.push_same(letter_text);
+            at = letter + 1;
         }
-        collapsed.rows.push(begin..collapsed.view.text.len());
-        collapsed.tight.push(tight);
-        at = last + 1;
+        rows.push(begin..collapsed.text.len());
+        patterns::each_tight(&tight.text, &mut |attempt| found(tight.map.source(attempt)));
+    });
+    if rows.is_empty() {
+        return;
     }
-    collapsed.view.push_same(&text[at..], at);
-    Some(collapsed)
+    collapsed.push_same(&text[at..]);
+    patterns::each(&collapsed.text, &mut |attempt| {
+        // Attempts outside of all rows were already found in the original text.
+        let after = rows.partition_point(|row| row.end <= attempt.start);
+        if rows.get(after).is_some_and(|row| row.start < attempt.end) {
+            found(collapsed.map.source(attempt));
+        }
+    });
 }
 
-impl CollapsedText {
-    pub(super) fn each(&self, found: &mut dyn FnMut(Range<usize>)) {
-        patterns::each(&self.view.text, &mut |attempt| {
-            // Attempts outside of all rows were already found in the original text.
-            let after = self.rows.partition_point(|row| row.end <= attempt.start);
-            if self.rows.get(after).is_some_and(|row| row.start < attempt.end) {
-                found(self.view.map.source(attempt));
-            }
-        });
-        for tight in &self.tight {
-            patterns::each_tight(&tight.text, &mut |attempt| found(tight.map.source(attempt)));
-        }
-    }
-}
-
-/// Returns the positions of the letters of each row.
-fn rows(bytes: &[u8]) -> Vec<Vec<usize>> {
+/// Calls `each` with the positions of the letters of each row, and with the number of them that it has seen before: a
+/// long row comes in parts.
+pub(super) fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
     let is_word = |place: Option<usize>| {
         place.and_then(|place| bytes.get(place)).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
     };
     let is_single = |place: usize| {
         bytes[place].is_ascii_alphabetic() && !is_word(place.checked_sub(1)) && !is_word(Some(place + 1))
     };
-    let (mut rows, mut row): (Vec<Vec<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut keep = |row: &mut Vec<usize>| {
-        if row.len() >= MIN_LETTERS {
-            rows.push(std::mem::take(row));
-        }
-        row.clear();
-    };
-    for place in 0..bytes.len() {
-        if !is_single(place) {
-            continue;
-        }
+    let (mut row, mut repeated): (Vec<usize>, usize) = (Vec::new(), 0);
+    for place in (0..bytes.len()).filter(|place| is_single(*place)) {
         if row.last().is_some_and(|last| !is_near(bytes, *last, place)) {
-            keep(&mut row);
+            if row.len() >= MIN_LETTERS.max(repeated + 1) {
+                each(&row, repeated);
+            }
+            row.clear();
+            repeated = 0;
         }
         row.push(place);
+        if row.len() == PART_LETTERS {
+            each(&row, repeated);
+            row.drain(..PART_LETTERS - REPEATED_LETTERS);
+            repeated = REPEATED_LETTERS;
+        }
     }
-    keep(&mut row);
-    rows
+    if row.len() >= MIN_LETTERS.max(repeated + 1) {
+        each(&row, repeated);
+    }
 }
 
 /// Returns true if two single letters belong to the same row.
