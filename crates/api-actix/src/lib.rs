@@ -26,6 +26,7 @@ pub use endpoints::destinations::{DestinationView, read_destination};
 pub use endpoints::guardrails::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 pub use http::admission::InFlightCounts;
 pub use http::admission_bound::{AdmissionBound, AdmissionSettings};
+pub use http::body_memory::PROCESSING_COPIES;
 pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
 pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;

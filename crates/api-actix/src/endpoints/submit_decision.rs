@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::errors::api_error;
 use self::response_metadata::ResponseMetadata;
 use crate::http::access_log::ChargeFields;
+use crate::http::admission::InFlightPermit;
 use crate::http::body::JsonBody;
 use crate::http::detach::box_in_place;
 use crate::http::edge::Call;
@@ -88,6 +89,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
         under_base: call.route.under_base,
         session: session_id(call.request.headers()),
         bounds: call.gateway.draft_bounds,
+        permit: call.permit(),
     };
     let (request, response_format) = if body_bytes <= INLINE_PARSE_MAX_BYTES {
         unparsed.read(body, parts)?
@@ -115,18 +117,22 @@ struct UnparsedDecision {
     /// The session of the header, which applies only if the body has none.
     session: Result<Option<String>, ApiError>,
     bounds: DraftBounds,
+    permit: Option<InFlightPermit>,
 }
 
 impl UnparsedDecision {
     /// Parses the body into a request and its response format.
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, ResponseFormat), ApiError> {
-        let Self { entry, under_base, session, bounds } = self;
+        let Self { entry, under_base, session, bounds, permit } = self;
         let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
         let parsed = dispatch::read(entry, body.text()?, parts);
         let parsed = parsed.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);
         let format = in_format(Some(parsed.response_format.shape()));
-        let request = with_session(parsed.draft, session).and_then(|draft| Ok(draft.check_within(bounds)?));
+        let request = with_session(parsed.draft, session).and_then(|draft| {
+            permit.map_or(Ok(()), |permit| permit.hold_structures(draft.structure_bytes()))?;
+            Ok(draft.check_within(bounds)?)
+        });
         Ok((request.map_err(|error| error.format(format))?, parsed.response_format))
     }
 }

@@ -74,7 +74,8 @@ impl Admission {
         }
         drop(taken);
         self.recorder.record_start();
-        Ok(InFlightPermit { _inner: Arc::new(PermitInner { admission: Arc::clone(self), owner, _memory: memory }) })
+        let memory = Mutex::new(memory);
+        Ok(InFlightPermit { inner: Arc::new(PermitInner { admission: Arc::clone(self), owner, memory }) })
     }
 
     /// Returns the largest shares in use.
@@ -120,13 +121,34 @@ impl Admission {
 /// A permit for one in-flight operation; see [`Admission::enter`].
 #[derive(Clone)]
 pub(crate) struct InFlightPermit {
-    _inner: Arc<PermitInner>,
+    inner: Arc<PermitInner>,
+}
+
+impl InFlightPermit {
+    /// Holds the memory of structures that are larger than their text; see [`BodyLease::hold_structures`].
+    ///
+    /// # Errors
+    /// 413, 429 or 503.
+    pub(crate) fn hold_structures(&self, bytes: usize) -> Result<(), ApiError> {
+        self.memory().as_mut().map_or(Ok(()), |memory| memory.hold_structures(bytes))
+    }
+
+    /// Counts an answer of that many bytes, which the permit is held for until it is written.
+    pub(crate) fn hold_answer(&self, bytes: usize) {
+        if let Some(memory) = &mut *self.memory() {
+            memory.hold_answer(bytes);
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Option<BodyLease>> {
+        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct PermitInner {
     admission: Arc<Admission>,
     owner: Owner,
-    _memory: Option<BodyLease>,
+    memory: Mutex<Option<BodyLease>>,
 }
 
 impl Drop for PermitInner {

@@ -10,7 +10,11 @@ use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_A
 use super::error::ApiError;
 use super::recorder::Recorder;
 
-/// Counts the bytes of bodies that are read, decompressed or processed.
+/// The memory that a request may take for each byte of its body once the body has arrived: the body, its parsed parts,
+/// and the scan and the copy of content filters. The tests of memory measure it.
+pub const PROCESSING_COPIES: usize = 4;
+
+/// Counts the bytes of bodies that are read, decompressed or processed, and of the answers that wait to be written.
 pub(crate) struct BodyMemory {
     limit: usize,
     share: usize,
@@ -86,6 +90,44 @@ impl BodyLease {
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// Holds what the request of a whole body may take; see [`PROCESSING_COPIES`].
+    ///
+    /// # Errors
+    /// The same as [`Self::resize`].
+    pub(crate) fn resize_for_processing(&mut self, body_bytes: usize) -> Result<(), ApiError> {
+        self.resize(body_bytes.saturating_mul(PROCESSING_COPIES))
+    }
+
+    /// Holds the body and structures of that many bytes instead, if these take more than [`PROCESSING_COPIES`].
+    ///
+    /// # Errors
+    /// 413 if the limits never allow that many, otherwise the same as [`Self::resize`].
+    pub(crate) fn hold_structures(&mut self, structure_bytes: usize) -> Result<(), ApiError> {
+        let bytes = (self.bytes / PROCESSING_COPIES).saturating_add(structure_bytes);
+        let most = self.memory.share.min(self.memory.limit);
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        if bytes > most {
+            return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge).message(format!(
+                "The request takes {bytes} bytes of memory, and one request may take {most}; ask fewer questions, or \
+                 send fewer assets"
+            )));
+        }
+        self.resize(bytes)
+    }
+
+    /// Holds at least this many bytes, even above the limits: an answer exists already. Later requests are then
+    /// rejected until it is written.
+    pub(crate) fn hold_answer(&mut self, bytes: usize) {
+        let Some(more) = bytes.checked_sub(self.bytes) else { return };
+        let mut held = self.memory.lock();
+        held.all = held.all.saturating_add(more);
+        let of_account = held.accounts.entry(self.account).or_default();
+        *of_account = of_account.saturating_add(more);
+        self.bytes = bytes;
     }
 
     fn grow(&self, more: usize) -> Result<(), ApiError> {

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::body::{BodySize, MessageBody as _};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -29,6 +30,7 @@ use super::authentication::{Credentials, authenticate};
 use super::body::JsonBody;
 use super::body_memory::BodyLease;
 use super::client_address::client_address;
+use super::connection::COPIED_BODY;
 use super::denied_changes;
 use super::detach::{DetachableWork, Work};
 use super::envelope;
@@ -55,8 +57,8 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters<'a>,
     /// The owner of the in-flight permit and the body memory; open routes have none.
     owner: Option<Owner>,
-    /// The in-flight permit, taken once the body has arrived.
-    permit: OnceCell<InFlightPermit>,
+    /// The in-flight permit, taken once the body has arrived, and the begin of the request's time.
+    admitted: &'a OnceCell<Admitted>,
     /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
     authenticated_in: Duration,
     /// The tracing span of the request.
@@ -65,13 +67,22 @@ pub(crate) struct Call<'a> {
     pub(crate) access: &'a AccessFields,
 }
 
+/// An admitted request.
+pub(crate) struct Admitted {
+    permit: InFlightPermit,
+    /// The begin of `limits.request_timeout_ms`, on the monotonic clock: the last byte of the body, less the time of
+    /// authentication. Every stage of the request has what is left of this one deadline.
+    began: Duration,
+}
+
 impl Call<'_> {
     /// Reads the body and takes an in-flight permit. A body that is still arriving holds memory but no permit, so slow
     /// clients do not block others.
     pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {
         let max_bytes = self.gateway.max_json_bytes;
-        let (body, memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
-        self.enter(Some(memory))?;
+        let (body, mut memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
+        memory.resize_for_processing(body.len())?;
+        self.enter(memory)?;
         Ok(body)
     }
 
@@ -79,17 +90,24 @@ impl Call<'_> {
     pub(crate) async fn read_json_with_parts(&self, payload: Payload) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
         let max_bytes = self.gateway.max_json_bytes;
         let read = JsonBody::read_with_parts(self.request, payload, max_bytes, self.lease()?);
-        let (body, parts, memory) = read.await?;
-        self.enter(Some(memory))?;
+        let (body, parts, mut memory) = read.await?;
+        memory.resize_for_processing(body.len() + parts.iter().map(|part| part.data.len()).sum::<usize>())?;
+        self.enter(memory)?;
         Ok((body, parts))
     }
 
-    /// Takes an in-flight permit until the operation ends.
-    fn enter(&self, memory: Option<BodyLease>) -> Result<(), ApiError> {
-        let permit = self.gateway.admission.enter(self.owner()?, memory)?;
+    /// Takes an in-flight permit until the operation has ended and its answer is written. Begins the request's time.
+    fn enter(&self, memory: BodyLease) -> Result<(), ApiError> {
+        let permit = self.gateway.admission.enter(self.owner()?, Some(memory))?;
+        let began = self.gateway.services.clock.monotonic().saturating_sub(self.authenticated_in);
         // A second permit of the same request is released at once.
-        drop(self.permit.set(permit));
+        drop(self.admitted.set(Admitted { permit, began }));
         Ok(())
+    }
+
+    /// Returns the in-flight permit; `None` before the body has arrived, and on open routes.
+    pub(crate) fn permit(&self) -> Option<InFlightPermit> {
+        self.admitted.get().map(|admitted| admitted.permit.clone())
     }
 
     fn lease(&self) -> Result<BodyLease, ApiError> {
@@ -107,12 +125,16 @@ impl Call<'_> {
         work: Work<T>,
         left: CancellationToken,
     ) -> DetachableWork<'_, T> {
-        self.gateway.detach.run_detachable(work, left, self.permit.get().cloned(), self.span)
+        self.gateway.detach.run_detachable(work, left, self.permit(), self.span)
     }
 
-    /// Returns the time left for the request, once its body has arrived.
+    /// Returns the time left of the request's one deadline, `limits.request_timeout_ms` after its body has arrived.
     pub(crate) fn time_left(&self) -> Duration {
-        self.gateway.request_timeout.saturating_sub(self.authenticated_in)
+        let timeout = self.gateway.request_timeout;
+        let taken = self.admitted.get().map_or(self.authenticated_in, |admitted| {
+            self.gateway.services.clock.monotonic().saturating_sub(admitted.began)
+        });
+        timeout.saturating_sub(taken)
     }
 
     /// Returns the actor for the audit log: the management key and its client address.
@@ -128,7 +150,8 @@ impl Call<'_> {
     /// Returns the origin of the request for its usage record.
     pub(crate) fn origin(&self) -> RequestOrigin {
         let client_address = self.access.client.filter(|_| self.gateway.record_client_address);
-        RequestOrigin { request_id: self.request_id.clone(), client_address }
+        let began = self.admitted.get().map(|admitted| admitted.began);
+        RequestOrigin { request_id: self.request_id.clone(), client_address, began }
     }
 
     /// Returns true if the caller asks for service metadata in the response.
@@ -161,9 +184,10 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let from_memory = matched.is_some_and(|matched| matched.route.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { labels.span() };
     let access = AccessFields { client, ..AccessFields::default() };
+    let admitted = OnceCell::new();
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
-        let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span, &access));
+        let work = pin!(answer(&gateway, &request, payload, &request_id, matched, (&span, &access, &admitted)));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
         let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
         // `Instrument` would own a clone of the span, and enter it once more at the end.
@@ -188,10 +212,27 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         }
         response.headers_mut().insert(REQUEST_ID, value);
     }
+    if let Some(Admitted { permit, .. }) = admitted.into_inner() {
+        hold_until_written(&mut response, permit);
+    }
     let (status, took) = (response.status().as_u16(), in_flight.took());
     labels.log_completion(&span, &access, status, took);
     in_flight.finish(status, took);
     response
+}
+
+/// Leaves the permit with the response, for the connection that writes it. An answer that the connection copies ends
+/// its permit here.
+fn hold_until_written(response: &mut HttpResponse, permit: InFlightPermit) {
+    let bytes = match response.body().size() {
+        BodySize::None => 0,
+        BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        BodySize::Stream => COPIED_BODY + 1,
+    };
+    if bytes > COPIED_BODY {
+        permit.hold_answer(bytes);
+        response.extensions_mut().insert(permit);
+    }
 }
 
 /// Counts a rejected request of a known key.
@@ -230,15 +271,14 @@ async fn answer(
     payload: Payload,
     request_id: &RequestId,
     matched: Option<RouteMatch<'_>>,
-    span: &Span,
-    access: &AccessFields,
+    (span, access, admitted): (&Span, &AccessFields, &OnceCell<Admitted>),
 ) -> Outcome {
     let RouteMatch { route, parameters } = matched.ok_or_else(|| {
         ApiError::unknown_path(path_hint(gateway.routes, &gateway.base_path, request.method(), request.path()))
     })?;
-    let (permit, authenticated_in) = (OnceCell::new(), Duration::ZERO);
+    let (owner, authenticated_in) = (None, Duration::ZERO);
     let call =
-        Call { gateway, request, request_id, route, parameters, owner: None, permit, authenticated_in, span, access };
+        Call { gateway, request, request_id, route, parameters, owner, admitted, authenticated_in, span, access };
     let check_method = || {
         let accepts = route.method.accepts(request.method());
         if accepts { Ok(()) } else { Err(ApiError::method_not_allowed(gateway.routes.allow(route))) }
@@ -271,7 +311,7 @@ async fn answer(
                 if route.reads_body {
                     gateway.admission.check(call.owner()?)?;
                 } else {
-                    call.enter(None)?;
+                    call.enter(call.lease()?)?;
                 }
                 match handler {
                     KeyedHandler::Memory(handle) => handle(&call),

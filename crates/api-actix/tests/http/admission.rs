@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_actix::PROCESSING_COPIES;
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::routing::AttemptFailure;
@@ -116,8 +117,8 @@ async fn key_at_its_share_gets_429_and_others_are_served() {
 #[tokio::test]
 async fn bodies_above_the_share_of_memory_get_429_and_above_all_of_it_503() {
     let mut setup = Setup::answering((0..200).map(|_| answer(ANSWERS))).await;
-    setup.settings.admission.body_memory_bytes = BODY.len() + 20;
-    setup.settings.admission.body_memory_bytes_per_workspace = BODY.len() + 10;
+    setup.settings.admission.body_memory_bytes = PROCESSING_COPIES * BODY.len() + 20;
+    setup.settings.admission.body_memory_bytes_per_workspace = PROCESSING_COPIES * BODY.len() + 10;
     let gateway = setup.start();
     let slow = begin(&gateway, Caller::Inference, &BODY.as_bytes()[..21]).await;
     // The first bytes are in transit: until they are counted, a body of that size may still be admitted.

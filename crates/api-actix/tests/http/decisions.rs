@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +10,8 @@ use domain::budget::MockLedger;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::error::StoreError;
 use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
-use domain::testing::ScriptedProvider;
+use domain::system::{TaskError, Work, WorkOwner, Workers};
+use domain::testing::{FixedClock, ScriptedProvider};
 use domain::usage::{UsageFilter, UsageOutcome, UsageRepository};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -26,6 +27,45 @@ const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.50, "confidence":1e-1}}"#;
 
 fn overloaded(wait: u64) -> Result<ProviderAnswer, AttemptFailure> {
     Err(AttemptFailure::from_status(529, Some(Duration::from_secs(wait))))
+}
+
+/// Workers with a queue that takes some time.
+struct SlowWorkers(FixedClock, Duration);
+
+#[async_trait]
+impl Workers for SlowWorkers {
+    async fn run(&self, _: WorkOwner, work: Work) -> Result<(), TaskError> {
+        self.0.advance(self.1);
+        work();
+        Ok(())
+    }
+}
+
+/// A provider that records the time that an attempt has.
+struct TimedProvider(ScriptedProvider, Arc<Mutex<Vec<Duration>>>);
+
+#[async_trait]
+impl DecisionProvider for TimedProvider {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        self.1.lock().unwrap().push(call.timeout);
+        self.0.decide(call).await
+    }
+}
+
+#[tokio::test]
+async fn decision_has_what_the_wait_for_a_scan_thread_leaves_of_the_deadline() {
+    let timeouts = Arc::default();
+    let answers = ScriptedProvider::new([answer(ANSWERS), answer(ANSWERS)]);
+    let provider = TimedProvider(answers, Arc::clone(&timeouts));
+    let mut setup = Setup { provider: Arc::new(provider), ..Setup::new().await };
+    setup.workers = Arc::new(SlowWorkers(setup.clock.clone(), Duration::from_secs(55)));
+    let gateway = setup.start();
+    let large = BODY.replace("\"s\"", &format!("\"{}\"", "s".repeat(600_000)));
+    assert_eq!(gateway.decide(&large).await.status, 200);
+    assert_eq!(*timeouts.lock().unwrap(), [Duration::from_secs(5)], "55 of 60 seconds have passed");
+    // A small body does not wait, and has a deadline of its own.
+    assert_eq!(gateway.decide(BODY).await.status, 200);
+    assert!(timeouts.lock().unwrap()[1] > Duration::from_secs(5));
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListMod
 use domain::observability::{DestinationPorts, MessageSender, MockMessageSender};
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
-use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource};
+use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource,
     MemoryCatalogue, MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
@@ -102,6 +102,8 @@ pub struct Setup {
     pub rate_limiter: Arc<dyn RateLimiter>,
     pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
     pub rejections: Arc<dyn RejectionRecorder>,
+    pub clock: FixedClock,
+    pub workers: Arc<dyn Workers>,
     /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
@@ -128,6 +130,8 @@ impl Setup {
             rate_limiter: Arc::new(FixedRateLimiter::new(u32::MAX)),
             denied_changes: None,
             rejections: Arc::new(RecordedRejections::default()),
+            clock: FixedClock::default(),
+            workers: Arc::new(InlineExecutor),
             sender: Arc::new(MockMessageSender::new()),
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             endpoints: vec![endpoint("first"), endpoint("second")],
@@ -169,7 +173,7 @@ impl Setup {
     }
 
     pub fn start(self) -> Gateway {
-        let clock = FixedClock::default();
+        let clock = self.clock;
         let ids = SequentialIds::default();
         let promote_ports = PromoteContainerFilePorts {
             documents: self.store.documents(),
@@ -243,7 +247,7 @@ impl Setup {
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
-            workers: Arc::new(InlineExecutor),
+            workers: self.workers,
         };
         let tasks = TaskTracker::new();
         let application = Application::bind(services, self.settings, tasks.clone()).unwrap();

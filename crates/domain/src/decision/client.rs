@@ -1,23 +1,26 @@
 //! The client: its connection, and the request that it sent.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::ids::RequestId;
 
-/// The origin of a Decisions request, for its usage record.
+/// The origin of a Decisions request, for its usage record and its deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestOrigin {
     /// The id of the HTTP request.
     pub request_id: RequestId,
     /// The client's address; `None` if it is unknown or not recorded.
     pub client_address: Option<IpAddr>,
+    /// The begin of the request's deadline, on the monotonic clock; `None` means now.
+    pub began: Option<Duration>,
 }
 
 impl From<RequestId> for RequestOrigin {
     fn from(request_id: RequestId) -> Self {
-        Self { request_id, client_address: None }
+        Self { request_id, client_address: None, began: None }
     }
 }
 

@@ -77,6 +77,27 @@ impl<'a> JsonPart<'a> {
         Some(members)
     }
 
+    /// Returns true if the value is an object with a member of one of these names. Needs no memory, unlike a list of the
+    /// members.
+    pub(crate) fn has_member(self, names: &[&str]) -> bool {
+        let text = self.text();
+        let mut scanner = Scanner::inside(text);
+        self.kind() == JsonKind::Object
+            && std::iter::from_fn(|| {
+                let name = scanner.next_name()?;
+                scanner.next_value()?;
+                name_of(text, name)
+            })
+            .any(|name| names.contains(&&*name))
+    }
+
+    /// Iterates over the elements of an array, without a list of them; there are none in other types.
+    pub(crate) fn iter_elements(self) -> impl Iterator<Item = Self> {
+        let mut scanner = Scanner::inside(self.text());
+        let is_array = self.kind() == JsonKind::Array;
+        std::iter::from_fn(move || scanner.next_value().filter(|_| is_array).map(|element| self.part(element)))
+    }
+
     /// Returns the elements of an array; `None` for other types.
     pub(crate) fn elements(self) -> Option<Vec<Self>> {
         if self.kind() != JsonKind::Array {

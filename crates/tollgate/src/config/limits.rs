@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api_actix::AdmissionSettings;
+use api_actix::{AdmissionSettings, PROCESSING_COPIES};
 use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
 use serde::Deserialize;
@@ -15,8 +15,6 @@ const MIB: u64 = 1024 * 1024;
 /// The default memory for bodies, unless this many of the largest bodies need more.
 const DEFAULT_BODY_MEMORY: usize = 256 << 20;
 const DEFAULT_LARGEST_BODIES: usize = 8;
-/// Copies of a body during decompression: compressed, decompressed, and the window of zstd.
-const COPIES: usize = 3;
 
 type PerMinute = Within<u32, 1, 4_294_967_295>;
 
@@ -86,12 +84,13 @@ fn admission(section: &Section<RawLimits>, max_json_bytes: usize) -> Result<Admi
     let default_memory = DEFAULT_BODY_MEMORY.max(max_json_bytes.saturating_mul(DEFAULT_LARGEST_BODIES));
     let body_memory = section.body_memory_bytes.map_or(default_memory, Positive::get);
     let body_share = section.body_memory_bytes_per_workspace.map_or(body_memory / 2, Positive::get);
-    let least = max_json_bytes.saturating_mul(COPIES);
+    // Decompression takes less: compressed, decompressed, and the window of zstd.
+    let least = max_json_bytes.saturating_mul(PROCESSING_COPIES);
     for (key, bytes) in [("body_memory_bytes_per_workspace", body_share), ("body_memory_bytes", body_memory)] {
         if bytes < least {
             let fault = format!(
-                "gives {bytes} bytes and must give at least {least}: {COPIES} times limits.max_json_bytes, so that the \
-                 largest body can be read"
+                "gives {bytes} bytes and must give at least {least}: {PROCESSING_COPIES} times limits.max_json_bytes, so \
+                 that the largest body can be read and processed"
             );
             return Err(section.fault(key, fault));
         }

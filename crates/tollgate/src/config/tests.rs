@@ -176,14 +176,14 @@ fn shares_default_to_half_of_the_whole() {
     assert_eq!(single.body_memory_bytes, 800_000_000, "large bodies need more by default");
     let configured = admission(
         "[limits]\nmax_in_flight = 9\nmax_in_flight_per_key = 2\nmax_in_flight_per_workspace = 3\n\
-         max_json_bytes = 10\nbody_memory_bytes = 100\nbody_memory_bytes_per_workspace = 30\n",
+         max_json_bytes = 10\nbody_memory_bytes = 100\nbody_memory_bytes_per_workspace = 40\n",
     );
     let expected = AdmissionSettings {
         max_in_flight: 9,
         max_in_flight_per_key: 2,
         max_in_flight_per_workspace: 3,
         body_memory_bytes: 100,
-        body_memory_bytes_per_workspace: 30,
+        body_memory_bytes_per_workspace: 40,
     };
     assert_eq!(configured, expected);
 }
@@ -369,8 +369,8 @@ fn wrong_kind_error_names_origin() {
     assert!(fault("[limits]\nscan_threads = 0\n").ends_with("must be 1 to 1024"));
     assert!(fault("[limits]\nscan_queue_per_workspace = 0\n").ends_with("must be 1 to 1000000"));
     assert!(fault("[limits]\nmax_in_flight_per_key = 0\n").ends_with("must be more than 0"));
-    let small = fault("[limits]\nmax_json_bytes = 1000\nbody_memory_bytes = 5998\n");
-    assert!(small.contains("body_memory_bytes_per_workspace gives 2999 bytes and must give at least 3000"), "{small}");
+    let small = fault("[limits]\nmax_json_bytes = 1000\nbody_memory_bytes = 7998\n");
+    assert!(small.contains("body_memory_bytes_per_workspace gives 3999 bytes and must give at least 4000"), "{small}");
     for key in ["requests_per_minute", "tokens_per_minute", "workspace_tokens_per_minute"] {
         for number in ["0", "5000000000"] {
             let said = fault(&format!("[limits]\n{key} = {number}\n"));

@@ -39,6 +39,33 @@ fn resize_rejects_growth_above_the_share_and_above_the_limit() {
 }
 
 #[test]
+fn structures_count_if_they_exceed_the_copies_of_a_body() {
+    let memory = memory(1_000, 600);
+    let mut lease = memory.lease(account(1));
+    lease.resize_for_processing(100).unwrap();
+    assert_eq!(memory.held(), 400);
+    assert_eq!((status(lease.hold_structures(300)), memory.held()), (200, 400));
+    assert_eq!((status(lease.hold_structures(301)), memory.held()), (200, 401));
+    assert_eq!(status(memory.lease(account(2)).hold_structures(601)), 413);
+    let mut other = memory.lease(account(2));
+    other.resize(600).unwrap();
+    assert_eq!(status(memory.lease(account(3)).hold_structures(1)), 503);
+}
+
+#[test]
+fn answers_are_held_above_the_limits() {
+    let memory = memory(100, 60);
+    let mut lease = memory.lease(account(1));
+    lease.resize(10).unwrap();
+    lease.hold_answer(5);
+    assert_eq!(memory.held(), 10);
+    lease.hold_answer(500);
+    assert_eq!((memory.held(), status(memory.lease(account(2)).resize(1))), (500, 503));
+    drop(lease);
+    assert!(memory.held() == 0 && memory.lock().accounts.is_empty());
+}
+
+#[test]
 fn rejection_says_which_share_and_when_to_retry() {
     let memory = memory(100, 60);
     let error = memory.lease(account(1)).resize(61).unwrap_err();

@@ -19,5 +19,6 @@ pub(crate) use head_error::HeadError;
 pub(crate) use listener::{Listener, RejectHead};
 pub(crate) use log_limit::LogLimit;
 pub use registry::{ConnectionCounts, Connections};
+pub(crate) use response::COPIED_BODY;
 pub use settings::ConnectionSettings;
 pub(crate) use settings::Preemption;

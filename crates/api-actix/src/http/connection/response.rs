@@ -12,21 +12,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Encoder;
 
 use super::transport::Transport;
+use crate::http::admission::InFlightPermit;
 
 /// A body up to this size is copied behind its head, so that one write sends both.
-const COPIED_BODY: usize = 4 * 1024;
+pub(crate) const COPIED_BODY: usize = 4 * 1024;
 /// The number of bytes of a streamed body that are collected before each write.
 const STREAMED_PIECE: usize = 64 * 1024;
 
-/// Writes a whole response. `head_only` is true for a response to HEAD.
+/// Writes a whole response. `head_only` is true for a response to HEAD. Releases the in-flight permit of the request
+/// once the last byte is written: an answer that its client does not read takes a place and memory.
 ///
 /// # Errors
 /// The connection broke, the client accepted no byte within the deadline, or the body failed.
 pub(super) async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     transport: &RefCell<Transport<IO>>,
-    response: Response<BoxBody>,
+    mut response: Response<BoxBody>,
     head_only: bool,
 ) -> io::Result<()> {
+    let _permit = response.extensions_mut().remove::<InFlightPermit>();
     let (head, body) = response.into_parts();
     let has_body = !head_only && !is_bodiless(head.status());
     let mut rest = encode(transport, head, body.size())?;

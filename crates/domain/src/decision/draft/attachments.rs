@@ -43,7 +43,7 @@ pub(super) fn read(
         Some(images) if images.kind() != JsonKind::Array => {
             return Err(InvalidDecision::new("images", "must be an array"));
         }
-        other => other.filter(|images| images.as_part().elements().is_some_and(|elements| !elements.is_empty())),
+        other => other.filter(|images| images.as_part().iter_elements().next().is_some()),
     };
     match (assets.is_empty(), images) {
         (true, None) => Ok(Attachments::None),

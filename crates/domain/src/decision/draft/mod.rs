@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use self::path::Path;
 use super::{Attachments, DecisionRequest, InvalidDecision, ProviderInput, Question, Questions, StateForm};
-use crate::json::{Json, JsonKind, JsonPart};
+use crate::json::{Json, JsonKind, JsonPart, Token, Tokens};
+use crate::question::QuestionKind;
 
 pub use attachments::AssetPart;
 
@@ -71,7 +72,29 @@ const MAX_LABEL_CHARS: usize = 256;
 /// The most models of one request.
 const MAX_MODELS: usize = 16;
 
+/// The most memory of a parsed question, option or level beyond its text, in bytes.
+const BYTES_PER_QUESTION: usize = 256;
+/// The most memory of a parsed asset beyond its text, with its parts of a scan, in bytes.
+const BYTES_PER_ASSET: usize = 1024;
+
 impl DecisionDraft {
+    /// Returns the most memory that the parsed questions and assets may take beyond their text, in bytes. Small ones
+    /// take many times their text.
+    pub fn structure_bytes(&self) -> usize {
+        let commas = |json: &Option<Json>| {
+            let tokens = json.iter().flat_map(|json| Tokens::new(json.text()));
+            tokens.filter(|(token, _)| *token == Token::Comma).count()
+        };
+        let parts = |question: &Question| match &question.kind {
+            QuestionKind::Choice { options } => options.len() + 1,
+            QuestionKind::Score { levels } => levels.len() + 1,
+            QuestionKind::Noul { .. } | QuestionKind::Box => 1,
+        };
+        let questions = commas(&self.questions) + self.typed.iter().flatten().map(parts).sum::<usize>();
+        let assets = commas(&self.assets) + self.asset_parts.len();
+        questions.saturating_mul(BYTES_PER_QUESTION).saturating_add(assets.saturating_mul(BYTES_PER_ASSET))
+    }
+
     /// Validates with the default limits, as [`Self::check_within`].
     ///
     /// # Errors
@@ -150,11 +173,13 @@ fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<Stri
     }
     if let Some(more) = more {
         let root = Path::Root("models");
-        let more = more.as_part().elements().ok_or_else(|| root.fault("must be an array of model names"))?;
-        if more.len() > MAX_MODELS {
+        if more.kind() != JsonKind::Array {
+            return Err(root.fault("must be an array of model names"));
+        }
+        if more.as_part().iter_elements().nth(MAX_MODELS).is_some() {
             return Err(root.fault(format!("must have at most {MAX_MODELS} names")));
         }
-        for (index, json) in more.into_iter().enumerate() {
+        for (index, json) in more.as_part().iter_elements().enumerate() {
             let name = name(json, &Path::Element(&root, index))?;
             if !names.contains(&name) {
                 names.push(name);

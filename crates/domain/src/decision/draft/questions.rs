@@ -32,7 +32,7 @@ impl Questions {
 /// would be charged and answered differently than the client expects.
 fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
     let root = Path::Root("questions");
-    if json.elements().is_some_and(|elements| elements.into_iter().any(looks_typed)) {
+    if json.iter_elements().any(looks_typed) {
         return Err(root.fault(
             "must be an object that maps names to questions, for example {\"urgent\": {\"type\": \"noul\", \
              \"instructions\": \"Is it urgent?\"}}; POST /v1/decisions takes an array of questions",
@@ -60,7 +60,7 @@ fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
 /// Returns true for an object with a member that only questions have.
 fn looks_typed(json: JsonPart<'_>) -> bool {
     const MEMBERS: [&str; 4] = ["type", "instructions", "question", "criteria"];
-    json.members().is_some_and(|members| members.iter().any(|member| MEMBERS.contains(&member.name.as_ref())))
+    json.has_member(&MEMBERS)
 }
 
 pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Result<Question, InvalidDecision> {

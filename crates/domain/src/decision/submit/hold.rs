@@ -250,9 +250,11 @@ impl RequestHold {
         }
     }
 
-    /// Returns the wait budget of one attempt.
+    /// Returns the wait budget of one attempt, within the request's deadline.
     pub(super) fn wait_budget(&self) -> WaitBudget {
-        WaitBudget::new(self.holds.settings.budget_wait)
+        let settings = &self.holds.settings;
+        let left = self.origin.began.map(|began| self.time().time_left(began, settings.deadline));
+        WaitBudget::new(left.map_or(settings.budget_wait, |left| left.min(settings.budget_wait)))
     }
 
     pub(super) fn time(&self) -> &TimeSource {

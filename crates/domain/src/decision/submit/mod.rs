@@ -145,7 +145,8 @@ impl SubmitDecision {
         request: DecisionRequest,
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
-        let arrival = self.settlement.arrival();
+        let arrival = self.settlement.arrival(origin.began);
+        let origin = RequestOrigin { began: Some(arrival.began), ..origin };
         let request = self.filter.apply(key, request, &client, arrival.began).await?;
         let (payer, is_limited) = request.payer(key);
         let workspace = payer.workspace_id;

@@ -39,7 +39,7 @@ pub(super) struct Settlement {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) at: DateTime<Utc>,
-    /// On the monotonic clock.
+    /// The begin of its deadline, on the monotonic clock.
     pub(super) began: Duration,
 }
 
@@ -59,9 +59,9 @@ struct CostedCall {
 }
 
 impl Settlement {
-    /// Returns the current time as the arrival of a request.
-    pub(super) fn arrival(&self) -> Arrival {
-        Arrival { at: self.clock.now(), began: self.clock.monotonic() }
+    /// Returns the arrival of a request whose deadline began at `began`, if not now.
+    pub(super) fn arrival(&self, began: Option<Duration>) -> Arrival {
+        Arrival { at: self.clock.now(), began: began.unwrap_or_else(|| self.clock.monotonic()) }
     }
 
     /// Rejects a request of a workspace whose records reached today's limit.

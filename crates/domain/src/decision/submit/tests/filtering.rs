@@ -134,6 +134,25 @@ async fn request_times_out_while_filters_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deadline_of_filters_and_attempts_begins_with_the_request() {
+    let mut gateway = redacting(StalledWorkers).build();
+    gateway.clock.advance(Duration::from_secs(20));
+    gateway.began = Some(Duration::from_secs(2));
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;
+    assert_eq!(gateway.timer.waiting(), [Duration::from_secs(7)], "18 of 25 seconds have passed");
+    pending.disconnect();
+    pending.end().await.unwrap_err();
+    let pending = gateway.send(of_bytes(MAX_INLINE_BYTES)).await;
+    assert_eq!(gateway.call(0).timeout, Duration::from_secs(7));
+    gateway.answer(0, 1).await;
+    pending.end().await.unwrap();
+    gateway.began = Some(Duration::ZERO);
+    gateway.clock.advance(Duration::from_secs(5));
+    let late = gateway.send(of_bytes(MAX_INLINE_BYTES)).await.end().await.unwrap_err();
+    assert_eq!((late.kind(), gateway.upstreams().len()), (ErrorKind::TimedOut, 1), "it is not sent any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn scan_is_cancelled_when_client_disconnects() {
     let gateway = redacting(StalledWorkers).build();
     let pending = gateway.send(of_bytes(MAX_INLINE_BYTES + 1)).await;

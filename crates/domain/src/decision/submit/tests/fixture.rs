@@ -106,6 +106,8 @@ pub(super) struct TestGateway {
     pub(super) provider: Arc<ControlledProvider>,
     pub(super) timer: Arc<ControlledTimer>,
     pub(super) health: Arc<HealthBoard>,
+    /// The begin of the deadline of the next requests; `None` means now.
+    pub(super) began: Option<Duration>,
     records: Arc<Mutex<Vec<UsageRecord>>>,
     submit: Arc<SubmitDecision>,
 }
@@ -152,7 +154,7 @@ impl GatewaySetup {
         ports.usage.broadcaster = self.broadcaster;
         ports.time = TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> };
         let submit = Arc::new(SubmitDecision::new(ports, self.settings));
-        TestGateway { clock, provider, timer, health, records, submit }
+        TestGateway { clock, provider, timer, health, began: None, records, submit }
     }
 }
 
@@ -220,6 +222,7 @@ impl TestGateway {
         let origin = RequestOrigin {
             request_id: RequestId::from_uuid(SequentialIds::uuid(901)),
             client_address: Some(IpAddr::from([192, 0, 2, 7])),
+            began: self.began,
         };
         let (disconnected, watched) = watch::channel(false);
         let submit = Arc::clone(&self.submit);
