@@ -1,0 +1,208 @@
+//! The memory that requests of unusual shapes take.
+//!
+//! `cargo test --test e2e memory_shapes -- --nocapture` prints a table. `SHAPE_BYTES` sets the size of the bodies.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tollgate_tests::{Behaviour, Call, Key, Upstream, decisions};
+
+use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
+
+/// The default size of a body. The filters of a development build take seconds for a mebibyte.
+const BYTES: usize = 1 << 20;
+/// The memory of a request, in sizes of its body: four for the scan, and four for the body as received, parsed, sent
+/// and answered.
+const MOST_COPIES: usize = 8;
+/// The memory of the process that does not depend on the body.
+const OVERHEAD: usize = 24 << 20;
+
+fn shape_bytes() -> usize {
+    std::env::var("SHAPE_BYTES").ok().and_then(|bytes| bytes.parse().ok()).unwrap_or(BYTES)
+}
+
+/// The memory of a process, from `/proc`.
+struct ProcessMemory(PathBuf);
+
+impl ProcessMemory {
+    fn of(gateway: &TestGateway) -> Result<Self> {
+        Ok(Self(PathBuf::from(format!("/proc/{}", gateway.server.id().context("it has ended")?))))
+    }
+
+    fn status(&self, name: &str) -> Result<usize> {
+        let status = fs::read_to_string(self.0.join("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kibibytes = line.context("no such line")?.trim().trim_end_matches(" kB");
+        Ok(kibibytes.parse::<usize>()? << 10)
+    }
+
+    /// Returns the memory in use, and begins a new peak.
+    fn begin(&self) -> Result<usize> {
+        fs::write(self.0.join("clear_refs"), "5")?;
+        self.status("VmRSS")
+    }
+
+    fn peak(&self) -> Result<usize> {
+        self.status("VmHWM")
+    }
+}
+
+/// Returns the repeated text, of at most `bytes` bytes.
+fn fill(part: &str, bytes: usize) -> String {
+    part.repeat(bytes / part.len())
+}
+
+fn decision(members: &str) -> String {
+    format!(r#"{{"model":"acme/alone",{members}}}"#)
+}
+
+fn of_state(state: &str) -> String {
+    decision(&format!(r#""questions":{QUESTIONS},"state":{state}"#))
+}
+
+/// Returns a body of each shape.
+fn shapes(bytes: usize) -> Vec<(&'static str, String)> {
+    let list = |part: &str| format!("[{}1]", fill(&format!("{part},"), bytes));
+    let text = |part: &str| format!("\"{}\"", fill(part, bytes));
+    let numbered = |count: usize, write: fn(usize) -> String| (0..count).map(write).collect::<Vec<_>>().join(",");
+    let deep = format!("{}\"a\"{}", "[\"a\",".repeat(120), "]".repeat(120));
+    let options = format!("{{{}}}", numbered(250, |at| format!(r#""o{at}":null"#)));
+    let choices = (0..bytes / options.len()).map(|at| format!(r#""q{at}":{{"type":"choice","criteria":{options}}}"#));
+    vec![
+        ("one text", of_state(&text("It smokes, and I want my money back. "))),
+        ("many short strings", of_state(&list("\"a\""))),
+        ("many matches", of_state(&text("ax"))),
+        ("many strings with a match", of_state(&list("\"axa\""))),
+        ("many escapes", of_state(&text("\\n\\u00e9"))),
+        ("many disguised letters", of_state(&text("ｅb"))),
+        ("many numbers", of_state(&list("1"))),
+        ("many groups of digits", of_state(&text("12 "))),
+        ("many spaced letters", of_state(&text("e f "))),
+        ("many names", of_state(&format!("{{{}}}", numbered(bytes / 11, |at| format!(r#""k{at:06}":1"#))))),
+        (
+            "many names with a match",
+            of_state(&format!("{{{}}}", numbered(bytes / 11, |at| format!(r#""a{at:06}":1"#)))),
+        ),
+        ("deep nesting", of_state(&list(&deep))),
+        (
+            "many questions",
+            decision(&format!(
+                r#""state":"s","questions":{{{}}}"#,
+                numbered(bytes / 25, |at| format!(r#""{at:06}":{{"type":"box"}}"#))
+            )),
+        ),
+        (
+            "many options",
+            decision(&format!(r#""state":"s","questions":{{{}}}"#, choices.collect::<Vec<_>>().join(","))),
+        ),
+        ("many values as questions", decision(&format!(r#""state":"s","questions":{}"#, list("1")))),
+        ("many models", decision(&format!(r#""state":"s","questions":{QUESTIONS},"models":{}"#, list("\"m\"")))),
+        (
+            "many assets",
+            decision(&format!(
+                r#""state":"s","questions":{QUESTIONS},"assets":{{{}}}"#,
+                numbered(bytes / 12, |at| format!(r#""{at:06}":{{}}"#))
+            )),
+        ),
+        ("many images", decision(&format!(r#""state":"s","questions":{QUESTIONS},"images":{}"#, list("1")))),
+        (
+            "one asset",
+            decision(&format!(
+                r#""state":"s","questions":{QUESTIONS},"assets":{{"a":{{"media_type":"text/plain","data":"{}"}}}}"#,
+                base64::engine::general_purpose::STANDARD.encode(fill("ax", bytes * 3 / 4))
+            )),
+        ),
+    ]
+}
+
+/// Creates a guardrail with these rules and a key under it.
+async fn key_under(gateway: &TestGateway, rules: serde_json::Value) -> Result<Key> {
+    let create = Call::post("/api/v1/guardrails").key(&gateway.management.secret).json(rules.to_string());
+    let reply = gateway.server.send(&create).await?;
+    ensure!(reply.status == 201, "{}", reply.text());
+    let id = reply.json()?["data"]["id"].as_str().context("no id")?.to_owned();
+    let key = gateway.instance.inference_key().await?;
+    gateway.instance.json(&["guardrail", "assign", &id, &key.hash]).await?;
+    Ok(key)
+}
+
+/// Sends requests at the same time and returns their statuses and the peak of memory above idle.
+async fn measure(gateway: &TestGateway, calls: Vec<Call>) -> Result<(Vec<u16>, usize)> {
+    let memory = ProcessMemory::of(gateway)?;
+    let idle = memory.begin()?;
+    let (mut running, mut statuses) = (JoinSet::new(), Vec::new());
+    for call in calls {
+        let address = gateway.server.address();
+        running.spawn(async move { call.send(address).await });
+    }
+    while let Some(ended) = running.join_next().await {
+        statuses.push(ended??.status);
+    }
+    statuses.sort_unstable();
+    Ok((statuses, memory.peak()?.saturating_sub(idle)))
+}
+
+#[tokio::test]
+async fn memory_of_a_request_is_bounded_for_any_shape() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let limits = "[limits]\nrequest_timeout_ms = 600000\nworkspace_record_bytes_per_day = 0\n";
+    let toml = format!("{limits}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000));
+    let gateway = TestGateway::start(&toml).await?;
+    let builtins = ["email", "phone", "regex-prompt-injection"].map(|slug| json!({"slug": slug, "action": "redact"}));
+    let redact = |label: &str| json!([{"pattern": "a", "label": label, "action": "redact"}]);
+    let keys = [
+        ("none", gateway.inference.clone()),
+        ("built-in", key_under(&gateway, json!({"name": "b", "content_filter_builtins": builtins})).await?),
+        ("a short label", key_under(&gateway, json!({"name": "s", "content_filters": redact("X")})).await?),
+        ("a long label", key_under(&gateway, json!({"name": "l", "content_filters": redact(&"L".repeat(64))})).await?),
+    ];
+    for (_, key) in &keys {
+        // Until the guardrail is known; and every part of the process has been used once.
+        gateway.server.decide(&key.secret, body("acme/alone")).await?;
+    }
+    let bytes = shape_bytes();
+    let mut excessive = Vec::new();
+    for (shape, body) in shapes(bytes) {
+        for (guardrail, key) in &keys {
+            let (statuses, peak) = measure(&gateway, vec![decisions(&key.secret, &body)]).await?;
+            let copies = peak / bytes;
+            eprintln!("| {shape} | {guardrail} | {} | {} MiB | {copies} |", statuses[0], peak >> 20);
+            // The provider answers another question.
+            ensure!(![500, 503, 524].contains(&statuses[0]), "{shape}, {guardrail}: {statuses:?}");
+            if peak > MOST_COPIES * bytes + OVERHEAD {
+                excessive.push(format!("{shape}, {guardrail}: {} MiB", peak >> 20));
+            }
+        }
+    }
+    ensure!(excessive.is_empty(), "{excessive:#?}");
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn memory_of_many_requests_is_bounded_by_the_body_budget() -> Result<()> {
+    const BUDGET: usize = 64 << 20;
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let toml = format!(
+        "[limits]\nrequest_timeout_ms = 600000\nmax_json_bytes = 8000000\nbody_memory_bytes = {BUDGET}\n\
+         body_memory_bytes_per_workspace = {BUDGET}\n{}",
+        providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000)
+    );
+    let gateway = TestGateway::start(&toml).await?;
+    let email = json!([{"slug": "email", "action": "redact"}]);
+    let key = key_under(&gateway, json!({"name": "e", "content_filter_builtins": email})).await?;
+    gateway.server.decide(&key.secret, body("acme/alone")).await?;
+    let state = format!("[{}\"a\"]", fill("\"a\",", BYTES));
+    let calls = (0..64).map(|_| decisions(&key.secret, of_state(&state))).collect();
+    let (statuses, peak) = measure(&gateway, calls).await?;
+    let count = |status: u16| statuses.iter().filter(|other| **other == status).count();
+    eprintln!("64 at once: {} answered, {} rejected, {} MiB", count(200), count(429) + count(503), peak >> 20);
+    ensure!(count(200) > 0 && count(200) + count(429) + count(503) == 64, "{statuses:?}");
+    ensure!(peak <= BUDGET + 2 * OVERHEAD, "{} MiB", peak >> 20);
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
