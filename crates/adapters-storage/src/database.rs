@@ -9,12 +9,12 @@ use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::sea_query::Expr;
-use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
+use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, RuntimeErr, SqliteTransactionMode, SqlxError,
-    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
+    TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::SchemaManager;
 use uuid::Uuid;
@@ -24,13 +24,15 @@ use crate::audit_state;
 use crate::budget::UnreadableRows;
 use crate::change_feed;
 use crate::checkpoint::Checkpoints;
-use crate::connections::{CallLimits, Connection, PostgresPool, Transaction};
+use crate::connections::{
+    CallLimits, Connection, PostgresPool, Transaction, WriteHealth, WriteLockWatch, connection_error,
+};
 use crate::data_version::DataVersionReader;
 use crate::database_file::DatabaseFile;
-use crate::durable::DurableConnection;
+use crate::durable::{Durability, DurableConnection};
 use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
-use crate::errors::{is_busy, store_error};
+use crate::errors::{is_busy, is_lock_denied, store_error};
 use crate::location::{Access, Location, is_postgres};
 use crate::postgres::{self, PostgresPools, PostgresTransactions};
 use crate::schema;
@@ -53,6 +55,8 @@ struct Shared {
     backend: Backend,
     /// The time limits of requests and of background work.
     limits: CallLimits,
+    /// The outcome of the last write.
+    write_health: Arc<WriteHealth>,
     /// The cipher of secrets.
     cipher: ColumnCipher,
     /// The rows that budget alerts skipped.
@@ -79,6 +83,7 @@ pub(crate) struct SqliteParts {
     readers: DatabaseConnection,
     pub(crate) checkpoints: Arc<Checkpoints>,
     pub(crate) durable: DurableConnection,
+    write_lock: WriteLockWatch,
     pub(crate) data_version: DataVersionReader,
     file: DatabaseFile,
 }
@@ -129,6 +134,7 @@ impl Database {
             readers,
             checkpoints: Arc::new(checkpoints),
             durable: DurableConnection::new(settings, &location),
+            write_lock: WriteLockWatch::default(),
             data_version: DataVersionReader::new(settings, &location),
             file: DatabaseFile::new(&location),
         }));
@@ -145,13 +151,15 @@ impl Database {
     fn new(backend: Backend, settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
         let cipher = ColumnCipher::new(settings.encryption_key.clone());
         let limits = backend.limits(settings);
+        let write_health = Arc::new(WriteHealth::default());
         Self {
             shared: Arc::new(Shared {
-                writer: backend.writer(limits),
+                writer: backend.writer(limits).with_health(&write_health),
                 readers: backend.readers(limits),
                 report_readers: backend.readers(CallLimits::LONG),
                 backend,
                 limits,
+                write_health,
                 cipher,
                 unreadable_rows: UnreadableRows::default(),
                 clock,
@@ -234,10 +242,11 @@ impl Database {
         }
         match &self.shared.backend {
             Backend::Sqlite(sqlite) => {
-                let connections = [Some(&sqlite.readers), sqlite.durable.get(), Some(&sqlite.writer)];
-                for connection in connections.into_iter().flatten() {
-                    close(connection).await;
+                close(&sqlite.readers).await;
+                if let Some(durable) = sqlite.durable.get() {
+                    durable.close().await;
                 }
+                close(&sqlite.writer).await;
                 sqlite.checkpoints.end().await;
             }
             Backend::Postgres(postgres) => {
@@ -292,10 +301,12 @@ impl Database {
         self.check_file()?;
         match &self.shared.backend {
             Backend::Sqlite(sqlite) => {
-                let begun = sqlite.readers.begin().await.map_err(store_error)?;
-                Ok(Transaction::sqlite(begun, limits))
+                Transaction::read_sqlite(sqlite.readers.get_sqlite_connection_pool(), limits).await.map_err(store_error)
             }
-            Backend::Postgres(postgres) => postgres.transactions.snapshot(&postgres.pools.readers, limits).await,
+            Backend::Postgres(postgres) => {
+                let begun = postgres.transactions.snapshot(&postgres.pools.readers, limits).await;
+                begun.map_err(store_error)
+            }
         }
     }
 
@@ -362,20 +373,35 @@ impl Database {
     /// Blocks other writers of this process while the connection is held. A SQLite database only.
     pub(crate) async fn acquire_writer(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
         let sqlite = self.sqlite().ok_or(SqlxError::PoolClosed)?;
-        sqlite.writer.get_sqlite_connection_pool().acquire().await
+        sqlite.writer_pool().acquire().await
     }
 
     /// Begins a writing transaction. It holds the write lock from the start, so that the rows it reads cannot change
     /// before it writes. Dropping it rolls back.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
+        self.begin_write(Durability::Configured).await
+    }
+
+    /// Like [`Database::begin`]. PostgreSQL syncs every commit.
+    pub(crate) async fn begin_write(&self, durability: Durability) -> Result<Transaction, StoreError> {
         self.check_file()?;
-        match &self.shared.backend {
-            Backend::Sqlite(sqlite) => {
-                let begun = begin_immediate(&sqlite.writer).await?;
-                Ok(Transaction::sqlite(begun, self.shared.limits))
-            }
+        let begun = match &self.shared.backend {
+            Backend::Sqlite(sqlite) => sqlite.begin(durability).await,
             Backend::Postgres(postgres) => postgres.transactions.begin(&postgres.pools.writer).await,
+        };
+        let health = &self.shared.write_health;
+        match begun {
+            Ok(transaction) => Ok(transaction.with_health(health)),
+            Err(error) => {
+                health.failed(&error);
+                Err(store_error(error))
+            }
         }
+    }
+
+    /// Returns the error of the last write of this process; `None` if it succeeded.
+    pub fn write_failure(&self) -> Option<String> {
+        self.shared.write_health.failure()
     }
 
     /// Begins the transaction of a migration, which has no time limit.
@@ -392,6 +418,32 @@ impl SqliteParts {
     /// Returns the connections for reading and for writing.
     pub(crate) fn connections(&self) -> [&DatabaseConnection; 2] {
         [&self.readers, &self.writer]
+    }
+
+    fn writer_pool(&self) -> &SqlitePool {
+        self.writer.get_sqlite_connection_pool()
+    }
+
+    async fn begin(&self, durability: Durability) -> Result<Transaction, DbErr> {
+        let begun = self.begin_in_turn(durability).await;
+        if begun.as_ref().is_err_and(is_lock_denied) && self.write_lock.denied() {
+            let pools = [Some(self.writer_pool()), self.durable.get()];
+            for pool in pools.into_iter().flatten() {
+                while let Some(idle) = pool.try_acquire() {
+                    drop(idle.close().await);
+                }
+            }
+        }
+        begun
+    }
+
+    /// Writers of this process queue for the writing connection, also those on the connection with synced commits.
+    async fn begin_in_turn(&self, durability: Durability) -> Result<Transaction, DbErr> {
+        let writer = self.writer_pool();
+        let durable = self.durable.get().filter(|_| durability == Durability::Synced);
+        let Some(durable) = durable else { return Transaction::write_sqlite(writer, None, &self.write_lock).await };
+        let turn = writer.acquire().await.map_err(connection_error)?;
+        Transaction::write_sqlite(durable, Some(turn), &self.write_lock).await
     }
 }
 
@@ -425,7 +477,7 @@ async fn close(connection: &DatabaseConnection) {
     }
 }
 
-pub(crate) async fn begin_immediate(connection: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
+async fn begin_immediate(connection: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
     let options = TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         ..TransactionOptions::default()
@@ -475,7 +527,7 @@ async fn open_writer(
     let mut attempt = 0;
     loop {
         let opened = sqlite::writer(settings, location, &checkpoints.commits).await;
-        match opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))) {
+        match opened.map_err(connection_error) {
             Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
             Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {
                 attempt += 1;

@@ -3,43 +3,46 @@
 use std::ops::Deref;
 
 use domain::error::StoreError;
-use sea_orm::sqlx::Sqlite;
-use sea_orm::sqlx::pool::PoolConnection;
-use sea_orm::{DatabaseConnection, DbErr, RuntimeErr, SqlxSqliteConnector};
+use sea_orm::sqlx::SqlitePool;
 
-use crate::connections::{CallLimits, Transaction};
-use crate::database::{Database, begin_immediate};
+use crate::connections::Transaction;
+use crate::database::Database;
 use crate::errors::store_error;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
 use crate::sqlite;
 
+/// What the commit of a transaction survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// As the settings say.
+    Configured,
+    /// A power failure, whatever the settings say.
+    Synced,
+}
+
 /// A connection with synced commits; `None` if the commits of the writing connection are synced, too, or the database
 /// is read-only.
-pub(crate) struct DurableConnection(Option<DatabaseConnection>);
+pub(crate) struct DurableConnection(Option<SqlitePool>);
 
 impl DurableConnection {
     /// Creates the connection, which is opened on first use.
     pub(crate) fn new(settings: &StorageSettings, location: &Location) -> Self {
         let is_needed = settings.synchronous != Synchronous::Full && location.access != Access::ReadOnly;
-        Self(is_needed.then(|| SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::durable_writer(settings, location))))
+        Self(is_needed.then(|| sqlite::durable_writer(settings, location)))
     }
 
-    pub(crate) fn get(&self) -> Option<&DatabaseConnection> {
+    pub(crate) fn get(&self) -> Option<&SqlitePool> {
         self.0.as_ref()
     }
 }
 
 /// A transaction whose commit syncs itself and all earlier commits to disk.
-pub(crate) struct DurableTransaction {
-    transaction: Transaction,
-    /// The writing connection, held so that no other task of this process competes for the lock. Released last.
-    _writer: Option<PoolConnection<Sqlite>>,
-}
+pub(crate) struct DurableTransaction(Transaction);
 
 impl DurableTransaction {
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await.map_err(store_error)
+        self.0.commit().await.map_err(store_error)
     }
 }
 
@@ -47,22 +50,14 @@ impl Deref for DurableTransaction {
     type Target = Transaction;
 
     fn deref(&self) -> &Transaction {
-        &self.transaction
+        &self.0
     }
 }
 
 impl Database {
-    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every
-    /// mode. PostgreSQL syncs every commit.
+    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
     pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
-        let Some(durable) = self.sqlite().and_then(|sqlite| sqlite.durable.get()) else {
-            return Ok(DurableTransaction { transaction: self.begin().await?, _writer: None });
-        };
-        self.check_file()?;
-        let turn = self.acquire_writer().await;
-        let turn = turn.map_err(|error| store_error(DbErr::Conn(RuntimeErr::SqlxError(error.into()))))?;
-        let transaction = Transaction::sqlite(begin_immediate(durable).await?, CallLimits::SQLITE);
-        Ok(DurableTransaction { transaction, _writer: Some(turn) })
+        self.begin_write(Durability::Synced).await.map(DurableTransaction)
     }
 }
 

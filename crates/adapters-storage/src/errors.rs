@@ -1,5 +1,6 @@
 //! Conversion of database errors.
 
+use std::error::Error;
 use std::fmt::Display;
 
 use domain::error::StoreError;
@@ -29,6 +30,41 @@ pub(crate) fn is_busy(error: &DbErr) -> bool {
     matches!(sqlx_error(error).and_then(sqlite_code), Some(SQLITE_BUSY | SQLITE_LOCKED))
 }
 
+/// Returns true if a writer did not get its turn in this process, or the lock.
+pub(crate) fn is_lock_denied(error: &DbErr) -> bool {
+    is_busy(error) || matches!(sqlx_error(error), Some(SqlxError::PoolTimedOut))
+}
+
+/// Returns true if a failure of the database ends without a change of the configuration: it is locked by another
+/// process, starting, silent or not reachable.
+pub fn is_temporary(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<DbErr>().is_some_and(is_temporary_database_error) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+fn is_temporary_database_error(error: &DbErr) -> bool {
+    match error {
+        DbErr::ConnectionAcquire(_) | DbErr::Conn(RuntimeErr::Internal(_)) => true,
+        error => is_lock_denied(error) || sqlx_error(error).is_some_and(is_temporary_sqlx),
+    }
+}
+
+fn is_temporary_sqlx(error: &SqlxError) -> bool {
+    match error {
+        SqlxError::Io(_) => true,
+        error => postgres_code(error).is_some_and(|code| TEMPORARY_CLASSES.iter().any(|class| code.starts_with(class))),
+    }
+}
+
+/// Classes of SQLSTATE codes: connections, too many of them, a denied lock, a server that starts, stops or cancels.
+const TEMPORARY_CLASSES: [&str; 5] = ["08", "53300", "55P03", "57P0", "57014"];
+
 const SQLITE_ERROR: u32 = 1;
 const SQLITE_BUSY: u32 = 5;
 const SQLITE_LOCKED: u32 = 6;
@@ -37,7 +73,8 @@ const SQLITE_CONSTRAINT: u32 = 19;
 const SQLITE_MISMATCH: u32 = 20;
 const SQLITE_NOTADB: u32 = 26;
 
-fn is_corrupt(error: &DbErr) -> bool {
+/// Returns true if data cannot be read or violates a constraint; the database itself responds.
+pub(crate) fn is_corrupt(error: &DbErr) -> bool {
     match error {
         DbErr::Type(_) | DbErr::Json(_) | DbErr::TryIntoErr { .. } | DbErr::Custom(_) | DbErr::Migration(_) => true,
         error => sqlx_error(error).is_some_and(is_corrupt_sqlx),

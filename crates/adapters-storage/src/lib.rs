@@ -25,6 +25,8 @@ mod durable;
 mod encryption;
 mod entities;
 mod errors;
+#[cfg(test)]
+mod failed_transactions;
 mod journal;
 mod location;
 mod pools;
@@ -45,6 +47,7 @@ pub use checkpoint::{CheckpointLimits, WalStatus};
 pub use copy::copy_database;
 pub use database::{Database, MigrationState};
 pub use encryption::{EncryptionKey, KeySetting};
+pub use errors::is_temporary;
 pub use journal::{AdoptionSettings, StoreJournal, StoreJournalSettings, StoreJournals};
 pub use pools::PoolStatus;
 pub use repositories::*;

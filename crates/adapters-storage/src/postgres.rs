@@ -12,11 +12,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::error::StoreError;
 use domain::system::Clock;
-use sea_orm::sqlx::ConnectOptions;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sea_orm::sqlx::{ConnectOptions, Row};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, Statement,
-    TransactionTrait, Value,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, SqlxPostgresConnector,
+    Statement, TransactionTrait, Value,
 };
 
 use crate::connections::{CallLimits, PostgresPool, Reachability, Transaction};
@@ -77,30 +77,33 @@ pub(crate) fn pools(settings: &StorageSettings) -> Result<PostgresPools, StoreEr
 const TIMEOUTS: RangeInclusive<u128> = 1..=2_147_483_647;
 /// The wait of a migration for its turn: another process may be migrating.
 const MIGRATION_TURN_MS: &str = "600000";
-/// The least limit of a pause between two statements: a process on a busy machine pauses, too.
-const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest pause between two statements of a writer, and the longest wait for the acknowledgement of a reply. After
+/// that the server ends the transaction of a process that gave up, paused or vanished, so that others get the lock.
+const WRITER_PAUSE: Duration = Duration::from_secs(1);
 /// The value of a time limit that never ends anything.
 const UNLIMITED: &str = "0";
-/// Settings of one transaction: the wait for the lock, the longest statement, the longest pause between two statements,
-/// and commits that survive a loss of power whatever the server's default is. The server ends a transaction whose
-/// process gave up or vanished, so that it blocks other writers for a few seconds only.
+/// Settings of the transaction of a migration: the wait for the lock, the longest statement, the longest pause between
+/// two statements, and commits that survive a loss of power whatever the server's default is.
 const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), \
                         set_config('idle_in_transaction_session_timeout', $3, true), \
                         set_config('synchronous_commit', 'on', true)";
-/// Settings of planning in addition. Folds and draws find rows by their keys: without statistics, as of a new month's
-/// partition, PostgreSQL would read tables whole, and one plan for all values saves planning long lists of them. A table
-/// without a fitting index is still read whole, at a cost for which PostgreSQL would compile the statement: `jit` off.
-const KEYED_PLANS: &str = ", set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), \
-                           set_config('plan_cache_mode', 'force_generic_plan', true)";
+/// Settings of a writer in addition to its time limits. Commits survive a loss of power whatever the server's default is.
+/// Folds and draws find rows by their keys: without statistics, as of a new month's partition, PostgreSQL would read
+/// tables whole, and one plan for all values saves planning long lists of them. A table without a fitting index is still
+/// read whole, at a cost for which PostgreSQL would compile the statement: `jit` off.
+const WRITER_SETTINGS: &str = "SET LOCAL synchronous_commit = on; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
+                               SET LOCAL plan_cache_mode = force_generic_plan";
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// The store's time in milliseconds.
+const SERVER_TIME: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now";
 /// The isolation level of a migration, whatever the default of the role is.
 const SET_READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE";
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// The transactions of a PostgreSQL database.
+/// The transactions of a PostgreSQL database. Each begins with one message: a writer that waits for the network between
+/// its statements makes all others wait.
 pub(crate) struct PostgresTransactions {
     lock_timeout_ms: String,
-    idle_timeout_ms: String,
     limits: CallLimits,
     clock: StoreClock,
 }
@@ -108,23 +111,37 @@ pub(crate) struct PostgresTransactions {
 impl PostgresTransactions {
     pub(crate) fn new(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
         let clock = StoreClock { clock, is_of_server: settings.use_server_clock, ahead_ms: AtomicI64::new(UNKNOWN) };
-        Self {
-            lock_timeout_ms: millis_text(settings.busy_timeout),
-            idle_timeout_ms: millis_text(settings.busy_timeout.max(MIN_IDLE_TIMEOUT)),
-            limits: CallLimits::short(settings),
-            clock,
-        }
+        Self { lock_timeout_ms: millis_text(settings.busy_timeout), limits: CallLimits::short(settings), clock }
     }
 
     /// Begins a writing transaction after all earlier ones of every process, so that the rows it reads cannot change
     /// before it writes. It waits for the lock for at most the busy timeout.
-    pub(crate) async fn begin(&self, writer: &Arc<PostgresPool>) -> Result<Transaction, StoreError> {
+    pub(crate) async fn begin(&self, writer: &Arc<PostgresPool>) -> Result<Transaction, DbErr> {
         // Each statement sees what was committed before it, so what is read after the lock is current.
-        let transaction = Transaction::begin(writer, BEGIN_WRITE, self.limits).await.map_err(store_error)?;
-        let statement_ms = millis_text(self.limits.statement);
-        let limits_ms = [&*self.lock_timeout_ms, &statement_ms, &self.idle_timeout_ms];
-        set(&transaction, &format!("{SETTINGS}{KEYED_PLANS}"), limits_ms).await?;
-        self.take_write_lock(&transaction).await?;
+        let (lock_ms, statement_ms, pause_ms) =
+            (&self.lock_timeout_ms, millis_text(self.limits.statement), millis_text(WRITER_PAUSE));
+        let statements = format!(
+            "{BEGIN_WRITE}; SET LOCAL lock_timeout = {lock_ms}; SET LOCAL statement_timeout = {statement_ms}; \
+             SET LOCAL idle_in_transaction_session_timeout = {pause_ms}; SET LOCAL tcp_user_timeout = {pause_ms}; \
+             {WRITER_SETTINGS}; SELECT pg_advisory_xact_lock({WRITE_LOCK})::text, {SERVER_TIME}"
+        );
+        self.begin_with(writer, &statements, self.limits).await
+    }
+
+    /// Begins by statements of which the last one returns the time.
+    async fn begin_with(
+        &self,
+        pool: &Arc<PostgresPool>,
+        statements: &str,
+        limits: CallLimits,
+    ) -> Result<Transaction, DbErr> {
+        let asked = self.clock.clock.monotonic();
+        let (transaction, row) = Transaction::begin_postgres(pool, statements, limits).await?;
+        let took = self.clock.clock.monotonic().saturating_sub(asked);
+        if let Some(row) = row {
+            let now = row.try_get("now").map_err(|error| DbErr::Query(RuntimeErr::SqlxError(Arc::new(error))))?;
+            self.clock.set(now, took);
+        }
         Ok(transaction)
     }
 
@@ -140,42 +157,25 @@ impl PostgresTransactions {
     }
 
     /// Begins a transaction that reads one state of the database.
-    pub(crate) async fn snapshot(
-        &self,
-        readers: &Arc<PostgresPool>,
-        limits: CallLimits,
-    ) -> Result<Transaction, StoreError> {
-        let transaction = Transaction::begin(readers, BEGIN_SNAPSHOT, limits).await.map_err(store_error)?;
+    pub(crate) async fn snapshot(&self, readers: &Arc<PostgresPool>, limits: CallLimits) -> Result<Transaction, DbErr> {
         // Readers block nobody, and a copy pauses between its reads.
-        limit(&transaction, [&self.lock_timeout_ms, &millis_text(limits.statement), UNLIMITED]).await?;
-        self.read_clock(&transaction, "SELECT", &[]).await?;
-        Ok(transaction)
+        let (lock_ms, statement_ms) = (&self.lock_timeout_ms, millis_text(limits.statement));
+        let statements = format!(
+            "{BEGIN_SNAPSHOT}; SET LOCAL lock_timeout = {lock_ms}; SET LOCAL statement_timeout = {statement_ms}; \
+             SET LOCAL idle_in_transaction_session_timeout = {UNLIMITED}; SELECT {SERVER_TIME}"
+        );
+        self.begin_with(readers, &statements, limits).await
     }
 
-    async fn take_write_lock(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
-        self.read_clock(transaction, "SELECT pg_advisory_xact_lock($1)::text,", &[WRITE_LOCK.into()]).await
+    /// Takes the lock of writers for a migration.
+    async fn take_write_lock(&self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
+        let text = format!("SELECT pg_advisory_xact_lock({WRITE_LOCK})");
+        transaction.execute_unprepared(&text).await.map_err(store_error).map(drop)
     }
 
     /// Returns the store's current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.clock.now()
-    }
-
-    async fn read_clock(
-        &self,
-        transaction: &impl ConnectionTrait,
-        select: &str,
-        values: &[Value],
-    ) -> Result<(), StoreError> {
-        let text = format!("{select} (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
-        let query = Statement::from_sql_and_values(DbBackend::Postgres, text, values.iter().cloned());
-        let asked = self.clock.clock.monotonic();
-        let row = transaction.query_one_raw(query).await.map_err(store_error)?;
-        let took = self.clock.clock.monotonic().saturating_sub(asked);
-        if let Some(now) = row.map(|row| row.try_get("", "now")).transpose().map_err(store_error)? {
-            self.clock.set(now, took);
-        }
-        Ok(())
     }
 }
 
@@ -184,13 +184,9 @@ const MAX_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// No query has told the store's time yet.
 const UNKNOWN: i64 = i64::MIN;
 
-/// Sets the time limits of a transaction: the wait for a lock, a statement, and a pause between statements.
-async fn limit(transaction: &impl ConnectionTrait, limits_ms: [&str; 3]) -> Result<(), StoreError> {
-    set(transaction, SETTINGS, limits_ms).await
-}
-
-async fn set(transaction: &impl ConnectionTrait, settings: &str, limits_ms: [&str; 3]) -> Result<(), StoreError> {
-    let settings = Statement::from_sql_and_values(DbBackend::Postgres, settings, limits_ms.map(Value::from));
+/// Sets the time limits of a migration: the wait for a lock, a statement, and a pause between statements.
+async fn limit(transaction: &DatabaseTransaction, limits_ms: [&str; 3]) -> Result<(), StoreError> {
+    let settings = Statement::from_sql_and_values(DbBackend::Postgres, SETTINGS, limits_ms.map(Value::from));
     transaction.execute_raw(settings).await.map_err(store_error).map(drop)
 }
 

@@ -44,18 +44,6 @@ pub(crate) async fn writer(
             let commits = Arc::clone(&commits);
             Box::pin(async move { commits.attach(connection).await })
         })
-        // On a full disk SQLite may end a transaction by itself, which the driver does not notice. A connection with a
-        // transaction that the driver considers open is not reused.
-        .after_release(|connection, _| {
-            Box::pin(async move {
-                if !connection.is_in_transaction() {
-                    return Ok(true);
-                }
-                // A rollback may still be pending.
-                connection.ping().await?;
-                Ok(!connection.is_in_transaction())
-            })
-        })
         .connect_with(options)
         .await
 }
@@ -114,6 +102,18 @@ fn pool(settings: &StorageSettings, connections: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        // On a full disk SQLite may end a transaction by itself, which the driver does not notice. A connection with a
+        // transaction that the driver considers open is not reused, whether it wrote or read.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                if !connection.is_in_transaction() {
+                    return Ok(true);
+                }
+                // A rollback may still be pending.
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
+            })
+        })
 }
 
 fn options(settings: &StorageSettings, location: &Location) -> SqliteConnectOptions {

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use sea_orm::sqlx::postgres::{PgConnection, PgQueryResult, PgRow};
-use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, Postgres, query::Query, query_with};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
-use sea_query_sqlx::SqlxValues;
-
 use futures_util::future::BoxFuture;
+use sea_orm::sqlx::{Error, PgConnection, Postgres};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 
 use super::limits::{CallLimits, until};
-use super::postgres_pool::PostgresPool;
+use super::postgres_pool::{PostgresPool, is_closed};
+use super::statements::{execute, execute_text, fetch_all, fetch_optional, query_error};
+use super::write_health::WriteHealth;
 
 /// Connections for single statements, with time limits.
 #[derive(Clone)]
 pub(crate) struct Connection {
     kind: Kind,
     limits: CallLimits,
+    /// Records the outcome of writes; `None` for connections that only read.
+    health: Option<Arc<WriteHealth>>,
 }
 
 #[derive(Clone)]
@@ -27,22 +28,45 @@ enum Kind {
 
 impl Connection {
     pub(crate) fn sqlite(connection: DatabaseConnection, limits: CallLimits) -> Self {
-        Self { kind: Kind::Sqlite(connection), limits }
+        Self { kind: Kind::Sqlite(connection), limits, health: None }
     }
 
     pub(crate) fn postgres(pool: Arc<PostgresPool>, limits: CallLimits) -> Self {
-        Self { kind: Kind::Postgres(pool), limits }
+        Self { kind: Kind::Postgres(pool), limits, health: None }
     }
 
+    /// Records the outcomes of its statements as those of writes.
+    pub(crate) fn with_health(self, health: &Arc<WriteHealth>) -> Self {
+        Self { health: Some(Arc::clone(health)), ..self }
+    }
+
+    /// Runs a statement on a connection to a server. A read is repeated if the server had closed its connection. A write
+    /// may have taken effect then, so that its connection is tested before.
     async fn on_server<T>(
         &self,
         pool: &Arc<PostgresPool>,
-        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
+        call: impl for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
     ) -> Result<T, DbErr> {
-        let mut connection = pool.acquire().await?;
+        if self.health.is_none() {
+            let mut connection = pool.acquire().await?;
+            let result = connection.call(self.limits.statement_end(), &call).await;
+            connection.release();
+            match result {
+                Err(error) if is_closed(&error) => {}
+                result => return result.map_err(query_error),
+            }
+        }
+        let mut connection = pool.acquire_tested().await?;
         let result = connection.call(self.limits.statement_end(), call).await;
         connection.release();
         result.map_err(query_error)
+    }
+
+    fn record<T>(&self, result: Result<T, DbErr>) -> Result<T, DbErr> {
+        if let Some(health) = &self.health {
+            health.record(&result);
+        }
+        result
     }
 }
 
@@ -56,75 +80,42 @@ impl ConnectionTrait for Connection {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        match &self.kind {
+        self.record(match &self.kind {
             Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.execute_raw(statement)).await,
             Kind::Postgres(pool) => {
-                self.on_server(pool, |connection| Box::pin(execute(connection, statement))).await.map(Into::into)
+                let run = self.on_server(pool, |own| Box::pin(execute::<Postgres>(own, statement.clone())));
+                run.await.map(Into::into)
             }
-        }
+        })
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        match &self.kind {
+        self.record(match &self.kind {
             Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.execute_unprepared(text)).await,
             Kind::Postgres(pool) => {
-                let text = text.to_owned();
-                self.on_server(pool, |connection| Box::pin(execute_text(connection, text))).await.map(Into::into)
+                let run = self.on_server(pool, |own| Box::pin(execute_text::<Postgres>(own, text.to_owned())));
+                run.await.map(Into::into)
             }
-        }
+        })
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        match &self.kind {
+        self.record(match &self.kind {
             Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.query_one_raw(statement)).await,
             Kind::Postgres(pool) => {
-                let row = self.on_server(pool, |connection| Box::pin(fetch_optional(connection, statement))).await?;
-                Ok(row.map(Into::into))
+                let run = self.on_server(pool, |own| Box::pin(fetch_optional::<Postgres>(own, statement.clone())));
+                run.await.map(|row| row.map(Into::into))
             }
-        }
+        })
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        match &self.kind {
+        self.record(match &self.kind {
             Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.query_all_raw(statement)).await,
             Kind::Postgres(pool) => {
-                let rows = self.on_server(pool, |connection| Box::pin(fetch_all(connection, statement))).await?;
-                Ok(rows.into_iter().map(Into::into).collect())
+                let run = self.on_server(pool, |own| Box::pin(fetch_all::<Postgres>(own, statement.clone())));
+                run.await.map(|rows| rows.into_iter().map(Into::into).collect())
             }
-        }
+        })
     }
-}
-
-pub(super) async fn execute(connection: &mut PgConnection, statement: Statement) -> Result<PgQueryResult, Error> {
-    query(statement).execute(connection).await
-}
-
-pub(super) async fn execute_text(connection: &mut PgConnection, text: String) -> Result<PgQueryResult, Error> {
-    connection.execute(AssertSqlSafe(text)).await
-}
-
-pub(super) async fn fetch_optional(
-    connection: &mut PgConnection,
-    statement: Statement,
-) -> Result<Option<PgRow>, Error> {
-    query(statement).fetch_optional(connection).await
-}
-
-pub(super) async fn fetch_all(connection: &mut PgConnection, statement: Statement) -> Result<Vec<PgRow>, Error> {
-    query(statement).fetch_all(connection).await
-}
-
-pub(super) async fn copy_in(connection: &mut PgConnection, statement: String, rows: Vec<u8>) -> Result<(), Error> {
-    let mut copy = connection.copy_in_raw(&statement).await?;
-    copy.send(rows).await?;
-    copy.finish().await.map(drop)
-}
-
-fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
-    let Statement { sql, values, .. } = statement;
-    query_with(AssertSqlSafe(sql), SqlxValues(values.unwrap_or_else(|| sea_orm::Values(Vec::new()))))
-}
-
-pub(super) fn query_error(error: Error) -> DbErr {
-    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
 }

@@ -8,10 +8,17 @@ mod connection;
 mod limits;
 mod postgres_pool;
 mod reachability;
+mod sqlite_session;
+mod statements;
 mod transaction;
+mod write_health;
+mod write_lock;
 
 pub(crate) use connection::Connection;
 pub(crate) use limits::CallLimits;
 pub(crate) use postgres_pool::PostgresPool;
 pub(crate) use reachability::Reachability;
+pub(crate) use statements::connection_error;
 pub(crate) use transaction::Transaction;
+pub(crate) use write_health::WriteHealth;
+pub(crate) use write_lock::WriteLockWatch;

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
-use sea_orm::sqlx::{ConnectOptions, Connection as _, Error, PgConnection, Postgres};
+use sea_orm::sqlx::{ConnectOptions, Connection as _, Error, Executor, PgConnection};
 use sea_orm::{DbErr, RuntimeErr};
-use sqlx_core::transaction::TransactionManager;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -32,9 +31,6 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The pause between attempts to connect to a server that is starting.
 const START_RETRY: Duration = Duration::from_millis(50);
-
-/// The transactions of the driver.
-pub(super) type Manager = <Postgres as sea_orm::sqlx::Database>::TransactionManager;
 
 /// Connections to one server, opened on first use.
 pub(crate) struct PostgresPool {
@@ -78,14 +74,24 @@ impl PostgresPool {
         (as_u64(busy), as_u64(self.idle().len()), u64::from(self.limit))
     }
 
-    /// Waits for a place and takes an idle connection, or opens one. Both waits end after the busy timeout.
+    /// Waits for a place and takes an idle connection, or opens one. Both waits end after the busy timeout. The server
+    /// may have closed a connection that was in use a moment ago.
     pub(super) async fn acquire(self: &Arc<Self>) -> Result<PooledConnection, DbErr> {
+        self.acquire_with(TEST_AFTER).await
+    }
+
+    /// Like [`Self::acquire`], but tests every idle connection.
+    pub(super) async fn acquire_tested(self: &Arc<Self>) -> Result<PooledConnection, DbErr> {
+        self.acquire_with(Duration::ZERO).await
+    }
+
+    async fn acquire_with(self: &Arc<Self>, test_after: Duration) -> Result<PooledConnection, DbErr> {
         let place = timeout(self.busy_timeout, Arc::clone(&self.places).acquire_owned()).await;
         let place = place.map_err(|_| unavailable("every connection of this process to PostgreSQL is busy"))?;
         let place = place.map_err(|_| unavailable("the database is closed"))?;
         while let Some(idle) = self.take_idle() {
             let opened_at = idle.opened_at;
-            if let Some(connection) = test(idle).await {
+            if let Some(connection) = test(idle, test_after).await {
                 return Ok(self.pooled(connection, opened_at, place));
             }
         }
@@ -175,15 +181,15 @@ impl PostgresPool {
     }
 }
 
-/// Tests an idle connection. Closes an old or broken one.
-async fn test(idle: IdleConnection) -> Option<PgConnection> {
+/// Tests a connection that was idle for `test_after`. Closes an old or broken one.
+async fn test(idle: IdleConnection, test_after: Duration) -> Option<PgConnection> {
     let IdleConnection { mut connection, opened_at, idle_since, .. } = idle;
     if opened_at.elapsed() > MAX_LIFETIME || idle_since.elapsed() > IDLE_TIMEOUT {
         say_farewell(connection).await;
         return None;
     }
     let is_usable =
-        idle_since.elapsed() < TEST_AFTER || matches!(timeout(TEST_TIMEOUT, connection.ping()).await, Ok(Ok(())));
+        idle_since.elapsed() < test_after || matches!(timeout(TEST_TIMEOUT, connection.ping()).await, Ok(Ok(())));
     is_usable.then_some(connection)
 }
 
@@ -244,17 +250,24 @@ impl PooledConnection {
 
     /// Rolls back in the background, and then returns the connection to its pool.
     pub(super) fn roll_back(mut self) {
-        let Some(connection) = &mut self.connection else { return };
-        Manager::start_rollback(connection);
+        if self.connection.is_none() {
+            return;
+        }
         let (tasks, runtime) = (self.pool.tasks.clone(), self.pool.runtime.clone());
         let rollback = async move {
             let end = Instant::now() + TEST_TIMEOUT;
-            if self.call(end, |connection| Box::pin(connection.ping())).await.is_ok() {
+            if self.call(end, |connection| connection.execute("ROLLBACK")).await.is_ok() {
                 self.release();
             }
         };
         tasks.spawn_on(rollback, &runtime);
     }
+}
+
+/// Returns true if a call failed because its connection was closed, and not because the server was silent.
+pub(super) fn is_closed(error: &Error) -> bool {
+    let is_silent = matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut);
+    is_broken(error) && !is_silent
 }
 
 /// Returns true if the server has ended the connection, or its replies cannot be read.

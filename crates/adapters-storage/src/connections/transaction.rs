@@ -1,19 +1,25 @@
 //! Transactions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
-use sea_orm::sqlx::{AssertSqlSafe, Error, PgConnection, SqlSafeStr};
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
-use sqlx_core::transaction::TransactionManager;
+use sea_orm::sqlx::pool::PoolConnection;
+use sea_orm::sqlx::postgres::PgRow;
+use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, PgConnection, Postgres, Sqlite, SqlitePool};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::connection::{copy_in, execute, execute_text, fetch_all, fetch_optional, query_error};
-use super::limits::{CallLimits, unavailable, until};
-use super::postgres_pool::{Manager, PooledConnection, PostgresPool};
+use super::limits::{CallLimits, unavailable};
+use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
+use super::sqlite_session::SqliteSession;
+use super::statements::{copy_in, execute, execute_text, fetch_all, fetch_optional, query_error};
+use super::write_health::WriteHealth;
+use super::write_lock::WriteLockWatch;
 
-/// A transaction whose statements and whose duration are limited. Dropping it rolls back.
+/// A transaction whose statements and whose duration are limited. Dropping it rolls back. After a failed statement it
+/// cannot be committed: PostgreSQL would report a commit that was a rollback, and SQLite may have rolled back by itself.
 ///
 /// After a statement or a commit without a response nothing is known about its effect. The connection is then closed,
 /// and later statements fail.
@@ -21,70 +27,141 @@ pub(crate) struct Transaction {
     kind: Kind,
     limits: CallLimits,
     end: Instant,
+    has_failed: AtomicBool,
+    /// Records the outcome; `None` for a transaction that only reads.
+    health: Option<Arc<WriteHealth>>,
 }
 
 enum Kind {
-    Sqlite(DatabaseTransaction),
+    Sqlite(SqliteSession),
     Postgres(Session),
 }
 
 impl Transaction {
-    pub(crate) fn sqlite(transaction: DatabaseTransaction, limits: CallLimits) -> Self {
-        Self { kind: Kind::Sqlite(transaction), limits, end: limits.transaction_end() }
+    fn new(kind: Kind, limits: CallLimits, end: Instant) -> Self {
+        Self { kind, limits, end, has_failed: AtomicBool::new(false), health: None }
     }
 
-    /// Begins a transaction by the given statement.
-    pub(crate) async fn begin(
-        pool: &Arc<PostgresPool>,
-        statement: &'static str,
-        limits: CallLimits,
+    /// Records its outcome as that of a write.
+    pub(crate) fn with_health(self, health: &Arc<WriteHealth>) -> Self {
+        Self { health: Some(Arc::clone(health)), ..self }
+    }
+
+    /// Begins a transaction that reads a SQLite file.
+    pub(crate) async fn read_sqlite(pool: &SqlitePool, limits: CallLimits) -> Result<Self, DbErr> {
+        let session = SqliteSession::begin(pool, "BEGIN", None).await?;
+        Ok(Self::new(Kind::Sqlite(session), limits, limits.transaction_end()))
+    }
+
+    /// Begins a transaction that holds the write lock of a SQLite file from its start, and `turn` to its end.
+    pub(crate) async fn write_sqlite(
+        pool: &SqlitePool,
+        turn: Option<PoolConnection<Sqlite>>,
+        watch: &WriteLockWatch,
     ) -> Result<Self, DbErr> {
-        let connection = pool.acquire().await?;
+        let session = SqliteSession::begin(pool, "BEGIN IMMEDIATE", turn).await?;
+        let end = CallLimits::SQLITE.transaction_end();
+        watch.acquired(session.slot(), end);
+        Ok(Self::new(Kind::Sqlite(session), CallLimits::SQLITE, end))
+    }
+
+    /// Begins a transaction on PostgreSQL by several statements in one message. Returns the first row that they return.
+    /// If the server had closed the connection, nothing has happened, and another one is used.
+    pub(crate) async fn begin_postgres(
+        pool: &Arc<PostgresPool>,
+        statements: &str,
+        limits: CallLimits,
+    ) -> Result<(Self, Option<PgRow>), DbErr> {
+        let begun = Self::begin_on(pool.acquire().await?, statements, limits).await;
+        let begun = match begun {
+            Err(error) if is_closed(&error) => Self::begin_on(pool.acquire_tested().await?, statements, limits).await,
+            begun => begun,
+        };
+        begun.map_err(query_error)
+    }
+
+    async fn begin_on(
+        connection: PooledConnection,
+        statements: &str,
+        limits: CallLimits,
+    ) -> Result<(Self, Option<PgRow>), Error> {
         let session = Session(Mutex::new(Some(connection)));
-        let transaction = Self { kind: Kind::Postgres(session), limits, end: limits.transaction_end() };
-        let begin = AssertSqlSafe(statement).into_sql_str();
-        transaction.on_server(|connection| Box::pin(Manager::begin(connection, Some(begin)))).await?;
-        Ok(transaction)
+        let transaction = Self::new(Kind::Postgres(session), limits, limits.transaction_end());
+        let statements = AssertSqlSafe(statements.to_owned());
+        let end = transaction.statement_end();
+        let Kind::Postgres(session) = &transaction.kind else { return Err(Error::WorkerCrashed) };
+        let row = session.call(end, |connection| connection.fetch_optional(statements)).await?;
+        Ok((transaction, row))
     }
 
     /// Commits. After an error the transaction may have taken effect or not.
     pub(crate) async fn commit(self) -> Result<(), DbErr> {
-        let end = self.statement_end();
-        match self.kind {
-            Kind::Sqlite(transaction) => until(end, transaction.commit()).await,
-            Kind::Postgres(session) => {
-                let mut slot = session.0.lock().await;
-                let Some(mut connection) = slot.take() else { return Err(unavailable("the transaction has ended")) };
-                drop(slot);
-                connection.call(end, |connection| Box::pin(Manager::commit(connection))).await.map_err(query_error)?;
-                connection.release();
-                Ok(())
-            }
+        let (end, has_failed) = (self.statement_end(), self.has_failed.load(Ordering::Relaxed));
+        let committed = match self.kind {
+            _ if has_failed => Err(unavailable("a statement of the transaction failed")),
+            Kind::Sqlite(session) => session.commit(end).await,
+            Kind::Postgres(session) => session.commit(end).await,
+        };
+        if let Some(health) = &self.health {
+            health.record(&committed);
         }
+        committed
     }
 
     /// Sends rows to PostgreSQL by a `COPY … FROM STDIN`.
     pub(crate) async fn copy_in(&self, statement: String, rows: Vec<u8>) -> Result<(), DbErr> {
-        self.on_server(|connection| Box::pin(copy_in(connection, statement, rows))).await
+        let Kind::Postgres(session) = &self.kind else { return Err(unavailable("the database is a file")) };
+        self.checked(session.run(self.statement_end(), |connection| Box::pin(copy_in(connection, statement, rows))))
+            .await
     }
 
     fn statement_end(&self) -> Instant {
         self.limits.statement_end().min(self.end)
     }
 
-    async fn on_server<T>(
-        &self,
-        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
-    ) -> Result<T, DbErr> {
-        let Kind::Postgres(session) = &self.kind else { return Err(unavailable("the database is a file")) };
-        let mut slot = session.0.lock().await;
-        let Some(connection) = slot.as_mut() else { return Err(unavailable("the transaction has ended")) };
-        connection.call(self.statement_end(), call).await.map_err(query_error)
+    /// Remembers a failure.
+    async fn checked<T>(&self, statement: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
+        let result = statement.await;
+        if let Err(error) = &result {
+            self.has_failed.store(true, Ordering::Relaxed);
+            if let Some(health) = &self.health {
+                health.failed(error);
+            }
+        }
+        result
     }
 }
 
 /// The connection of a transaction on a server; `None` once it has ended.
 struct Session(Mutex<Option<PooledConnection>>);
+
+impl Session {
+    async fn call<T>(
+        &self,
+        end: Instant,
+        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let mut slot = self.0.lock().await;
+        let connection = slot.as_mut().ok_or(Error::PoolClosed)?;
+        connection.call(end, call).await
+    }
+
+    async fn run<T>(
+        &self,
+        end: Instant,
+        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
+    ) -> Result<T, DbErr> {
+        self.call(end, call).await.map_err(query_error)
+    }
+
+    async fn commit(self, end: Instant) -> Result<(), DbErr> {
+        let taken = self.0.lock().await.take();
+        let Some(mut connection) = taken else { return Err(unavailable("the transaction has ended")) };
+        connection.call(end, |connection| connection.execute("COMMIT")).await.map_err(query_error)?;
+        connection.release();
+        Ok(())
+    }
+}
 
 impl Drop for Session {
     fn drop(&mut self) {
@@ -104,33 +181,64 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        if let Kind::Sqlite(transaction) = &self.kind {
-            return until(self.statement_end(), transaction.execute_raw(statement)).await;
-        }
-        self.on_server(|connection| Box::pin(execute(connection, statement))).await.map(Into::into)
+        let end = self.statement_end();
+        self.checked(async {
+            Ok(match &self.kind {
+                Kind::Sqlite(session) => {
+                    session.call(end, |own| Box::pin(execute::<Sqlite>(own, statement))).await?.into()
+                }
+                Kind::Postgres(session) => {
+                    session.run(end, |own| Box::pin(execute::<Postgres>(own, statement))).await?.into()
+                }
+            })
+        })
+        .await
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        if let Kind::Sqlite(transaction) = &self.kind {
-            return until(self.statement_end(), transaction.execute_unprepared(text)).await;
-        }
-        let text = text.to_owned();
-        self.on_server(|connection| Box::pin(execute_text(connection, text))).await.map(Into::into)
+        let (end, text) = (self.statement_end(), text.to_owned());
+        self.checked(async {
+            Ok(match &self.kind {
+                Kind::Sqlite(session) => {
+                    session.call(end, |own| Box::pin(execute_text::<Sqlite>(own, text))).await?.into()
+                }
+                Kind::Postgres(session) => {
+                    session.run(end, |own| Box::pin(execute_text::<Postgres>(own, text))).await?.into()
+                }
+            })
+        })
+        .await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        if let Kind::Sqlite(transaction) = &self.kind {
-            return until(self.statement_end(), transaction.query_one_raw(statement)).await;
-        }
-        let row = self.on_server(|connection| Box::pin(fetch_optional(connection, statement))).await?;
-        Ok(row.map(Into::into))
+        let end = self.statement_end();
+        self.checked(async {
+            Ok(match &self.kind {
+                Kind::Sqlite(session) => {
+                    session.call(end, |own| Box::pin(fetch_optional::<Sqlite>(own, statement))).await?.map(Into::into)
+                }
+                Kind::Postgres(session) => {
+                    session.run(end, |own| Box::pin(fetch_optional::<Postgres>(own, statement))).await?.map(Into::into)
+                }
+            })
+        })
+        .await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        if let Kind::Sqlite(transaction) = &self.kind {
-            return until(self.statement_end(), transaction.query_all_raw(statement)).await;
-        }
-        let rows = self.on_server(|connection| Box::pin(fetch_all(connection, statement))).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        let end = self.statement_end();
+        self.checked(async {
+            Ok(match &self.kind {
+                Kind::Sqlite(session) => {
+                    let rows = session.call(end, |own| Box::pin(fetch_all::<Sqlite>(own, statement))).await?;
+                    rows.into_iter().map(Into::into).collect()
+                }
+                Kind::Postgres(session) => {
+                    let rows = session.run(end, |own| Box::pin(fetch_all::<Postgres>(own, statement))).await?;
+                    rows.into_iter().map(Into::into).collect()
+                }
+            })
+        })
+        .await
     }
 }

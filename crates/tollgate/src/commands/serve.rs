@@ -35,8 +35,19 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Re
         source.read()?;
     }
     require_bucket(&context.config.blobs).await?;
-    let stores =
-        if args.no_migrate { context.stores().await? } else { Stores::open(&context.config, Schema::UpToDate).await? };
+    let schema = if args.no_migrate {
+        context.require_database()?;
+        Schema::Required
+    } else {
+        Schema::UpToDate
+    };
+    let stores = tokio::select! {
+        opened = Stores::open_for_server(&context.config, schema) => opened?,
+        signal = shutdown.next_signal() => {
+            tracing::info!(signal, "stopped");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     if !args.allow_no_endpoints {
         lost_endpoints::check_start(&context.config, &stores).await?;
     }

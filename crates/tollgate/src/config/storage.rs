@@ -17,6 +17,9 @@ const SMALLEST_DATABASE: u64 = 65_536;
 /// The limit of SQLite: 2^32 - 2 pages of 4096 bytes.
 const LARGEST_DATABASE: u64 = 17_592_186_036_224;
 
+/// The default wait of a start for the database.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// The path beside which the files of this machine are, if the database is on a server.
 const LOCAL_FILES: &str = "tollgate-data/tollgate";
 
@@ -27,6 +30,7 @@ pub struct RawStorage {
     url: Option<String>,
     synchronous: Option<Synchronous>,
     busy_timeout_ms: Option<u64>,
+    start_timeout_ms: Option<Millis<0, 86_400_000>>,
     read_connections: Option<Positive<u32>>,
     notifications: Option<bool>,
     max_database_bytes: Option<Within<u64, SMALLEST_DATABASE, LARGEST_DATABASE>>,
@@ -90,6 +94,7 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         file,
         synchronous_full: section.synchronous == Some(Synchronous::Full),
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
+        start_timeout: section.start_timeout_ms.map_or(START_TIMEOUT, Millis::get),
         read_connections: section.read_connections.map_or(4, Positive::get),
         notifications: section.notifications.unwrap_or(true),
         max_database_bytes: section.max_database_bytes.map(Within::get),

@@ -82,6 +82,7 @@ fn every_key_is_read() {
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
         synchronous = "full"
         busy_timeout_ms = 100
+        start_timeout_ms = 2000
         read_connections = 2
         notifications = false
         max_database_bytes = 20_480_000
@@ -145,6 +146,7 @@ fn every_key_is_read() {
     assert!(config.storage.synchronous_full);
     assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: true });
     assert_eq!(config.storage.max_database_bytes, Some(20_480_000));
+    assert_eq!(config.storage.start_timeout, Duration::from_secs(2));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::audit::{AuditDraft, AuditLog, DeniedChange, DeniedChangeCounter, DeniedChangeRecorder};
-use domain::system::Clock;
+use domain::system::{Clock, LineLimit};
 use tokio_util::sync::CancellationToken;
 
 /// The interval at which past minutes are written.
@@ -27,6 +27,7 @@ impl DeniedChangeLog {
     /// further ones, which bounds the memory.
     pub async fn write_down(&self, log: Arc<dyn AuditLog>, cancelled: CancellationToken) {
         let mut unwritten: VecDeque<AuditDraft> = VecDeque::new();
+        let lines = LineLimit::default();
         loop {
             let ends = tokio::select! {
                 () = cancelled.cancelled() => true,
@@ -39,12 +40,14 @@ impl DeniedChangeLog {
             }
             while let Some(draft) = unwritten.front() {
                 if let Err(error) = log.append(draft).await {
-                    let error = anyhow::Error::from(error);
-                    tracing::warn!(
-                        error = format!("{error:#}"),
-                        left = unwritten.len(),
-                        "audit write of denied changes failed"
-                    );
+                    if lines.admits("write", self.clock.monotonic()) {
+                        let error = anyhow::Error::from(error);
+                        tracing::warn!(
+                            error = format!("{error:#}"),
+                            left = unwritten.len(),
+                            "audit write of denied changes failed"
+                        );
+                    }
                     break;
                 }
                 unwritten.pop_front();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::system::Clock;
+use domain::system::{Clock, LineLimit};
 use domain::usage::{Rejection, RejectionCounter, RejectionRecorder, RejectionStore};
 use tokio_util::sync::CancellationToken;
 
@@ -16,12 +16,13 @@ const LAST_WRITE: Duration = Duration::from_secs(10);
 pub struct RejectionLog {
     counter: Mutex<RejectionCounter>,
     clock: Arc<dyn Clock>,
+    lines: LineLimit,
 }
 
 impl RejectionLog {
     /// Creates an empty log.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { counter: Mutex::default(), clock }
+        Self { counter: Mutex::default(), clock, lines: LineLimit::default() }
     }
 
     /// Writes the counts until it is cancelled, and then the rest.
@@ -52,8 +53,10 @@ impl RejectionLog {
             return;
         }
         if let Err(error) = store.add(&counts).await {
-            let error = anyhow::Error::from(error);
-            tracing::warn!(error = format!("{error:#}"), counts = counts.len(), "write of rejection counts failed");
+            if self.lines.admits("write", self.clock.monotonic()) {
+                let error = anyhow::Error::from(error);
+                tracing::warn!(error = format!("{error:#}"), counts = counts.len(), "write of rejection counts failed");
+            }
             let mut counter = self.counter();
             for count in counts {
                 counter.add(count);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use adapters_journal::LocalJournals;
 use adapters_storage::SeaOrmBudgetStore;
-use adapters_system::TokioTimer;
+use adapters_system::{SystemClock, TokioTimer};
 use anyhow::Context;
 use domain::budget::{
     BudgetStore, ForgetProcesses, ForgetSettings, LedgerSettings, LimitStatusReader, RecoverJournals, RecoveryReport,
     RenewingLedger, RenewingLedgerPorts,
 };
 use domain::observability::Metrics;
-use domain::system::TimeSource;
+use domain::system::{Clock as _, LineLimit, TimeSource};
 
 use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
@@ -127,6 +127,7 @@ fn recover_journals_of_others(
 ) {
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move {
+        let (lines, clock) = (LineLimit::default(), SystemClock::new());
         loop {
             tokio::select! {
                 () = cancelled.cancelled() => return,
@@ -134,6 +135,7 @@ fn recover_journals_of_others(
             }
             match recover.execute().await {
                 Ok(report) => count(&*metrics, &report),
+                Err(error) if !lines.admits("recovery", clock.monotonic()) => drop(error),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
                     tracing::warn!(error = format!("{error:#}"), "journals of dead processes not read, retrying");

@@ -166,7 +166,10 @@ impl ProcessMetrics {
 
     /// Reports the database connections.
     pub fn watch_database(&self, database: Database) {
-        let (of_busy, of_alerts) = (database.clone(), database.clone());
+        let (of_busy, of_alerts, of_writes) = (database.clone(), database.clone(), database.clone());
+        let help = "1 if the last write of this process to the database succeeded";
+        let is_writable = move || u64::from(of_writes.write_failure().is_none());
+        self.watch(|| MetricSample::gauge("database_writable", help, is_writable));
         let help = "Rows of limits and budget alerts that could not be read and were skipped";
         let skipped = move || of_alerts.unreadable_alert_rows();
         self.watch(|| MetricSample::gauge("budget_alerts_unreadable_rows", help, skipped));
@@ -331,14 +334,19 @@ impl ProcessMetrics {
             ledger.journal_status().unfolded_bytes
         });
         gauge("open_holds", "Open holds of Decisions requests", |ledger| ledger.open_calls() as u64);
+        let counter = |name, help, read: fn(&RenewingLedger) -> u64| {
+            let weak = Arc::downgrade(ledger);
+            let read = move || weak.upgrade().map_or(0, |ledger| read(&ledger));
+            self.watch(|| MetricSample::counter(name, help, read));
+        };
         let help = "Usage records stored without their trace because the journal was half full or the record too large";
-        let weak = Arc::downgrade(ledger);
-        let omitted = move || weak.upgrade().map_or(0, |ledger| ledger.omitted_traces());
-        self.watch(|| MetricSample::counter("journal_omitted_traces", help, omitted));
+        counter("journal_omitted_traces", help, RenewingLedger::omitted_traces);
+        let help = "Journal entries folded into the database since the journal was created";
+        counter("journal_folded_entries", help, RenewingLedger::folded_entries);
+        let help = "Requests with a limit rejected because no hold could be placed: the database takes no writes";
+        counter("hold_failures", help, RenewingLedger::failed_holds);
         let help = "Changes of the process id because the database no longer accepted the previous one";
-        let weak = Arc::downgrade(ledger);
-        let renewals = move || weak.upgrade().map_or(0, |ledger| ledger.renewals());
-        self.watch(|| MetricSample::counter("ledger_renewals", help, renewals));
+        counter("ledger_renewals", help, RenewingLedger::renewals);
     }
 
     /// Reports records that retention cannot remove.

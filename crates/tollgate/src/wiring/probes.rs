@@ -40,6 +40,9 @@ impl HealthProbe for DatabaseProbe {
 
     async fn probe(&self) -> Result<(), StoreError> {
         self.database.probe().await?;
+        if let Some(failure) = self.database.write_failure() {
+            return Err(StoreError::unavailable(format!("the database takes no writes: {failure}")));
+        }
         let Some(disk) = &self.disk else { return Ok(()) };
         if database_room(&**disk)? >= LOW_SPACE {
             return Ok(());

@@ -4,12 +4,13 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
     SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository,
-    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
+    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
@@ -19,12 +20,15 @@ use domain::change_feed::ChangeFeed;
 use domain::file::DocumentRepository;
 use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
 use domain::model::{ImportCatalogue, ModelRepository};
-use domain::system::{Clock, IdGenerator, SecretGenerator};
+use domain::system::{Clock, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
 use super::{Blobs, directory, minimal_rows, open_blobs, sandbox_models, starter};
 use crate::config::{Config, EncryptionKeySource, StorageConfig};
+
+/// The pause of a start between attempts to open the database.
+const OPEN_RETRY: Duration = Duration::from_millis(250);
 
 /// The treatment of the database's schema at open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +129,44 @@ impl Stores {
         };
         if schema == Schema::UpToDate && !storage.read_only {
             starter::fill_empty_catalogue(&*stores.models).await?;
+        }
+        Ok(stores)
+    }
+
+    /// Opens the stores of a server. Waits for a database that is locked, silent or not reachable for the configured
+    /// time.
+    ///
+    /// # Errors
+    /// A store cannot be opened or migrated.
+    pub async fn open_for_server(config: &Config, schema: Schema) -> anyhow::Result<Self> {
+        let (clock, lines) = (SystemClock::new(), LineLimit::default());
+        let wait = config.storage.start_timeout;
+        let began = clock.monotonic();
+        loop {
+            let opened = Self::open_writable(config, schema).await;
+            let Err(error) = opened else { return opened };
+            let waited = clock.monotonic().saturating_sub(began);
+            if waited >= wait || !is_temporary(error.as_ref()) {
+                return Err(error);
+            }
+            if lines.admits("start", clock.monotonic()) {
+                let wait_ms = u64::try_from((wait - waited).as_millis()).unwrap_or(u64::MAX);
+                tracing::warn!(error = format!("{error:#}"), wait_ms, "database unavailable; the start waits for it");
+            }
+            tokio::time::sleep(OPEN_RETRY).await;
+        }
+    }
+
+    /// Opens the stores. Fails if the database is locked: the start of a server writes. A full or read-only database is
+    /// served.
+    async fn open_writable(config: &Config, schema: Schema) -> anyhow::Result<Self> {
+        let stores = Self::open(config, schema).await?;
+        if !config.storage.read_only
+            && let Err(error) = stores.database.probe_write().await
+            && is_temporary(&error)
+        {
+            stores.database.close().await;
+            return Err(error).context("the database takes no writes");
         }
         Ok(stores)
     }

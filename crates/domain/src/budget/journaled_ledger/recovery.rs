@@ -44,6 +44,8 @@ pub struct RecoverJournals {
     unknown: UnknownUsage,
     /// Processes whose journals are recovered.
     done: Mutex<HashSet<ProcessId>>,
+    /// Processes whose journals could not be recovered when this was last tried, which is every second.
+    failing: Mutex<HashSet<ProcessId>>,
 }
 
 /// The state at the end of a journal: what its entries leave open.
@@ -82,7 +84,7 @@ struct Found {
 impl RecoverJournals {
     /// Wires the ports. `unknown` decides the charge of open requests.
     pub fn new(store: Arc<dyn BudgetStore>, journals: Arc<dyn OrphanedJournals>, unknown: UnknownUsage) -> Self {
-        Self { store, journals, unknown, done: Mutex::default() }
+        Self { store, journals, unknown, done: Mutex::default(), failing: Mutex::default() }
     }
 
     /// Makes the next call read the journals again that were recovered before: the store may lack what was folded.
@@ -90,7 +92,7 @@ impl RecoverJournals {
         lock(&self.done).clear();
     }
 
-    /// Recovers the journals of all dead processes. A journal that fails is logged and left for the next call.
+    /// Recovers the journals of all dead processes. A journal that fails is left for the next call, and logged once.
     pub async fn execute(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         for journal in self.journals.find().await.map_err(journal_failed)? {
@@ -102,12 +104,14 @@ impl RecoverJournals {
             match self.recover(&*journal).await {
                 Ok(one) => {
                     lock(&self.done).insert(process);
+                    lock(&self.failing).remove(&process);
                     report.add(one);
                 }
-                Err(error) => {
+                Err(error) if lock(&self.failing).insert(process) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::error!(process.id = %process, error, "journal of a dead process not recovered");
+                    tracing::error!(process.id = %process, error, "journal of a dead process not recovered, retrying");
                 }
+                Err(_) => {}
             }
         }
         Ok(report)

@@ -58,6 +58,8 @@ pub struct RenewingLedger {
     settings: LedgerSettings,
     current: RwLock<Arc<JournaledLedger>>,
     renewals: AtomicU64,
+    /// Holds of limited requests that failed.
+    failed_holds: AtomicU64,
     /// True while the store has not taken the declaration that it is older than this process.
     must_declare: AtomicBool,
     /// Held while the entries of a sealed journal move to the new one.
@@ -77,6 +79,7 @@ impl RenewingLedger {
             settings,
             current,
             renewals: AtomicU64::new(0),
+            failed_holds: AtomicU64::new(0),
             must_declare: AtomicBool::new(false),
             renewal: AsyncMutex::new(()),
         })
@@ -105,6 +108,17 @@ impl RenewingLedger {
     /// Returns the number of renewals.
     pub fn renewals(&self) -> u64 {
         self.renewals.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of holds of limited requests that failed without being rejected by a limit.
+    pub fn failed_holds(&self) -> u64 {
+        self.failed_holds.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of entries of the current journal that are folded.
+    pub fn folded_entries(&self) -> u64 {
+        let status = self.journal_status();
+        status.last_sequence.saturating_sub(status.unfolded_entries)
     }
 
     fn current(&self) -> Arc<JournaledLedger> {
@@ -178,7 +192,7 @@ impl RenewingLedger {
         }
         let ended = async {
             while let Err(error) = self.close().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "journal not folded, retrying");
+                outage = self.log_outage(Some(error), outage);
                 time.sleep(CLOSE_RETRY).await;
             }
         };
@@ -259,7 +273,12 @@ fn append_unsaved(ledger: &JournaledLedger, entries: Vec<JournalEntry>) {
 #[async_trait]
 impl Ledger for RenewingLedger {
     async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
-        self.current().reserve(request).await
+        let is_limited = request.is_limited;
+        let reserved = self.current().reserve(request).await;
+        if is_limited && reserved.is_err() {
+            self.failed_holds.fetch_add(1, Ordering::Relaxed);
+        }
+        reserved
     }
 
     async fn increase(
