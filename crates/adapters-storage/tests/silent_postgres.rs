@@ -1,27 +1,31 @@
-//! A PostgreSQL server that is suspended: every call ends within its time limit, and the server is used again once it
-//! continues.
+//! A PostgreSQL server that is suspended or ends sessions: every call ends within its time limit, and the server is used
+//! again. A writer that vanished keeps the lock of writers for a second.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmWorkspaceRepository,
     StorageSettings,
 };
-use common::{audit, clock, workspace, workspace_id};
-use domain::api_key::{ApiKeyHash, KeyGrants};
+use common::{audit, clock, key, key_id, workspace, workspace_id};
+use domain::api_key::{ApiKeyHash, ApiKeyScope, KeyGrants};
 use domain::audit::AuditLog;
-use domain::budget::BudgetStore;
+use domain::budget::allowances::{CounterId, CounterPeriod};
+use domain::budget::{Account, BudgetStore, DrawAhead, DrawRequest};
 use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::ids::ProcessId;
+use domain::money::Usd;
 use domain::testing::join_all;
 use domain::workspace::WorkspaceRepository;
 use futures_util::future::BoxFuture;
 use test_servers::FaultyPostgres;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -210,3 +214,154 @@ async fn writer_behind_silent_network_does_not_block_others() {
     server.query("DROP FUNCTION pause() CASCADE").unwrap();
     repeat_until_available(&direct, 5).await;
 }
+
+/// Ends the sessions of all processes, as an administrator, a failover or `idle_session_timeout` does.
+fn end_sessions(server: &FaultyPostgres) -> usize {
+    let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'tollgate'";
+    server.query(end).unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_repeated_on_another_connection_after_server_ended_idle_ones() {
+    let server = FaultyPostgres::start().unwrap();
+    let database = open(&server).await;
+    for round in 0..10_u128 {
+        // Several connections are idle, and were in use a moment ago: they are not tested before their next use.
+        for result in join_all(calls(&database).into_iter().map(|(_, call)| call)).await {
+            assert!(!matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+        }
+        assert!(end_sessions(&server) >= 2, "no session was idle");
+        for (name, call) in calls(&database) {
+            let result = call.await;
+            assert!(!matches!(result, Err(StoreError::Unavailable(_))), "{name} in round {round}: {result:?}");
+        }
+        SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(200 + round), &audit()).await.unwrap();
+    }
+}
+
+/// The number of the lock of writers.
+const WRITE_LOCK: i64 = 0x746f_6c6c_6761_7465;
+
+/// The lock is granted to a session whose machine has vanished while it waited.
+#[tokio::test(flavor = "multi_thread")]
+async fn vanished_session_with_the_lock_of_writers_is_ended_by_the_server() {
+    let server = FaultyPostgres::start().unwrap();
+    let direct = open(&server).await;
+    server
+        .query(
+            "CREATE TABLE seen (pause text, unacknowledged text); \
+             CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO seen VALUES (current_setting('idle_in_transaction_session_timeout'), \
+             current_setting('tcp_user_timeout')); RETURN NEW; END $$; \
+             CREATE TRIGGER note BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION note()",
+        )
+        .unwrap();
+    SeaOrmAuditLog::new(direct.clone()).append(&audit()).await.unwrap();
+    assert_eq!(server.query("SELECT DISTINCT pause FROM seen").unwrap(), [["1s"]]);
+    let (address, silence) = relay(server.address()).await;
+    let settings =
+        StorageSettings { busy_timeout: Duration::from_secs(30), ..StorageSettings::new(server.url_at(&address)) };
+    let lost = Database::open(&settings, clock()).await.unwrap();
+    let holder = Database::open(&StorageSettings::new(server.url_at(&server.address())), clock()).await.unwrap();
+    server
+        .query(
+            "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$; \
+             CREATE TRIGGER pause BEFORE INSERT ON workspaces FOR EACH ROW EXECUTE FUNCTION pause()",
+        )
+        .unwrap();
+    let waiting = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+         AND ((classid::bigint << 32) | objid::bigint) = {WRITE_LOCK}"
+    );
+    let (log, entry) = (SeaOrmAuditLog::new(lost), audit());
+    #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
+    let held = tokio::spawn(async move {
+        let workspaces = SeaOrmWorkspaceRepository::new(holder);
+        workspaces.insert(&workspace(300), &audit()).await
+    });
+    #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
+    let written = tokio::spawn(async move { log.append(&entry).await });
+    let since = Instant::now();
+    while server.query(&waiting).unwrap()[0][0] != "1" {
+        assert!(since.elapsed() < BOUND, "the transaction does not wait for the lock");
+        sleep(Duration::from_millis(10)).await;
+    }
+    silence.send_replace(true);
+    held.await.unwrap().unwrap();
+    server.query("DROP FUNCTION pause() CASCADE").unwrap();
+    repeat_until_available(&direct, 301).await;
+    written.abort();
+}
+
+/// Relays to a server with a delay, and counts the messages of the client that follow a reply: the round trips.
+async fn counting_relay(server: String) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    #[expect(clippy::disallowed_methods, reason = "the relay ends with its test")]
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (server, counter) = (server.clone(), Arc::clone(&counter));
+            tokio::spawn(async move {
+                let mut upstream = TcpStream::connect(server).await.unwrap();
+                let (mut from_client, mut from_server) = ([0; 65_536], [0; 65_536]);
+                let mut is_reply_last = true;
+                loop {
+                    tokio::select! {
+                        read = client.read(&mut from_client) => {
+                            let Ok(length @ 1..) = read else { return };
+                            if std::mem::take(&mut is_reply_last) {
+                                counter.fetch_add(1, Ordering::SeqCst);
+                            }
+                            upstream.write_all(&from_client[..length]).await.unwrap();
+                        }
+                        read = upstream.read(&mut from_server) => {
+                            let Ok(length @ 1..) = read else { return };
+                            is_reply_last = true;
+                            client.write_all(&from_server[..length]).await.unwrap();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+/// A replica far from its database holds the lock of writers for a round trip per statement: there are few, and a change
+/// that adds one changes this test.
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_hold_the_lock_for_few_round_trips() {
+    let server = FaultyPostgres::start().unwrap();
+    let direct = open(&server).await;
+    let process = ProcessId::from_uuid(Uuid::from_u128(9));
+    let keys = SeaOrmApiKeyRepository::new(direct.clone());
+    let scope = ApiKeyScope::Inference(workspace_id(1));
+    assert!(domain::api_key::ApiKeyRepository::insert(&keys, &key(1, scope), &audit()).await.unwrap());
+    let (address, count) = counting_relay(server.address()).await;
+    let settings = StorageSettings::new(server.url_at(&address));
+    let database = Database::open(&settings, clock()).await.unwrap();
+    let budget = SeaOrmBudgetStore::new(database.clone());
+    budget.register(process).await.unwrap();
+    let counter = CounterId { account: Account::Key(key_id(1)), period: CounterPeriod::Lifetime };
+    let mut trips = Vec::new();
+    for number in 1..=6 {
+        let before = count.load(Ordering::SeqCst);
+        let ahead = vec![DrawAhead { counter, amount: Usd::from_pico(5) }];
+        budget.draw(&DrawRequest { process, number, asks: Vec::new(), ahead }).await.unwrap();
+        let drawn = count.load(Ordering::SeqCst);
+        SeaOrmAuditLog::new(database.clone()).append(&audit()).await.unwrap();
+        trips.push((drawn - before, count.load(Ordering::SeqCst) - drawn));
+    }
+    // A new connection prepares its statements.
+    let least = |count: fn(&(usize, usize)) -> usize| trips.iter().map(count).min().unwrap();
+    assert!(least(|(draw, _)| *draw) <= MOST_TRIPS_OF_A_DRAW, "{trips:?}");
+    assert!(least(|(_, entry)| *entry) <= MOST_TRIPS_OF_AN_ENTRY, "{trips:?}");
+}
+
+/// The round trips of a draw: its snapshot, and its transaction, which begins with one message.
+const MOST_TRIPS_OF_A_DRAW: usize = 19;
+/// The round trips of an entry of the audit log.
+const MOST_TRIPS_OF_AN_ENTRY: usize = 6;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use test_servers::StopMode;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
@@ -15,9 +15,15 @@ use crate::probe::Probe;
 use crate::recorder::Recorder;
 use crate::schedule::{Fault, Phase};
 use crate::snapshot::taken_of_accounts;
+use crate::stores::Stores;
 
 /// The time within which a disconnected server has committed or rolled back what it was doing.
 const DISCONNECTED: Duration = Duration::from_millis(200);
+
+/// The number of the lock that writers of one database take in turn.
+const WRITE_LOCK: i64 = 0x746f_6c6c_6761_7465;
+/// The time for which a fault holds that lock: every replica writes within it.
+const HOLD_LOCK: Duration = Duration::from_secs(1);
 
 /// The end of a process that a fault has stopped.
 struct Stopped {
@@ -32,6 +38,20 @@ pub struct FaultInjector<'a> {
     restarts: Vec<Restart>,
     failovers: Vec<Failover>,
     stopped: Option<Stopped>,
+}
+
+/// Holds the lock of writers until those of all replicas wait for it, and then silences the network of a replica: its
+/// session gets the lock after it vanished.
+fn vanish_with_lock(replica: &Replica, stores: &Stores) -> Result<()> {
+    let database = &stores.database;
+    let hold = format!("SELECT pg_advisory_xact_lock({WRITE_LOCK}), pg_sleep({})", HOLD_LOCK.as_secs_f64());
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(|| database.query(&hold));
+        std::thread::sleep(HOLD_LOCK / 2);
+        replica.relay.set(Network::Frozen);
+        holder.join().map_err(|_| anyhow!("the holder of the lock panicked"))?
+    })
+    .map(drop)
 }
 
 impl<'a> FaultInjector<'a> {
@@ -78,7 +98,9 @@ impl<'a> FaultInjector<'a> {
                 Some(disk) => block_in_place(|| disk.fill())?,
                 None => return Ok(false),
             },
+            Fault::VanishWithLock => block_in_place(|| vanish_with_lock(replica, stores))?,
             Fault::FailOverDatabase => self.fail_over(cluster).await?,
+            Fault::FillSqliteDisk => return Ok(false),
         }
         Ok(true)
     }
@@ -95,7 +117,7 @@ impl<'a> FaultInjector<'a> {
             }
             Fault::RestartDatabase | Fault::CrashDatabase => block_in_place(|| stores.database.launch()),
             Fault::FreezeDatabase => block_in_place(|| stores.database.resume()),
-            Fault::CutNetwork | Fault::FreezeNetwork => {
+            Fault::CutNetwork | Fault::FreezeNetwork | Fault::VanishWithLock => {
                 replica.relay.set(Network::Up);
                 Ok(())
             }
@@ -115,7 +137,7 @@ impl<'a> FaultInjector<'a> {
                 block_in_place(|| stores.database.revive())
             }
             // The old database does not come back.
-            Fault::FailOverDatabase => Ok(()),
+            Fault::FailOverDatabase | Fault::FillSqliteDisk => Ok(()),
         }
     }
 

@@ -18,6 +18,7 @@ mod run;
 mod schedule;
 mod skew;
 mod snapshot;
+mod sqlite;
 mod stores;
 mod subjects;
 
@@ -58,9 +59,18 @@ async fn main() -> Result<ExitCode> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // A dropped run ends its servers, which also wakes a frozen database.
     let holds = tokio::select! {
-        holds = run::run(&plan) => holds?,
+        holds = run_all(&plan) => holds?,
         _ = interrupt.recv() => bail!("interrupted"),
         _ = terminate.recv() => bail!("terminated"),
     };
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the faults of replicas, and the scenario of a server on a SQLite file.
+async fn run_all(plan: &Plan) -> Result<bool> {
+    let has_sqlite = plan.only.is_empty() || plan.only.contains(&Fault::FillSqliteDisk);
+    let has_replicas = plan.only.is_empty() || plan.only.iter().any(|fault| *fault != Fault::FillSqliteDisk);
+    let of_sqlite = if has_sqlite { sqlite::run(plan.seed, plan.fault).await? } else { true };
+    let of_replicas = if has_replicas { run::run(plan).await? } else { true };
+    Ok(of_sqlite && of_replicas)
 }

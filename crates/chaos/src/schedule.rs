@@ -41,6 +41,10 @@ pub enum Fault {
     FillDatabaseDisk,
     /// `kill -9` of PostgreSQL, whose asynchronous standby takes over and lacks the last writes.
     FailOverDatabase,
+    /// A replica vanishes while it waits for the lock of writers, and then gets it.
+    VanishWithLock,
+    /// The disk of a server with a SQLite file is full; then `kill -9`. A scenario of its own, without replicas.
+    FillSqliteDisk,
 }
 
 /// A part of the schedule.
@@ -62,6 +66,7 @@ impl Fault {
             | Self::LoseJournal
             | Self::CutNetwork
             | Self::FreezeNetwork
+            | Self::VanishWithLock
             | Self::SkewClock
             | Self::FillJournalDisk => true,
             Self::RestartDatabase
@@ -72,6 +77,7 @@ impl Fault {
             | Self::KillValkey
             | Self::FreezeValkey
             | Self::FillDatabaseDisk
+            | Self::FillSqliteDisk
             | Self::FailOverDatabase => false,
         }
     }
@@ -84,7 +90,9 @@ impl Fault {
             | Self::FreezeDatabase
             | Self::CutNetwork
             | Self::FreezeNetwork
+            | Self::VanishWithLock
             | Self::FillDatabaseDisk
+            | Self::FillSqliteDisk
             | Self::FailOverDatabase => Outage::Database,
             Self::RemoveBlobs | Self::CutObjectStore => Outage::Blobs,
             Self::KillValkey => Outage::Rates { forgets: true },
@@ -114,10 +122,11 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Returns the schedule of a seed: every chosen fault once, else every fault, in a random order.
+/// Returns the schedule of a seed: every chosen fault of replicas once, else every one, in a random order.
 pub fn plan(seed: u64, only: &[Fault], replicas: usize) -> Vec<Phase> {
     let mut random = Random::new(seed, 0);
     let mut faults = if only.is_empty() { Fault::value_variants().to_vec() } else { only.to_vec() };
+    faults.retain(|fault| *fault != Fault::FillSqliteDisk);
     random.shuffle(&mut faults);
     let phase = |fault| {
         let skew_seconds = if random.below(2) == 0 { 120 } else { -120 };
@@ -135,7 +144,7 @@ mod tests {
         let first = plan(7, &[], 3);
         assert_eq!(first, plan(7, &[], 3));
         assert!((8..40).any(|seed| plan(seed, &[], 3) != first), "the seed has an effect");
-        for fault in Fault::value_variants() {
+        for fault in Fault::value_variants().iter().filter(|fault| **fault != Fault::FillSqliteDisk) {
             let count = first.iter().filter(|phase| phase.fault == *fault).count();
             assert_eq!(count, 1, "{fault}");
         }

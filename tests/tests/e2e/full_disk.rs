@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use test_servers::FaultyPostgres;
-use tollgate_tests::{Behaviour, Call, Instance, Reply, Upstream, files_below, free_address, wait_for};
+use tollgate_tests::{Behaviour, Call, Instance, Key, Reply, Upstream, files_below, free_address, wait_for};
 
 use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
 
@@ -57,6 +57,15 @@ struct Fixture {
 impl Fixture {
     /// Starts a gateway with one store on a small disk.
     async fn start(variable: &str, url: fn(&Path) -> String, mebibytes: u32) -> Result<Option<Self>> {
+        Self::start_with(variable, url, mebibytes, &[]).await
+    }
+
+    async fn start_with(
+        variable: &str,
+        url: fn(&Path) -> String,
+        mebibytes: u32,
+        variables: &[(&str, &str)],
+    ) -> Result<Option<Self>> {
         let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
         let base_url = alpha.base_url();
         let toml = format!("{}[limits]\nmax_trace_bytes = 1048576\n", providers_toml(&base_url, &base_url, 5_000));
@@ -72,20 +81,18 @@ impl Fixture {
         ] {
             instance.set_env(name, value);
         }
+        for (name, value) in variables {
+            instance.set_env(name, *value);
+        }
         let server = instance.serve().await?;
-        // The database may be on the small disk, where the harness does not look for it.
-        let key = |options: &'static [&'static str]| {
-            let instance = &instance;
-            async move {
-                let output = instance.run(&[&["key", "create", "--name", "k", "--json"], options].concat()).await?;
-                let made: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-                let text = |name: &str| made[name].as_str().map(str::to_owned).context("no key");
-                anyhow::Ok(tollgate_tests::Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
-            }
-        };
-        let (inference, management) = (key(&[]).await?, key(&["--management"]).await?);
+        let (inference, management) =
+            (create_key(&instance, &[]).await?, create_key(&instance, &["--management"]).await?);
         let gateway = TestGateway { instance, server, inference, management };
         Ok(Some(Self { disk, gateway, alpha, metrics }))
+    }
+
+    async fn create_key(&self, options: &[&str]) -> Result<Key> {
+        create_key(&self.gateway.instance, options).await
     }
 
     /// Sends a request whose record takes about a mebibyte.
@@ -135,6 +142,15 @@ impl Fixture {
         }
         anyhow::bail!("it does not recover: {}", self.ready().await?.text())
     }
+}
+
+/// Creates a key. The database may be on the small disk, where the harness does not look for it.
+async fn create_key(instance: &Instance, options: &[&str]) -> Result<Key> {
+    let output = instance.run(&[&["key", "create", "--name", "k", "--json"], options].concat()).await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let text = |name: &str| made[name].as_str().map(str::to_owned).context("no key");
+    Ok(Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
 }
 
 #[tokio::test]
@@ -190,6 +206,87 @@ async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Res
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;
     ensure!(crate::costs::rows(&listed)?.len() == 2, "both answers are charged: {listed}");
     Ok(())
+}
+
+/// A full disk ends transactions of both writing connections. Everything works again without a restart, and what was
+/// acknowledged survives `kill -9`.
+#[tokio::test]
+async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
+    for synchronous in ["normal", "full"] {
+        let url = |folder: &Path| format!("sqlite://{}", folder.join("t.db").display());
+        let Some(mut fixture) = Fixture::start_with(
+            "TOLLGATE__STORAGE__URL",
+            url,
+            12,
+            &[("TOLLGATE__STORAGE__SYNCHRONOUS", synchronous), ("TOLLGATE__STORAGE__BUSY_TIMEOUT_MS", "1000")],
+        )
+        .await?
+        else {
+            return Ok(());
+        };
+        let gateway = &fixture.gateway;
+        let limited = fixture.create_key(&["--limit-usd", "1000"]).await?;
+        std::fs::write(gateway.instance.path().join("local"), vec![7; 10_000])?;
+        let put = gateway.instance.run(&["container", "put", "sess_a", "f", "local", "--json"]).await?;
+        let file: serde_json::Value = serde_json::from_slice(&put.stdout)?;
+        let file = file["file_id"].as_str().context("no id")?.to_owned();
+        gateway.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
+        fixture.disk.fill()?;
+        let management = &gateway.management.secret;
+        for number in 0..60 {
+            let key = if number % 2 == 0 { &gateway.inference } else { &limited };
+            // The record, the draw, a change and a promotion, until each has met the full disk.
+            gateway.server.decide(&key.secret, padded_body()).await?;
+            if number % 6 == 0 {
+                gateway.server.send(&guardrail_call(management, number)).await?;
+                gateway.server.promote(&limited.secret, "sess_a", &file).await?;
+            }
+        }
+        wait_for("a write that fails", || fixture.lines("journal not folded") > 0).await?;
+        let status = gateway.instance.run(&["status", "--json"]).await?;
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout)?;
+        ensure!(status.to_string().contains("degraded") && status.to_string().contains("full"), "{status}");
+        fixture.ensure_recovers().await?;
+        let gateway = &fixture.gateway;
+        // Every kind of writer works again, in the process and beside it.
+        wait_for_ok("a limited key", || gateway.server.decide(&limited.secret, body("acme/alone"))).await?;
+        let change = guardrail_call(&gateway.management.secret, 1_000);
+        wait_for_ok("a change", || gateway.server.send(&change)).await?;
+        let promoted = wait_for_ok("a promotion", || gateway.server.promote(&limited.secret, "sess_a", &file)).await?;
+        fixture.create_key(&[]).await?;
+        gateway.server.signal("KILL").await?;
+        fixture.gateway.server = fixture.gateway.instance.serve().await?;
+        let gateway = &fixture.gateway;
+        let id = promoted["id"].as_str().context("no id")?;
+        let found = gateway.instance.run(&["document", "list", "--json"]).await?;
+        ensure!(String::from_utf8(found.stdout)?.contains(id), "{synchronous}: an acknowledged promotion is lost");
+        crate::limits::ensure_audit_passes(&gateway.instance).await?;
+        gateway.server.ensure_healthy().await?;
+    }
+    Ok(())
+}
+
+fn padded_body() -> String {
+    let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(200_000));
+    format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"s","trace":{trace}}}"#)
+}
+
+fn guardrail_call(secret: &str, number: usize) -> Call {
+    let body = format!(r#"{{"name":"g{number}","description":"{}"}}"#, "x".repeat(900));
+    Call::post("/api/v1/guardrails").key(secret).json(body)
+}
+
+/// Repeats a call until it succeeds.
+async fn wait_for_ok<F: Future<Output = Result<Reply>>>(what: &str, call: impl Fn() -> F) -> Result<serde_json::Value> {
+    let since = tokio::time::Instant::now();
+    loop {
+        let reply = call().await?;
+        if reply.status < 300 {
+            return reply.json();
+        }
+        ensure!(since.elapsed() < std::time::Duration::from_secs(20), "{what}: {} {}", reply.status, reply.text());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use tollgate_tests::{Behaviour, Instance, SecondHand, Upstream, decisions};
+use tollgate_tests::{Behaviour, Call, Instance, Network, SecondHand, Upstream, decisions, wait_for};
 
 use crate::gateway::{TestGateway, body, providers_toml};
 use crate::limits::{CHEAP, ensure_audit_passes};
@@ -120,4 +120,89 @@ async fn request_ends_at_its_deadline_when_money_cannot_be_held() -> Result<()> 
     until(&hand, RECORDS, 1).await?;
     hand.close().await?;
     ensure_audit_passes(&gateway.instance).await.map(drop)
+}
+
+/// Returns everything that the servers of an installation have printed.
+fn output(instance: &Instance) -> Result<String> {
+    let files = tollgate_tests::files_below(instance.path())?;
+    let logs = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "log"));
+    Ok(logs.filter_map(|log| std::fs::read_to_string(log).ok()).collect())
+}
+
+#[tokio::test]
+async fn start_waits_for_a_locked_database() -> Result<()> {
+    let mut instance = Instance::on_file("[storage]\nbusy_timeout_ms = 200\n")?;
+    instance.serve().await?.stop().await?;
+    let hand = SecondHand::of(&instance).await?;
+    hand.execute("BEGIN IMMEDIATE").await?;
+    instance.set_env("TOLLGATE__STORAGE__START_TIMEOUT_MS", "500");
+    let refused = instance.refused_serving().await?;
+    ensure!(refused.contains("database is locked"), "{refused}");
+    instance.set_env("TOLLGATE__STORAGE__START_TIMEOUT_MS", "60000");
+    let (served, released) = tokio::join!(instance.serve(), async {
+        wait_for("a start that waits", || output(&instance).is_ok_and(|log| log.contains("the start waits"))).await?;
+        // Several attempts later it still waits, and has not said so again.
+        sleep(Duration::from_secs(2)).await;
+        let lines = output(&instance)?.matches("the start waits").count();
+        ensure!(lines == 1, "{lines} lines");
+        hand.execute("ROLLBACK").await
+    });
+    released?;
+    hand.close().await?;
+    let server = served?;
+    server.ensure_healthy().await?;
+    server.stop().await
+}
+
+#[tokio::test]
+async fn start_waits_for_a_silent_server_of_the_database() -> Result<()> {
+    let (instance, relay) = Instance::behind_relay("[storage]\nbusy_timeout_ms = 500\n").await?;
+    instance.serve().await?.stop().await?;
+    relay.set(Network::Frozen);
+    let (served, waited) = tokio::join!(instance.serve(), async {
+        let log = || output(&instance).is_ok_and(|log| log.contains("the start waits"));
+        let waited = wait_for("a start that waits", log).await;
+        relay.set(Network::Up);
+        waited
+    });
+    waited?;
+    served?.stop().await
+}
+
+/// A stop that waits for the database logs each kind of failure once.
+#[tokio::test]
+async fn failures_of_an_outage_are_logged_once_a_minute() -> Result<()> {
+    let (gateway, alpha) = gateway().await?;
+    alpha.behave(Behaviour::json(CHEAP));
+    let hand = SecondHand::of(&gateway.instance).await?;
+    hand.execute("BEGIN IMMEDIATE").await?;
+    let since = Instant::now();
+    gateway.decide(body("acme/alone")).await?;
+    let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
+    gateway.server.send(&stranger).await?;
+    let degraded = async || {
+        let ready = gateway.server.send(&Call::get("/health/ready")).await?;
+        anyhow::Ok(ready.status == 200 && ready.text().contains("degraded") && ready.text().contains("database"))
+    };
+    while !degraded().await? {
+        ensure!(since.elapsed() < Duration::from_secs(20), "not degraded");
+        sleep(Duration::from_millis(100)).await;
+    }
+    let status = gateway.instance.run(&["status", "--json"]).await?;
+    let status = String::from_utf8(status.stdout)?;
+    ensure!(status.contains("takes no writes") && status.contains("database is locked"), "{status}");
+    gateway.server.terminate().await?;
+    let TestGateway { instance, server, .. } = gateway;
+    server.ended().await?;
+    let most = 1 + usize::try_from(since.elapsed().as_secs() / 60)?;
+    let log = output(&instance)?;
+    for message in
+        ["journal not folded", "write of rejection counts failed", "store unavailable store=", "not recovered"]
+    {
+        let lines = log.matches(message).count();
+        ensure!(lines <= most, "{lines} lines: {message}\n{log}");
+    }
+    ensure!(log.contains("journal not folded"), "{log}");
+    hand.execute("ROLLBACK").await?;
+    hand.close().await
 }
