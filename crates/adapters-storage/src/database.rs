@@ -9,9 +9,9 @@ use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::sea_query::Expr;
+use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
-use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
     TransactionOptions, TransactionTrait,
@@ -32,12 +32,13 @@ use crate::database_file::DatabaseFile;
 use crate::durable::{Durability, DurableConnection};
 use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
-use crate::errors::{is_busy, is_lock_denied, store_error};
+use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location, is_postgres};
 use crate::postgres::{self, PostgresPools, PostgresTransactions};
 use crate::schema;
 use crate::settings::StorageSettings;
 use crate::sqlite;
+use crate::sqlite_parts::SqliteParts;
 
 /// An open database. Clones share its connections.
 #[derive(Clone)]
@@ -75,17 +76,6 @@ enum Backend {
 struct PostgresParts {
     pools: PostgresPools,
     transactions: PostgresTransactions,
-}
-
-/// The parts of a SQLite database. All processes with the same file run on this machine.
-pub(crate) struct SqliteParts {
-    writer: DatabaseConnection,
-    readers: DatabaseConnection,
-    pub(crate) checkpoints: Arc<Checkpoints>,
-    pub(crate) durable: DurableConnection,
-    write_lock: WriteLockWatch,
-    pub(crate) data_version: DataVersionReader,
-    file: DatabaseFile,
 }
 
 /// A schema migration.
@@ -411,39 +401,6 @@ impl Database {
             Backend::Sqlite(sqlite) => begin_immediate(&sqlite.writer).await,
             Backend::Postgres(postgres) => postgres.transactions.begin_migration(&postgres.pools.schema).await,
         }
-    }
-}
-
-impl SqliteParts {
-    /// Returns the connections for reading and for writing.
-    pub(crate) fn connections(&self) -> [&DatabaseConnection; 2] {
-        [&self.readers, &self.writer]
-    }
-
-    fn writer_pool(&self) -> &SqlitePool {
-        self.writer.get_sqlite_connection_pool()
-    }
-
-    async fn begin(&self, durability: Durability) -> Result<Transaction, DbErr> {
-        let begun = self.begin_in_turn(durability).await;
-        if begun.as_ref().is_err_and(is_lock_denied) && self.write_lock.denied() {
-            let pools = [Some(self.writer_pool()), self.durable.get()];
-            for pool in pools.into_iter().flatten() {
-                while let Some(idle) = pool.try_acquire() {
-                    drop(idle.close().await);
-                }
-            }
-        }
-        begun
-    }
-
-    /// Writers of this process queue for the writing connection, also those on the connection with synced commits.
-    async fn begin_in_turn(&self, durability: Durability) -> Result<Transaction, DbErr> {
-        let writer = self.writer_pool();
-        let durable = self.durable.get().filter(|_| durability == Durability::Synced);
-        let Some(durable) = durable else { return Transaction::write_sqlite(writer, None, &self.write_lock).await };
-        let turn = writer.acquire().await.map_err(connection_error)?;
-        Transaction::write_sqlite(durable, Some(turn), &self.write_lock).await
     }
 }
 

@@ -36,6 +36,7 @@ mod repositories;
 mod schema;
 mod settings;
 mod sqlite;
+mod sqlite_parts;
 mod transfer;
 mod usage;
 

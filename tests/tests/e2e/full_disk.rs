@@ -246,6 +246,8 @@ async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
         let status = gateway.instance.run(&["status", "--json"]).await?;
         let status: serde_json::Value = serde_json::from_slice(&status.stdout)?;
         ensure!(status.to_string().contains("degraded") && status.to_string().contains("full"), "{status}");
+        let metrics = Call::get("/metrics").send(fixture.metrics).await?.text();
+        ensure!(metrics.contains("tollgate_database_writable 0"), "{metrics}");
         fixture.ensure_recovers().await?;
         let gateway = &fixture.gateway;
         // Every kind of writer works again, in the process and beside it.

@@ -64,6 +64,6 @@ impl WriteLockWatch {
 fn log(denied_for: Duration) {
     tracing::warn!(
         denied_for_ms = u64::try_from(denied_for.as_millis()).unwrap_or(u64::MAX),
-        "write lock held for longer than any transaction; writing connections of this process replaced"
+        "write lock not available for longer than any transaction; writing connections of this process replaced"
     );
 }
