@@ -51,7 +51,9 @@ pub(crate) fn open_regular(path: &Path, access: OFlags) -> io::Result<Result<Fil
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => return Ok(Err(NotASegment::Type(name_of(found.file_type())))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && access.contains(OFlags::CREATE) => {}
-        found => drop(found?),
+        found => {
+            found?;
+        }
     }
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {

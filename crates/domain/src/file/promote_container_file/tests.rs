@@ -322,7 +322,9 @@ async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'s
     match step {
         "copy" | "ready" => mocks.expect_undone(1),
         // The row is gone: only the bytes of each attempt are deleted.
-        "swept" => drop(mocks.blobs.expect_delete().times(3).returning(|_| Ok(()))),
+        "swept" => {
+            mocks.blobs.expect_delete().times(3).returning(|_| Ok(()));
+        }
         _ => {}
     }
     assert_eq!(mocks.promote(Some("k")).await.unwrap_err().kind(), ErrorKind::Unavailable);
