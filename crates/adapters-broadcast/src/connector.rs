@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use domain::system::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use http::Uri;
 use http::uri::Scheme;
 use hyper_util::rt::TokioIo;
@@ -40,7 +41,7 @@ impl Service<Uri> for CheckedConnector {
             if !allow_private_addresses && !addresses.iter().all(|address| is_public(address.ip())) {
                 return Err(ForbiddenAddress.into());
             }
-            dial(&addresses).await.map(TokioIo::new).map_err(Into::into)
+            dial(addresses).await.map(TokioIo::new).map_err(Into::into)
         })
     }
 }
@@ -57,17 +58,34 @@ async fn resolve(target: &Uri) -> Result<Vec<SocketAddr>, BoxError> {
     if found.is_empty() { Err(UnresolvedName.into()) } else { Ok(found) }
 }
 
-/// Returns the first connection that succeeds.
-async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
+/// Connects to the first address that answers, by staggered attempts.
+async fn dial(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let delay = || tokio::time::sleep(CONNECTION_ATTEMPT_DELAY);
+    let connected = first_success(interleave_families(addresses), TcpStream::connect, delay).await;
+    let stream = connected.unwrap_or_else(|| Err(io::ErrorKind::AddrNotAvailable.into()))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn dial_passes_address_that_swallows_handshakes() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let full = socket.listen(0).unwrap();
+        let _queued = TcpStream::connect(full.local_addr().unwrap()).await.unwrap();
+        let good = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addresses = [&full, &good].map(|listener| listener.local_addr().unwrap());
+        let dialled = tokio::time::timeout(Duration::from_secs(20), dial(addresses.to_vec()));
+        let dialled = dialled.await.expect("the first address blocks the second").unwrap();
+        assert_eq!(dialled.peer_addr().unwrap(), addresses[1]);
+        assert!(dial(Vec::new()).await.is_err());
     }
-    Err(last)
 }

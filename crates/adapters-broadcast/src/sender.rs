@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
 
 use crate::connector::CheckedConnector;
 use crate::errors::{ForbiddenAddress, UnresolvedName};
@@ -30,10 +31,17 @@ const TEST: HeaderName = HeaderName::from_static("x-test-connection");
 const MOST_ANSWER_BYTES: usize = 64 * 1024;
 /// Longest time to read a response whose status has already counted.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// The advice for a destination that presents a certificate as `openssl req -x509` makes it without options.
+const AUTHORITY_AS_SERVER: &str =
+    "its certificate is an authority (CA:TRUE): create one with basicConstraints=critical,CA:FALSE";
+
+type HttpClient = Client<HttpsConnector<CheckedConnector>, Full<Bytes>>;
 
 /// Posts deliveries. It never retries and follows no redirects. Only the status and `retry-after` of a response count.
 pub struct HttpMessageSender {
-    client: Client<HttpsConnector<CheckedConnector>, Full<Bytes>>,
+    client: HttpClient,
+    /// The client of the operator's collector.
+    operator_client: HttpClient,
     clock: Arc<dyn Clock>,
     user_agent: HeaderValue,
     timeout: Duration,
@@ -43,21 +51,14 @@ impl HttpMessageSender {
     /// Builds the client; connections are opened by deliveries.
     ///
     /// # Errors
-    /// The settings are invalid.
+    /// The settings are invalid, or a file of theirs cannot be used.
     pub fn new(settings: &BroadcastSettings, clock: Arc<dyn Clock>) -> Result<Self, BroadcastError> {
-        let connector = CheckedConnector { allow_private_addresses: settings.allow_private_addresses };
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls::load()?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(settings.pool_idle_timeout)
-            .pool_max_idle_per_host(1)
-            .build(connector);
+        let client = client(settings, tls::platform()?);
+        let is_separate = settings.operator_ca_file.is_some() || settings.operator_client_identity.is_some();
+        let operator_client =
+            if is_separate { self::client(settings, tls::operator(settings)?) } else { client.clone() };
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| BroadcastError::UserAgent)?;
-        Ok(Self { client, clock, user_agent, timeout: settings.timeout })
+        Ok(Self { client, operator_client, clock, user_agent, timeout: settings.timeout })
     }
 
     fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryError> {
@@ -103,7 +104,8 @@ impl MessageSender for HttpMessageSender {
     async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError> {
         let request = self.request(to, delivery)?;
         let call = async {
-            let answer = self.client.request(request).await.map_err(|error| from_call(&error))?;
+            let client = if to.id == Destination::OPERATORS { &self.operator_client } else { &self.client };
+            let answer = client.request(request).await.map_err(|error| from_call(&error))?;
             let (status, asked) = (answer.status(), retry_after(answer.headers(), self.clock.now()));
             judged(status, asked, delivery.is_test)?;
             Ok(answer.into_body())
@@ -115,6 +117,17 @@ impl MessageSender for HttpMessageSender {
         drop(tokio::time::timeout(DRAIN_TIMEOUT, drain(answer)).await);
         Ok(())
     }
+}
+
+fn client(settings: &BroadcastSettings, tls: ClientConfig) -> HttpClient {
+    let connector = CheckedConnector { allow_private_addresses: settings.allow_private_addresses };
+    let connector =
+        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(connector);
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(settings.pool_idle_timeout)
+        .pool_max_idle_per_host(1)
+        .build(connector)
 }
 
 /// Reads the rest of a response, so that its connection can be reused; drops one that is too long.
@@ -177,8 +190,13 @@ fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
             if error.kind() == std::io::ErrorKind::ConnectionRefused {
                 return receiver("it refused the connection");
             }
-            if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
-                return receiver("no TLS connection could be made with it");
+            if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+                let is_authority = error.to_string().contains("CaUsedAsEndEntity");
+                return receiver(if is_authority {
+                    AUTHORITY_AS_SERVER
+                } else {
+                    "no TLS connection could be made with it"
+                });
             }
         }
         cause = current.source();

@@ -1,5 +1,6 @@
 //! Settings of the sender.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings of deliveries.
@@ -13,6 +14,11 @@ pub struct BroadcastSettings {
     pub user_agent: String,
     /// The time after which an idle connection closes.
     pub pool_idle_timeout: Duration,
+    /// A PEM file of authorities that are trusted beside the platform's, for the operator's collector only.
+    pub operator_ca_file: Option<PathBuf>,
+    /// The PEM files of a client certificate with its chain and of its key, for the operator's collector only: a
+    /// destination of a workspace must not receive the operator's identity.
+    pub operator_client_identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl Default for BroadcastSettings {
@@ -23,6 +29,8 @@ impl Default for BroadcastSettings {
             allow_private_addresses: false,
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_secs(30),
+            operator_ca_file: None,
+            operator_client_identity: None,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The sender against different destinations.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters_broadcast::{BroadcastSettings, HttpMessageSender, signature};
@@ -11,6 +13,10 @@ use domain::json::Json;
 use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender};
 use domain::secret::SecretString;
 use domain::testing::{FixedClock, SequentialIds};
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -209,4 +215,66 @@ async fn connector_rejects_private_addresses() {
     }
     let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(nobody.is_err(), "somebody called");
+}
+
+/// The fixtures of the provider's tests: a private authority, and its certificates for 127.0.0.1 and for a client.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters-provider/tests/fixtures").join(name)
+}
+
+/// Accepts TLS connections of clients with a certificate, and counts their deliveries.
+async fn strict_collector() -> (String, Arc<AtomicUsize>, JoinSet<()>) {
+    let certificate = |name: &str| CertificateDer::from_pem_file(fixture(name)).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate("ca.pem")).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)).build().unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture("server-key.pem")).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate("server.pem")], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/v1/traces", listener.local_addr().unwrap().port());
+    let received = Arc::new(AtomicUsize::new(0));
+    let mut served = JoinSet::new();
+    let count = Arc::clone(&received);
+    served.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut read = Vec::new();
+            while !read.ends_with(b"]}") && stream.read_buf(&mut read).await.unwrap() > 0 {}
+            count.fetch_add(1, Ordering::SeqCst);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        }
+    });
+    (url, received, served)
+}
+
+#[tokio::test]
+async fn only_operator_collector_receives_client_certificate() {
+    let (url, received, _served) = strict_collector().await;
+    let with = |key: &str| {
+        let settings = BroadcastSettings {
+            timeout: Duration::from_secs(20),
+            allow_private_addresses: true,
+            operator_ca_file: Some(fixture("ca.pem")),
+            operator_client_identity: Some((fixture("client.pem"), fixture(key))),
+            ..BroadcastSettings::default()
+        };
+        HttpMessageSender::new(&settings, Arc::new(FixedClock::default()))
+    };
+    let sender = with("client-key.pem").unwrap();
+    let operators = Destination { id: Destination::OPERATORS, ..destination(&url) };
+    sender.send(&operators, &delivery(false)).await.unwrap();
+    assert_eq!(received.load(Ordering::SeqCst), 1);
+    sender.send(&destination(&url), &delivery(false)).await.unwrap_err();
+    assert_eq!(received.load(Ordering::SeqCst), 1, "a workspace's destination used the operator's certificate");
+    let message = |key: &str| with(key).err().unwrap().to_string();
+    assert!(message("client.pem").contains("otlp_client_key_file holds no unencrypted private key"));
+    assert!(message("server-key.pem").contains("cannot be used together"));
 }

@@ -37,7 +37,7 @@ pub mod system_one;
 pub mod wire;
 
 pub use credential::{CredentialCheck, check_connection, check_credential};
-pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
+pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, NoProxy, PingSettings, ProxySettings};
 pub use http_provider::HttpProvider;
 pub use providers::http_provider;
 pub use router::ProviderRouter;

@@ -19,6 +19,8 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rstest::rstest;
+use rustls::RootCertStore;
+use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use support::{Upstream, closed, decide, fixture, provider, provider_with, read_request};
@@ -128,15 +130,28 @@ async fn http2_by_prior_knowledge() {
 
 /// Starts a TLS server that offers these protocols.
 async fn tls_upstream(offered: &'static [&'static str], versions: Versions) -> Upstream {
+    start_tls(tls_config("server", None), offered, versions).await
+}
+
+/// Returns the configuration of a server with this certificate, which requires client certificates of an authority.
+fn tls_config(name: &str, client_authority: Option<&str>) -> rustls::ServerConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let chain = vec![CertificateDer::from_pem_file(fixture("server.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_file(fixture("server-key.pem")).unwrap();
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let certificate = |file: &str| CertificateDer::from_pem_file(fixture(file)).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture(&format!("{name}-key.pem"))).unwrap();
+    let verifier = client_authority.map_or_else(WebPkiClientVerifier::no_client_auth, |authority| {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(authority)).unwrap();
+        WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)).build().unwrap()
+    });
+    rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate(&format!("{name}.pem"))], key)
+        .unwrap()
+}
+
+async fn start_tls(mut config: rustls::ServerConfig, offered: &'static [&'static str], versions: Versions) -> Upstream {
     config.alpn_protocols = offered.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Upstream::start(move |socket| {
@@ -194,6 +209,42 @@ async fn tls_rejects_unknown_authority() {
         if has_trusted_authorities { FailureCause::CertificateUntrusted.sentence() } else { without_any }
     );
     assert!(versions.lock().unwrap().is_empty(), "no request was sent");
+}
+
+#[tokio::test]
+async fn tls_presents_client_certificate() {
+    for offered in [&["h2"][..], &["http/1.1"]] {
+        let upstream = start_tls(tls_config("server", Some("ca.pem")), offered, Versions::default()).await;
+        let base_url = format!("https://localhost:{}/v1", upstream.address.port());
+        let client_identity = Some((fixture("client.pem"), fixture("client-key.pem")));
+        decide(&provider_with(&HttpClientSettings { client_identity, ..trusting() }, &base_url)).await.unwrap();
+        assert!(decide(&provider_with(&trusting(), &base_url)).await.is_err(), "without a certificate");
+    }
+}
+
+/// The certificate that `openssl req -x509` makes without options is an authority.
+#[tokio::test]
+async fn tls_explains_authority_as_server_certificate() {
+    let upstream = start_tls(tls_config("authority", None), &[], Versions::default()).await;
+    let base_url = format!("https://localhost:{}/v1", upstream.address.port());
+    let settings = HttpClientSettings { extra_ca_file: Some(fixture("authority.pem")), ..support::settings() };
+    let failure = decide(&provider_with(&settings, &base_url)).await.unwrap_err();
+    assert_eq!(failure.cause, Some(FailureCause::CertificateIsAuthority));
+}
+
+#[test]
+fn client_identity_must_be_usable() {
+    let new = |certificate: &str, key: &str| {
+        let client_identity = Some((fixture(certificate), fixture(key)));
+        let settings = HttpClientSettings { client_identity, ..support::settings() };
+        HttpClient::new(&settings, Arc::new(FixedClock::default())).err()
+    };
+    assert!(new("client.pem", "client-key.pem").is_none());
+    assert!(matches!(new("missing.pem", "client-key.pem"), Some(HttpClientError::ClientCertificate(_))));
+    assert!(matches!(new("client-key.pem", "client-key.pem"), Some(HttpClientError::ClientCertificate(_))));
+    assert!(matches!(new("client.pem", "missing.pem"), Some(HttpClientError::ClientKey)));
+    assert!(matches!(new("client.pem", "client.pem"), Some(HttpClientError::ClientKey)));
+    assert!(matches!(new("client.pem", "server-key.pem"), Some(HttpClientError::ClientIdentity(_))));
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -101,7 +102,9 @@ async fn redirect_is_not_followed() {
 
 #[rstest]
 #[case::html("text/html", format!("<h1>{THEIRS}</h1>"), "the provider's answer is not JSON")]
-#[case::json_as_text("text/plain", support::ANSWER.to_owned(), "the provider's answer is not JSON")]
+#[case::stream("text/event-stream", format!("data: {THEIRS}"), "the provider's answer is not JSON")]
+#[case::text("text/plain", format!("{{{THEIRS}"), "the provider's answer is malformed")]
+#[case::damaged("application/json", format!("\u{1f}{THEIRS}"), "the provider's answer is malformed")]
 #[case::truncated("application/json", r#"{"answers":{"a":"#.to_owned() + "\"" + THEIRS, "the provider's answer is malformed")]
 #[case::not_a_number("application/json", r#"{"answers":{"a":NaN}}"#.to_owned(), "the provider's answer is malformed")]
 #[case::empty("application/json", String::new(), "the provider's answer is malformed")]
@@ -117,16 +120,59 @@ async fn answer_that_is_not_json_fails(#[case] media_type: &str, #[case] body: S
     assert_eq!(failure.detail, detail);
 }
 
-#[rstest]
-#[case::with_a_charset("content-type: Application/JSON; charset=utf-8\r\n")]
-#[case::of_a_kind("content-type: application/problem+json\r\n")]
-#[case::untold("")]
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn wrapped(headers: &str, body: &[u8]) -> Vec<u8> {
+    [format!("HTTP/1.1 200 OK\r\n{headers}content-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}
+
+/// The text of an answer decides, not its headers.
 #[tokio::test]
-async fn json_media_types_are_accepted(#[case] header: &str) {
-    let body = support::ANSWER;
-    let answer = format!("HTTP/1.1 200 OK\r\n{header}content-length: {}\r\n\r\n{body}", body.len());
-    let upstream = Upstream::answering(answer).await;
-    assert!(decide(&provider(&upstream)).await.is_ok());
+async fn answer_is_read_in_any_wrapping() {
+    let plain = support::ANSWER.as_bytes();
+    let marked = [b"\xef\xbb\xbf", plain].concat();
+    for headers in [
+        "",
+        "content-type: Application/JSON; charset=utf-8\r\n",
+        "content-type: application/problem+json\r\n",
+        "content-type: text/json\r\n",
+        "content-type: text/plain; charset=utf-8\r\n",
+        "content-type: text/html\r\n",
+        "content-type: application/octet-stream\r\n",
+        "content-type: binary/octet-stream\r\ncontent-encoding: gzip\r\n",
+        "content-type: application/json\r\ncontent-encoding: x-gzip\r\n",
+    ] {
+        for body in [plain.to_vec(), marked.clone(), gzip(plain), gzip(&marked)] {
+            let upstream = Upstream::answering(wrapped(headers, &body)).await;
+            let answer = decide(&provider(&upstream)).await.unwrap();
+            assert_eq!(answer.usage.unwrap().input_tokens, 3, "{headers} {body:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn decompressed_answer_is_limited() {
+    let bomb = gzip(&vec![b' '; 4 << 20]);
+    let upstream = Upstream::answering(wrapped("content-encoding: gzip\r\n", &bomb)).await;
+    let settings = HttpClientSettings { max_response_bytes: 1 << 20, ..support::settings() };
+    let failure = decide(&provider_with(&settings, &upstream.base_url())).await.unwrap_err();
+    assert_eq!(
+        (failure.kind, failure.detail.as_str()),
+        (AttemptFailureKind::InvalidResponse, "the provider's answer is too long")
+    );
+}
+
+#[tokio::test]
+async fn unusable_answer_reports_usage_in_any_wrapping() {
+    let unusable = br#"{"answers":7,"usage":{"input_tokens":7,"output_tokens":2}}"#;
+    for body in [unusable.to_vec(), gzip(unusable)] {
+        let failure = failure(wrapped("content-type: text/plain\r\n", &body)).await;
+        assert_eq!((failure.kind, failure.usage.unwrap().input_tokens), (AttemptFailureKind::InvalidResponse, 7));
+    }
 }
 
 #[tokio::test]

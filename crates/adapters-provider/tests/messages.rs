@@ -83,6 +83,7 @@ async fn provider_receives_only_questions_and_state(#[case] wire: Wire, #[case] 
     assert_eq!(first, format!("POST /v1/{path} HTTP/1.1"));
     let mut expected = [
         "accept: application/json".to_owned(),
+        "accept-encoding: identity".to_owned(),
         key.to_owned(),
         format!("content-length: {}", body.len()),
         "content-type: application/json".to_owned(),

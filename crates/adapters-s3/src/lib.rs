@@ -3,6 +3,7 @@
 mod build;
 mod copy;
 mod create;
+mod dialer;
 mod errors;
 mod failure;
 mod list;

@@ -13,7 +13,6 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -22,32 +21,30 @@ use object_store::client::{
 };
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::dialer::Dialer;
 use crate::{S3Error, S3Settings, tls};
 
 /// The time after which an idle connection is closed, below the usual limit of servers.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// The interval of TCP keep-alive probes.
-const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
 /// The factor by which a copy inside the store may take longer than another request: the store reads and writes the
 /// whole object before it answers.
 const COPY_FACTOR: u32 = 10;
+/// The advice for a server that presents a certificate as `openssl req -x509` makes it without options.
+const AUTHORITY_AS_SERVER: &str =
+    "the server's certificate is an authority (CA:TRUE): create one with basicConstraints=critical,CA:FALSE";
 const COPY_SOURCE: &str = "x-amz-copy-source";
 
 /// The client of one store. Clones share its connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    client: Client<HttpsConnector<TcpConnector>, HttpRequestBody>,
+    client: Client<HttpsConnector<Dialer>, HttpRequestBody>,
     timeout: Duration,
 }
 
 impl Transport {
     pub(crate) fn new(settings: &S3Settings) -> Result<Self, S3Error> {
         let tls = tls::load(settings.ca_file.as_deref(), settings.endpoint.starts_with("https://"))?;
-        let mut tcp = TcpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        tcp.set_connect_timeout(Some(settings.connect_timeout));
+        let tcp = Dialer::new(settings.connect_timeout);
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
@@ -148,5 +145,6 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    let text = cause.to_string();
+    if text.contains("CaUsedAsEndEntity") { AUTHORITY_AS_SERVER.to_owned() } else { text }
 }

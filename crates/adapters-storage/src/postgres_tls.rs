@@ -106,8 +106,8 @@ fn certificate_advice(reason: &CertificateError) -> &'static str {
             "check the clock of this machine"
         }
         _ => {
-            "the server needs a certificate for its host name, signed by an authority; a self-signed certificate of an \
-             authority is not enough"
+            "the server needs a certificate for its host name that is not an authority itself: create one with \
+             basicConstraints=critical,CA:FALSE, self-signed or signed by the authority of sslrootcert"
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Opens connections to the server.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -8,9 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisError, TlsCertificates,
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo,
+    RedisError, TlsCertificates,
 };
 use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 
 use crate::{ValkeyError, ValkeySettings};
 
@@ -26,7 +31,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Reads the certificate authorities. Connects to nothing.
+    /// Reads the files of certificates. Connects to nothing.
     pub(crate) fn new(settings: &ValkeySettings) -> Result<Self, ValkeyError> {
         let server = settings.name();
         let client = client(settings).map_err(|error| match error {
@@ -90,7 +95,27 @@ fn client(settings: &ValkeySettings) -> Result<Client, ClientError> {
         Some(path) => Some(authorities(path).map_err(ClientError::Certificates)?),
         None => None,
     };
-    Ok(Client::build_with_tls(information.set_addr(address), TlsCertificates { client_tls: None, root_cert })?)
+    let client_tls = match &settings.client_identity {
+        Some((certificate, key)) => Some(client_identity(certificate, key).map_err(ClientError::Certificates)?),
+        None => None,
+    };
+    Ok(Client::build_with_tls(information.set_addr(address), TlsCertificates { client_tls, root_cert })?)
+}
+
+/// Reads a client certificate and its key, and checks that they belong together.
+fn client_identity(certificate: &Path, key: &Path) -> Result<ClientTlsConfig, ValkeyError> {
+    let unusable = |reason: &str| ValkeyError::ClientIdentity(reason.to_owned());
+    let read = |path: &Path| std::fs::read(path).map_err(|error| unusable(&error.to_string()));
+    let (client_cert, client_key) = (read(certificate)?, read(key)?);
+    // The errors of the PEM reader may repeat a line, so they are left out.
+    let chain = CertificateDer::pem_slice_iter(&client_cert).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|_| unusable("the certificate is not in PEM"))?;
+    let private_key = PrivateKeyDer::from_pem_slice(&client_key);
+    let private_key = private_key.map_err(|_| unusable("the key is not an unencrypted private key in PEM"))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let checked = CertifiedKey::from_der(chain, private_key, &provider);
+    checked.map_err(|error| unusable(&error.to_string()))?;
+    Ok(ClientTlsConfig { client_cert, client_key })
 }
 
 /// Returns the usable certificate authorities of the platform and of a file in PEM. A certificate of the platform that

@@ -8,6 +8,10 @@ use thiserror::Error;
 /// The longest text of a server in a message, in characters.
 const MAX_TEXT: usize = 200;
 
+/// The advice for a server that presents a certificate as `openssl req -x509` makes it without options.
+const AUTHORITY_AS_SERVER: &str =
+    "the server's certificate is an authority (CA:TRUE): create one with basicConstraints=critical,CA:FALSE";
+
 /// A server that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValkeyError {
@@ -19,6 +23,9 @@ pub enum ValkeyError {
         /// The reason.
         reason: String,
     },
+    /// The client certificate or its key cannot be used.
+    #[error("rate_limits.client_cert_file and rate_limits.client_key_file cannot be used: {0}")]
+    ClientIdentity(String),
     /// The TLS client cannot be built.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
@@ -64,6 +71,7 @@ impl ValkeyError {
             (ErrorKind::Server(ServerErrorKind::NoPerm), _) => Self::Permission { server, reason },
             // A command within a script has the general error code.
             _ if reason.contains("The user executing the script") => Self::Permission { server, reason },
+            _ if reason.contains("CaUsedAsEndEntity") => Self::unusable(&server, AUTHORITY_AS_SERVER),
             _ => Self::Unusable { server, reason },
         }
     }
@@ -72,8 +80,8 @@ impl ValkeyError {
         Self::Unusable { server: server.to_owned(), reason: reason.into() }
     }
 
-    /// Returns true if a server that is starting may answer better soon.
-    pub(crate) fn is_transient(&self) -> bool {
+    /// Returns true if the server may answer better without a change of the configuration.
+    pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Unusable { .. })
     }
 }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::buckets::{Bucket, buckets, correct, take, verdict};
+use crate::connector::Connector;
 use crate::link::{Backoff, Link, Unavailable, check_interval};
 use crate::outage_log::OutageLog;
 use crate::script::{Invocation, RateScript};
@@ -57,10 +58,19 @@ struct Corrections {
 }
 
 impl ValkeyRateLimiter {
-    /// Connects to the server. `tasks` tracks the corrections, which run in the runtime of the caller.
+    /// Reads the files of the settings, without a connection.
     ///
     /// # Errors
-    /// The server cannot be used: its address, credentials, certificate or permissions are wrong, or it is down.
+    /// A file of certificates or a key cannot be used.
+    pub fn check(settings: &ValkeySettings) -> Result<(), ValkeyError> {
+        Connector::new(settings).map(drop)
+    }
+
+    /// Connects to the server. If it is down, the limiter begins with an outage. `tasks` tracks the corrections, which
+    /// run in the runtime of the caller.
+    ///
+    /// # Errors
+    /// The settings cannot be used, or the server rejects the credentials or lacks a permission.
     pub async fn connect(
         settings: &ValkeySettings,
         fallback: Fallback,
@@ -76,11 +86,15 @@ impl ValkeyRateLimiter {
         script: RateScript,
     ) -> Result<Self, ValkeyError> {
         let link = Link::start(settings, script).await?;
+        let counters = Counters::default();
+        if link.outage().is_some() {
+            counters.outages.add_one();
+        }
         Ok(Self(Arc::new(Shared {
             link,
             key_prefix: settings.key_prefix.clone(),
             fallback,
-            counters: Counters::default(),
+            counters,
             corrections: Corrections { tasks, runtime: Handle::current() },
         })))
     }

@@ -13,9 +13,6 @@ use crate::script::{Invocation, RateScript};
 use crate::status::Counters;
 use crate::{ValkeyError, ValkeySettings};
 
-/// The time that a start waits for a server that is starting, too.
-const START_WITHIN: Duration = Duration::from_secs(5);
-const START_STEP: Duration = Duration::from_millis(200);
 /// The time for a reply that no request waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -40,23 +37,19 @@ struct LinkState {
 pub(crate) struct Unavailable;
 
 impl Link {
-    /// Connects, and runs the script once. Waits some seconds for a server that is starting.
+    /// Connects, and runs the script once. A server that cannot be reached is an outage, which [`Self::reconnect`] ends.
     ///
     /// # Errors
-    /// The server rejects the credentials or the script, or cannot be reached.
+    /// The settings cannot be used, or the server rejects the credentials or the script.
     pub(crate) async fn start(settings: &ValkeySettings, script: RateScript) -> Result<Self, ValkeyError> {
         let connector = Connector::new(settings)?;
-        let began = tokio::time::Instant::now();
         // The first answer of a cold server may be slower than a request may wait.
         let patience = settings.timeout.max(PATIENCE);
-        let connection = loop {
-            match open(&connector, &script, &settings.key_prefix, patience).await {
-                Ok(connection) => break connection,
-                Err(error) if error.is_transient() && began.elapsed() < START_WITHIN => sleep(START_STEP).await,
-                Err(error) => return Err(error),
-            }
+        let connection = match open(&connector, &script, &settings.key_prefix, patience).await {
+            Err(error) if error.is_outage() => Err(error.to_string()),
+            opened => Ok(opened?),
         };
-        let state = Mutex::new(LinkState { connection: Ok(connection), generation: 0 });
+        let state = Mutex::new(LinkState { connection, generation: 0 });
         Ok(Self { connector, script, timeout: settings.timeout, state, failed: Notify::new() })
     }
 

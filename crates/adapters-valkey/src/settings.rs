@@ -32,6 +32,8 @@ pub struct ValkeySettings {
     pub is_tls: bool,
     /// A PEM file of certificate authorities that are trusted besides the platform's.
     pub ca_file: Option<PathBuf>,
+    /// The PEM files of a client certificate with its chain and of its key.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
     /// The credentials.
     pub credentials: Credentials,
     /// The beginning of every key.
@@ -62,6 +64,7 @@ mod tests {
             database: 3,
             is_tls: true,
             ca_file: None,
+            client_identity: None,
             credentials: Credentials { username: text("very-secret"), password: text("very-secret") },
             key_prefix: "t:".to_owned(),
             timeout: Duration::from_millis(50),

@@ -34,7 +34,9 @@ async fn invalid_decisions_body_is_rejected_with_400() -> Result<()> {
         ("empty", Vec::new()),
         ("blank", b"  \n ".to_vec()),
         ("cut short", good.as_bytes()[..good.len() - 1].to_vec()),
-        ("a byte order mark", format!("\u{feff}{good}").into_bytes()),
+        ("a byte order mark alone", "\u{feff}".as_bytes().to_vec()),
+        ("two byte order marks", format!("\u{feff}\u{feff}{good}").into_bytes()),
+        ("a byte order mark at the end", format!("{good}\u{feff}").into_bytes()),
         ("not JSON", b"model=sandbox/decider".to_vec()),
         ("single quotes", good.replace('"', "'").into_bytes()),
         ("something behind it", format!("{good}x").into_bytes()),
@@ -114,6 +116,7 @@ async fn unusual_valid_requests_are_served() -> Result<()> {
         ("a plain string for questions", asking("\"Is it on fire?\"")),
         ("opaque questions without a state", r#"{"model":"sandbox/decider","questions":"?"}"#.to_owned()),
         ("the model in other case", body("Sandbox/DECIDER")),
+        ("a byte order mark", format!("\u{feff}{}", body("sandbox/decider"))),
     ];
     let mut report = Report::default();
     for (name, body) in cases {

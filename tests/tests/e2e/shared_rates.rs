@@ -218,6 +218,36 @@ async fn lost_server_rejects_limited_requests_if_configured() -> Result<()> {
 }
 
 #[tokio::test]
+async fn missing_server_does_not_prevent_the_start() -> Result<()> {
+    let valkey = Valkey::start()?;
+    valkey.stop();
+    let url = valkey.url();
+    let local = TestGateway::start(&format!("[limits]\nrequests_per_minute = 6\n{}", section(&url, ""))).await?;
+    wait_until_ready(&local.server, true).await?;
+    let log = local.server.output();
+    ensure!(log.contains("shared rate limits unavailable") && log.contains("on_failure=local"), "{log}");
+    let key = local.instance.inference_key().await?;
+    let alone = accepted(&local.server, &key.secret, 10).await?;
+    ensure!((6..=7).contains(&alone), "{alone} were accepted without the server");
+
+    let strict = TestGateway::start(&section(&url, "on_failure = \"reject\"\n")).await?;
+    let limited = strict.instance.key(&["--name", "limited", "--rpm", "1000"]).await?;
+    strict.server.send(&count(&limited.secret)).await?.envelope(503)?;
+    strict.server.send(&count(&strict.inference.secret)).await?.ok()?;
+
+    valkey.restart()?;
+    for server in [&local.server, &strict.server] {
+        wait_until_ready(server, false).await?;
+    }
+    strict.server.send(&count(&limited.secret)).await?.ok()?;
+    let other = local.instance.inference_key().await?;
+    let counted = accepted(&local.server, &other.secret, 10).await?;
+    ensure!((6..=7).contains(&counted), "{counted} were accepted by the server");
+    local.server.stop().await?;
+    strict.server.stop().await
+}
+
+#[tokio::test]
 async fn unusable_server_is_a_start_error() -> Result<()> {
     let valkey = Valkey::start_with(&["--requirepass", "right-secret"])?;
     let toml = section(&valkey.url(), "password_env = \"RATES_PASSWORD\"\n");

@@ -11,11 +11,19 @@ pub(super) enum BodyError {
     TooLong,
     /// The connection ended within the body.
     Broken,
+    /// The beginning is unwanted.
+    Unwanted,
+    /// The body is compressed and damaged.
+    Compressed,
 }
 
 /// Reads the whole body, after which the connection can be reused. A body that is announced as too long is not read;
-/// one that turns out too long is dropped.
-pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: usize) -> Result<Bytes, BodyError> {
+/// one that turns out too long is dropped. Stops after the first bytes if they are unwanted.
+pub(super) async fn read(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+    limit: usize,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
     if announced.lower() > limit_u64 {
@@ -30,6 +38,9 @@ pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: us
             return Err(BodyError::TooLong);
         }
         if so_far == 0 {
+            if !is_wanted(&data) {
+                return Err(BodyError::Unwanted);
+            }
             // Most answers arrive in one piece, which needs no copy.
             first = data;
         } else {

@@ -6,17 +6,18 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use domain::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
 use domain::system::Clock;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyError};
-use super::connector::{Connector, proxies};
+use super::connector::Connector;
+use super::decoding;
 use super::errors::{CallError, invalid_response};
 use super::exchange::{Answer, exchange};
 use super::origin::{Origin, Origins};
 use super::payload::{Payload, SentCounter};
+use super::proxies::Proxies;
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
@@ -27,12 +28,12 @@ use crate::{account, provider_error};
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
 /// It repeats a request once on another connection, if the provider did not process it or a reused connection ended
-/// without an answer. It follows no redirects and accepts no compressed answers.
+/// without an answer. It follows no redirects. It asks for no compression, and reads gzip anyway.
 #[derive(Clone)]
 pub struct HttpClient {
     origins: Origins,
     tls: Tls,
-    proxies: Arc<Matcher>,
+    proxies: Arc<Proxies>,
     user_agent: HeaderValue,
     settings: Arc<HttpClientSettings>,
     /// For waits until a date.
@@ -85,7 +86,7 @@ impl HttpClient {
     /// # Errors
     /// The settings are invalid.
     pub fn new(settings: &HttpClientSettings, clock: Arc<dyn Clock>) -> Result<Self, HttpClientError> {
-        let tls = Tls::load(settings.extra_ca_file.as_deref())?;
+        let tls = Tls::load(settings)?;
         Self::with_tls(settings, tls, clock)
     }
 
@@ -95,13 +96,13 @@ impl HttpClient {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, HttpClientError> {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| HttpClientError::UserAgent)?;
-        let proxies = Arc::new(proxies(&settings.proxy)?);
+        let proxies = Arc::new(Proxies::new(&settings.proxy)?);
         let settings = Arc::new(settings.clone());
         Ok(Self { origins: origins(&settings, &tls, &proxies), tls, proxies, user_agent, settings, clock })
     }
 
-    /// Returns a client with its own pool and changed settings. It shares the certificate authorities, the proxies and
-    /// the user agent.
+    /// Returns a client with its own pool and changed settings. It shares the certificate authorities, the client
+    /// certificate, the proxies and the user agent.
     #[must_use]
     pub fn reconfigured(&self, change: impl FnOnce(&mut HttpClientSettings)) -> Self {
         let mut settings = (*self.settings).clone();
@@ -119,6 +120,7 @@ impl HttpClient {
     pub(crate) fn target(&self, uri: &Uri, own: HeaderMap) -> Target {
         let mut headers = own;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         headers.insert(CONTENT_TYPE, Payload::JSON);
         let plain = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
@@ -231,30 +233,34 @@ impl HttpClient {
         meaning.map_or_else(|| by_account.clone(), |meaning| meaning.of(&by_account))
     }
 
+    /// Reads JSON of any media type: what parses as an answer is one. A body of another type whose first character is
+    /// not that of JSON is not read to its end.
     async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
-        if !is_json(&answer.headers) {
-            // A peer that answers with another type gets no further request.
-            answer.body.retire();
-            return Err("the provider's answer is not JSON");
-        }
-        match body::read(&mut answer.body, self.settings.max_response_bytes).await {
+        let limit = self.settings.max_response_bytes;
+        let is_declared = is_json(&answer.headers);
+        let is_wanted = |begin: &[u8]| is_declared || decoding::may_be_json(begin);
+        let read = body::read(&mut answer.body, limit, is_wanted).await;
+        match read.and_then(|body| decoding::decode(body, limit)) {
             Ok(body) => {
                 answer.body.release();
                 tracing::debug!(bytes = body.len(), "provider responded");
                 Ok(body)
             }
             Err(error) => {
+                // A peer that answers with something else gets no further request.
                 answer.body.retire();
                 Err(match error {
                     BodyError::TooLong => "the provider's answer is too long",
                     BodyError::Broken => "the connection broke within the answer",
+                    BodyError::Unwanted => "the provider's answer is not JSON",
+                    BodyError::Compressed => "the provider's answer cannot be decompressed",
                 })
             }
         }
     }
 }
 
-fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Matcher>) -> Origins {
+fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Proxies>) -> Origins {
     Origins::new(Connector::new(tls.config.clone(), Arc::clone(proxies), settings), settings)
 }
 

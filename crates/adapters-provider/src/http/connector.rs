@@ -12,43 +12,23 @@ use http::uri::{PathAndQuery, Scheme};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::attempt::before_deadline;
+use super::dialer::Dialer;
 use super::errors::{ConnectTimedOut, ProxyUnreachable};
 use super::meter::{Meter, MeteredStream};
-use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
+use super::proxies::Proxies;
+use super::{Http2, HttpClientSettings};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// The stream of a connection: plain TCP or TLS.
 pub(super) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;
-
-/// The interval of TCP keep-alive probes.
-const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
-
-/// Builds the proxy rules.
-pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientError> {
-    let text = |setting: &Option<String>| setting.clone().unwrap_or_default();
-    let (https, http) = (text(&settings.https_proxy), text(&settings.http_proxy));
-    let all = Matcher::builder().https(https.clone()).http(http.clone()).build();
-    for (address, name, target) in [
-        (&https, "proxy for https", Uri::from_static("https://target/")),
-        (&http, "proxy for http", Uri::from_static("http://target/")),
-    ] {
-        let understood = all.intercept(&target).is_some_and(|proxy| {
-            proxy.uri().scheme() == Some(&Scheme::HTTP) || proxy.uri().scheme() == Some(&Scheme::HTTPS)
-        });
-        if !address.is_empty() && !understood {
-            return Err(HttpClientError::Proxy(name));
-        }
-    }
-    Ok(Matcher::builder().https(https).http(http).no(text(&settings.no_proxy)).build())
-}
 
 /// The connector, TLS included, with a timeout.
 #[derive(Clone)]
@@ -60,12 +40,9 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Matcher>, settings: &HttpClientSettings) -> Self {
+    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Proxies>, settings: &HttpClientSettings) -> Self {
         let http2_only = settings.http2 == Http2::PriorKnowledge;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        let tcp = Dialer::new();
         let to_proxy = HttpsConnectorBuilder::new()
             .with_tls_config(tls.clone())
             .https_or_http()
@@ -116,9 +93,9 @@ pub(super) struct Link {
 /// The connector to the target's host: directly, by a tunnel, or to a forwarding proxy.
 #[derive(Clone)]
 pub(super) struct FirstHop {
-    direct: HttpConnector,
-    to_proxy: HttpsConnector<HttpConnector>,
-    proxies: Arc<Matcher>,
+    direct: Dialer,
+    to_proxy: HttpsConnector<Dialer>,
+    proxies: Arc<Proxies>,
     /// True if plain HTTP needs a tunnel too: proxies forward HTTP/1.1 only.
     tunnel_all: bool,
 }
@@ -161,7 +138,7 @@ impl Service<Uri> for FirstHop {
     type Future = BoxConnecting<Hop>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.direct.poll_ready(cx).map_err(Into::into)
+        self.direct.poll_ready(cx)
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {

@@ -28,6 +28,15 @@ pub enum HttpClientError {
     /// The file of extra certificate authorities holds none.
     #[error("the certificate authority file {} holds no usable certificate", .0.display())]
     EmptyCaFile(PathBuf),
+    /// The file of the client certificate cannot be used.
+    #[error("the client certificate file {} holds no certificate in PEM, or cannot be read", .0.display())]
+    ClientCertificate(PathBuf),
+    /// The file of the client certificate's key cannot be used.
+    #[error("the file of client_key_file holds no unencrypted private key in PEM, or cannot be read")]
+    ClientKey,
+    /// The client certificate and the key do not belong together, or their kind is not supported.
+    #[error("client_cert_file and client_key_file cannot be used together")]
+    ClientIdentity(#[source] rustls::Error),
     /// A proxy's address is not understood.
     #[error("the {0} is not an http:// or https:// address")]
     Proxy(&'static str),
@@ -142,6 +151,10 @@ fn tls_cause(error: &rustls::Error) -> FailureCause {
             | CertificateError::NotValidYetContext { .. } => FailureCause::CertificateExpired,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 FailureCause::CertificateName
+            }
+            // The error of the verifier has no kind of its own.
+            CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+                FailureCause::CertificateIsAuthority
             }
             _ => FailureCause::CertificateUntrusted,
         },

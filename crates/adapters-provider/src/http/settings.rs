@@ -11,6 +11,8 @@ pub struct HttpClientSettings {
     pub connect_timeout: Duration,
     /// A PEM file of certificate authorities that are trusted beside the platform's.
     pub extra_ca_file: Option<PathBuf>,
+    /// The PEM files of a client certificate with its chain and of its key, for servers that require one.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
     /// The use of HTTP/2.
     pub http2: Http2,
     /// Outbound proxies.
@@ -39,6 +41,7 @@ impl Default for HttpClientSettings {
         Self {
             connect_timeout: Duration::from_secs(2),
             extra_ca_file: None,
+            client_identity: None,
             http2: Http2::default(),
             proxy: ProxySettings::default(),
             max_header_bytes: 256 << 10,
@@ -88,7 +91,7 @@ pub struct ProxySettings {
     pub https_proxy: Option<String>,
     /// The proxy for `http://` targets.
     pub http_proxy: Option<String>,
-    /// Hosts, domains and networks that are called directly, separated by commas; `*` is all.
+    /// The hosts, domains and networks that are called directly: see [`NoProxy`](super::NoProxy).
     pub no_proxy: Option<String>,
 }
 

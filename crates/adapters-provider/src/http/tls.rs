@@ -1,13 +1,16 @@
-//! Trusted certificate authorities: the platform's and, if configured, those of a file.
+//! Trusted certificate authorities (the platform's and, if configured, those of a file) and the client certificate.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::HttpClientError;
+use super::{HttpClientError, HttpClientSettings};
+
+/// A client certificate with its chain, and its key.
+type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// A TLS configuration and the number of its trusted authorities. With none, no `https://` call can succeed.
 #[derive(Clone)]
@@ -17,13 +20,13 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Loads the authorities. A platform without authorities is logged and no error: plain HTTP still works.
-    pub(super) fn load(extra_ca_file: Option<&Path>) -> Result<Self, HttpClientError> {
+    /// Reads the files. A platform without authorities is logged and no error: plain HTTP still works.
+    pub(super) fn load(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
         let mut roots = RootCertStore::empty();
         let platform = rustls_native_certs::load_native_certs();
         let unreadable = platform.errors.len();
         roots.add_parsable_certificates(platform.certs);
-        if let Some(path) = extra_ca_file {
+        if let Some(path) = &settings.extra_ca_file {
             add_file(&mut roots, path)?;
         }
         if roots.is_empty() {
@@ -33,18 +36,36 @@ impl Tls {
                  of authorities is configured"
             );
         }
-        Self::trusting(roots)
+        let identity = settings.client_identity.as_ref();
+        Self::new(roots, identity.map(|(certificate, key)| client_identity(certificate, key)).transpose()?)
     }
 
-    pub(super) fn trusting(roots: RootCertStore) -> Result<Self, HttpClientError> {
+    fn new(roots: RootCertStore, identity: Option<ClientIdentity>) -> Result<Self, HttpClientError> {
         let trusted = roots.len();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(HttpClientError::ClientIdentity)?,
+        };
         Ok(Self { config, trusted })
     }
+
+    #[cfg(test)]
+    pub(super) fn trusting(roots: RootCertStore) -> Result<Self, HttpClientError> {
+        Self::new(roots, None)
+    }
+}
+
+/// Reads a client certificate and its key. The errors of the PEM reader may repeat a line, so they are left out.
+fn client_identity(certificate: &Path, key: &Path) -> Result<ClientIdentity, HttpClientError> {
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| HttpClientError::ClientCertificate(certificate.to_owned()))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|_| HttpClientError::ClientKey)?;
+    Ok((chain, key))
 }
 
 fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), HttpClientError> {

@@ -33,6 +33,7 @@ fn settings(server: &Valkey) -> ValkeySettings {
         database: 0,
         is_tls: false,
         ca_file: None,
+        client_identity: None,
         credentials: Credentials::default(),
         key_prefix: format!("test{}:", PREFIXES.fetch_add(1, Ordering::Relaxed)),
         timeout: PATIENT,
@@ -223,24 +224,44 @@ async fn documented_permissions_suffice_and_fewer_are_named() {
     }
 }
 
-#[tokio::test]
-async fn missing_server_is_a_start_error_that_names_it() {
-    let server = start(&[]);
-    let settings = settings(&server);
-    server.stop();
-    let Err(error) = connect(&settings, Fallback::Reject).await else { panic!("it connected") };
-    let message = error.to_string();
-    assert!(message.contains(&settings.name()) && message.contains("refused"), "{message}");
+/// Returns the outage with which a limiter begins.
+async fn initial_outage(settings: &ValkeySettings) -> String {
+    let status = connected(settings, Fallback::Reject).await.status();
+    assert_eq!(status.outages, 1);
+    status.outage.unwrap()
 }
 
 #[tokio::test]
-async fn database_is_selected_and_missing_one_is_an_error() {
+async fn missing_server_is_an_outage_that_ends_by_itself() {
+    let server = start(&[]);
+    let settings = settings(&server);
+    server.stop();
+    let message = initial_outage(&settings).await;
+    assert!(message.contains(&settings.name()) && message.contains("refused"), "{message}");
+    let local = connected(&settings, Fallback::Local(Arc::new(FixedRateLimiter::new(3)))).await;
+    let caller = subject(1, requests(1), NONE);
+    assert_eq!(local.count_request(&caller).await, Ok(()));
+    assert_eq!(local.status().decided_locally, 1);
+    let (cancelled, keeping) = (CancellationToken::new(), TaskTracker::new());
+    keeping.spawn(local.clone().keep_connected(Arc::new(FixedClock::default()), cancelled.clone()));
+    server.restart().unwrap_or_else(|error| panic!("{error:#}"));
+    for _ in 0..500 {
+        if local.status().outage.is_none() {
+            let outcomes = [local.count_request(&caller).await.is_ok(), local.count_request(&caller).await.is_ok()];
+            assert_eq!(outcomes, [true, false], "the server counts");
+            return cancelled.cancel();
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    panic!("no recovery: {:?}", local.status());
+}
+
+#[tokio::test]
+async fn database_is_selected_and_missing_one_is_an_outage() {
     let (first, missing) = (settings(server()), settings(server()));
-    connected(&ValkeySettings { database: 3, ..first }, Fallback::Reject).await;
-    let Err(error) = connect(&ValkeySettings { database: 9_999, ..missing }, Fallback::Reject).await else {
-        panic!("it connected")
-    };
-    assert!(error.to_string().contains("/9999 cannot be used"), "{error}");
+    assert_eq!(connected(&ValkeySettings { database: 3, ..first }, Fallback::Reject).await.status().outage, None);
+    let message = initial_outage(&ValkeySettings { database: 9_999, ..missing }).await;
+    assert!(message.contains("/9999 cannot be used"), "{message}");
 }
 
 #[tokio::test]
@@ -327,9 +348,54 @@ async fn tls_trusts_the_configured_authority_only() {
     let encrypted = || ValkeySettings { port, is_tls: true, ..settings(&server) };
     let limiter = connected(&ValkeySettings { ca_file: Some(ca.into()), ..encrypted() }, Fallback::Reject).await;
     assert_eq!(limiter.count_request(&subject(1, requests(1), NONE)).await, Ok(()));
-    let Err(error) = connect(&encrypted(), Fallback::Reject).await else { panic!("an unknown authority is trusted") };
-    assert!(error.to_string().contains("certificate"), "{error}");
+    let outage = initial_outage(&encrypted()).await;
+    assert!(outage.contains("certificate"), "an unknown authority is trusted: {outage}");
+    strict_tls_needs_client_certificate(&copied).await;
+    authority_as_server_is_explained(&copied).await;
     let missing = ValkeySettings { ca_file: Some("/no/such/file".into()), ..encrypted() };
     let Err(error) = connect(&missing, Fallback::Reject).await else { panic!("it connected") };
     assert!(matches!(error, ValkeyError::CaFile { .. }), "{error}");
+}
+
+/// Checks a server that requires client certificates, with the files that `copied` makes readable for it.
+async fn strict_tls_needs_client_certificate(copied: &impl Fn(&str) -> String) {
+    let (certificate, key, ca) = (copied("server.pem"), copied("server-key.pem"), copied("ca.pem"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tls_port = port.to_string();
+    let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let server = start(&[&["--tls-port", &tls_port, "--tls-auth-clients", "yes"], &files[..]].concat());
+    let anonymous = ValkeySettings { port, is_tls: true, ca_file: Some(ca.into()), ..settings(&server) };
+    initial_outage(&anonymous).await;
+    let with = |key: &str| ValkeySettings {
+        client_identity: Some((copied("client.pem").into(), copied(key).into())),
+        ..anonymous.clone()
+    };
+    let limiter = connected(&with("client-key.pem"), Fallback::Reject).await;
+    assert_eq!(limiter.count_request(&subject(1, requests(1), NONE)).await, Ok(()));
+    for wrong in ["server-key.pem", "client.pem"] {
+        let error = ValkeyRateLimiter::check(&with(wrong)).unwrap_err();
+        assert!(error.to_string().contains("rate_limits.client_key_file cannot be used"), "{error}");
+    }
+}
+
+/// Checks a server with a certificate as `openssl req -x509` makes it without options.
+async fn authority_as_server_is_explained(copied: &impl Fn(&str) -> String) {
+    let (certificate, key) = (copied("authority.pem"), copied("authority-key.pem"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tls_port = port.to_string();
+    let server = start(&[
+        "--tls-port",
+        &tls_port,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &certificate,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let settings = ValkeySettings { port, is_tls: true, ca_file: Some(certificate.into()), ..settings(&server) };
+    let outage = initial_outage(&settings).await;
+    assert!(outage.contains("is an authority (CA:TRUE): create one"), "{outage}");
 }

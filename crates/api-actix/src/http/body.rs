@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use actix_web::web::Payload;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use domain::decision::AssetPart;
 use domain::error::ErrorKind;
 use futures_util::StreamExt;
@@ -30,6 +30,8 @@ impl BodyTimeout {
         request.app_data().copied().unwrap_or(Self(Duration::from_mins(1)))
     }
 }
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The form part that holds the JSON.
 const REQUEST_PART: &str = "request";
@@ -74,7 +76,11 @@ impl JsonBody {
         Ok((body, parts, memory))
     }
 
-    fn from_bytes(bytes: Bytes) -> Result<Self, ApiError> {
+    /// Ignores a byte order mark: RFC 8259, section 8.1.
+    fn from_bytes(mut bytes: Bytes) -> Result<Self, ApiError> {
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.advance(BYTE_ORDER_MARK.len());
+        }
         if bytes.is_empty() {
             return Err(ApiError::invalid_body("The body is empty; a JSON object is expected"));
         }

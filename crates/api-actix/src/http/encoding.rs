@@ -35,6 +35,10 @@ const MIN_BUFFER: usize = 512;
 const MIN_WINDOW_LOG: u32 = 23;
 /// The maximum window that the reference decoder grants.
 const MAX_WINDOW_LOG: u32 = 27;
+/// The most members of a gzip body, which each cost time: a million empty ones would block a thread.
+const MAX_GZIP_MEMBERS: usize = 1_000;
+/// The first bytes of a gzip member: RFC 1952, section 2.3.1.
+const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
 
 impl ContentEncoding {
     /// Parses the encoding of a request; at most one is allowed.
@@ -92,6 +96,8 @@ impl ContentEncoding {
 /// The decompression of one body.
 struct Decompression {
     source: Source,
+    /// The gzip members before the current one.
+    members: usize,
     decompressed: Vec<u8>,
     max_bytes: usize,
     compressed_bytes: usize,
@@ -104,11 +110,10 @@ enum Source {
 }
 
 impl Decompression {
-    /// Reads one gzip member only: a million empty members would cost much time.
     fn gzip(compressed: Bytes, max_bytes: usize, memory: BodyLease) -> Self {
         let compressed_bytes = compressed.len();
         let source = Source::Gzip(GzDecoder::new(compressed.reader()));
-        Self { source, decompressed: Vec::new(), max_bytes, compressed_bytes, memory }
+        Self { source, members: 0, decompressed: Vec::new(), max_bytes, compressed_bytes, memory }
     }
 
     fn zstd(compressed: Bytes, max_bytes: usize, memory: BodyLease) -> Result<Self, ApiError> {
@@ -120,7 +125,8 @@ impl Decompression {
         });
         // Only an allocation can fail here; no input has been read yet.
         let decoder = decoder.map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
-        Ok(Self { source: Source::Zstd(decoder), decompressed: Vec::new(), max_bytes, compressed_bytes, memory })
+        let source = Source::Zstd(decoder);
+        Ok(Self { source, members: 0, decompressed: Vec::new(), max_bytes, compressed_bytes, memory })
     }
 
     /// Decompresses up to `up_to` bytes in total; returns true at the end of the input.
@@ -138,12 +144,26 @@ impl Decompression {
             if self.decompressed.len() > self.max_bytes {
                 return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
             }
-            if read < room {
-                self.source.check_end()?;
+            if read < room && !self.begin_next_member()? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Begins the next gzip member; returns false at the end of the input.
+    fn begin_next_member(&mut self) -> Result<bool, ApiError> {
+        let Source::Gzip(decoder) = &mut self.source else { return Ok(false) };
+        let rest = std::mem::take(decoder.get_mut().get_mut());
+        if rest.is_empty() {
+            return Ok(false);
+        }
+        self.members += 1;
+        if self.members == MAX_GZIP_MEMBERS || !rest.starts_with(GZIP_MAGIC) {
+            return Err(ApiError::invalid_body("The body is sent as gzip and has bytes behind its end"));
+        }
+        *decoder = GzDecoder::new(rest.reader());
+        Ok(true)
     }
 
     /// Doubles a full buffer after its memory is leased.
@@ -188,16 +208,6 @@ impl Source {
         // The decoder's message may quote the caller's bytes, so it is left out.
         let fault = if error.kind() == io::ErrorKind::UnexpectedEof { "is cut short" } else { "cannot be unpacked" };
         ApiError::invalid_body(format!("The body is sent as {} and {fault}", self.name()))
-    }
-
-    /// Checks that no bytes follow the compressed data.
-    fn check_end(&self) -> Result<(), ApiError> {
-        match self {
-            Self::Gzip(decoder) if decoder.get_ref().get_ref().has_remaining() => {
-                Err(ApiError::invalid_body("The body is sent as gzip and has bytes behind its end"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -315,6 +325,21 @@ mod tests {
         let sum = wrong_sum.len() - 8;
         wrong_sum[sum] ^= 1;
         assert_eq!(decompress(ContentEncoding::Gzip, wrong_sum, 9).await.unwrap_err().0, 400);
+    }
+
+    #[actix_web::test]
+    async fn gzip_members_are_joined() {
+        let members =
+            [gzip(b"{\"a\":"), gzip(b""), gzip(&vec![b' '; INLINE_MAX_DECOMPRESSED_BYTES]), gzip(b"1}")].concat();
+        let joined = decompress(ContentEncoding::Gzip, members.clone(), 1 << 20).await.unwrap();
+        assert!(joined.starts_with(b"{\"a\": ") && joined.ends_with(b" 1}"));
+        assert_eq!(decompress(ContentEncoding::Gzip, members, INLINE_MAX_DECOMPRESSED_BYTES).await.unwrap_err().0, 413);
+        let cut = [gzip(b"1"), gzip(b"2")[..9].to_vec()].concat();
+        assert_eq!(decompress(ContentEncoding::Gzip, cut, 9).await.unwrap_err().0, 400);
+        let most = gzip(b"").repeat(MAX_GZIP_MEMBERS);
+        assert_eq!(decompress(ContentEncoding::Gzip, most.clone(), 9).await.unwrap(), "");
+        let more = decompress(ContentEncoding::Gzip, [most, gzip(b"")].concat(), 9).await.unwrap_err();
+        assert_eq!(more.0, 400);
     }
 
     proptest! {

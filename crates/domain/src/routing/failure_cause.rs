@@ -22,6 +22,8 @@ pub enum FailureCause {
     ProxyRejected,
     /// No trusted authority signed the certificate.
     CertificateUntrusted,
+    /// The provider presents a certificate authority as its own certificate.
+    CertificateIsAuthority,
     /// The certificate is not valid at this time.
     CertificateExpired,
     /// The certificate does not contain the host name.
@@ -53,6 +55,7 @@ impl FailureCause {
             Self::ProxyCredentials => "proxy_credentials",
             Self::ProxyRejected => "proxy_rejected",
             Self::CertificateUntrusted => "certificate_untrusted",
+            Self::CertificateIsAuthority => "certificate_is_authority",
             Self::CertificateExpired => "certificate_expired",
             Self::CertificateName => "certificate_name",
             Self::NoAuthorities => "no_authorities",
@@ -76,6 +79,9 @@ impl FailureCause {
             Self::ProxyCredentials => "the proxy asks for credentials (407)",
             Self::ProxyRejected => "the proxy did not connect to the provider",
             Self::CertificateUntrusted => "no trusted authority signed the certificate; ca_file can name one",
+            Self::CertificateIsAuthority => {
+                "the certificate is an authority (CA:TRUE): create one with basicConstraints=critical,CA:FALSE"
+            }
             Self::CertificateExpired => "the certificate has expired or is not valid yet",
             Self::CertificateName => "the certificate is for another name",
             Self::NoAuthorities => "https is not possible: no certificate authorities found; set ca_file",

@@ -1,5 +1,6 @@
 //! `[broadcast]` and `[telemetry]`
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::observability::{checked_header, checked_url};
@@ -31,6 +32,10 @@ pub struct TelemetryConfig {
     pub otlp_url: String,
     /// Headers of each request to the collector.
     pub otlp_headers: Vec<(String, SecretString)>,
+    /// Certificates trusted in addition to the platform's.
+    pub ca_file: Option<PathBuf>,
+    /// The files of the client certificate and of its key.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
     /// True if the configuration file itself contains headers.
     pub has_headers_in_file: bool,
     /// True if no content of questions and answers is sent.
@@ -59,8 +64,21 @@ pub struct RawTelemetry {
     otlp_url: Option<String>,
     otlp_headers: Option<Vec<String>>,
     otlp_headers_env: Option<String>,
+    otlp_ca_file: Option<String>,
+    otlp_client_cert_file: Option<String>,
+    otlp_client_key_file: Option<String>,
     otlp_privacy_mode: Option<bool>,
 }
+
+/// The other keys of `[telemetry]`, which require `otlp_url`.
+const DEPENDENT: [&str; 6] = [
+    "otlp_headers",
+    "otlp_headers_env",
+    "otlp_ca_file",
+    "otlp_client_cert_file",
+    "otlp_client_key_file",
+    "otlp_privacy_mode",
+];
 
 /// Checks `[broadcast]`.
 pub fn broadcast(section: &Section<RawBroadcast>) -> Result<BroadcastConfig, ConfigError> {
@@ -83,8 +101,7 @@ pub fn telemetry(
     environment: &Environment,
 ) -> Result<Option<TelemetryConfig>, ConfigError> {
     let Some(url) = &section.otlp_url else {
-        let dependent = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"];
-        return match dependent.into_iter().find(|key| section.has(key)) {
+        return match DEPENDENT.into_iter().find(|key| section.has(key)) {
             Some(key) => Err(section.fault(key, "requires otlp_url")),
             None => Ok(None),
         };
@@ -92,6 +109,11 @@ pub fn telemetry(
     Ok(Some(TelemetryConfig {
         otlp_headers: telemetry_headers(section, environment)?,
         otlp_url: checked_url(url).map_err(|fault| section.fault("otlp_url", fault))?,
+        ca_file: section.otlp_ca_file.as_deref().map(|path| section.resolve("otlp_ca_file", Path::new(path))),
+        client_identity: section.client_identity(
+            ("otlp_client_cert_file", section.otlp_client_cert_file.as_deref()),
+            ("otlp_client_key_file", section.otlp_client_key_file.as_deref()),
+        )?,
         has_headers_in_file: section.is_in_file("otlp_headers"),
         otlp_privacy_mode: section.otlp_privacy_mode.unwrap_or(true),
     }))
@@ -177,6 +199,11 @@ mod tests {
             ),
             ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
             ("[telemetry]\notlp_privacy_mode = true\n", "requires otlp_url"),
+            ("[telemetry]\notlp_ca_file = \"ca.pem\"\n", "requires otlp_url"),
+            (
+                "[telemetry]\notlp_url = \"https://h\"\notlp_client_key_file = \"k.pem\"\n",
+                "requires otlp_client_cert_file",
+            ),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
             (
                 "[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n",

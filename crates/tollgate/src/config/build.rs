@@ -59,8 +59,14 @@ pub fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Res
         proxy: ProxyConfig {
             https: environment.first(&["HTTPS_PROXY", "https_proxy"]),
             http: environment.first(&["HTTP_PROXY", "http_proxy"]),
-            none_for: environment.first(&["NO_PROXY", "no_proxy"]),
+            none_for: no_proxy(environment),
         },
         restart_values: restart_values(tree),
     })
+}
+
+/// Returns the entries of `NO_PROXY` and `no_proxy`. Tools disagree on the variable that has precedence.
+fn no_proxy(environment: &Environment) -> Option<String> {
+    let set: Vec<&str> = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| environment.get(name)).collect();
+    (!set.is_empty()).then(|| set.join(","))
 }

@@ -22,7 +22,8 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, Co
     let text = read_text(&path).map_err(|error| {
         ConfigError::new(format!("the configuration file {} cannot be read: {error}", path.display()))
     })?;
-    load_text(Some(&path), &text, environment)
+    // Editors of Windows write a byte order mark.
+    load_text(Some(&path), text.trim_start_matches('\u{feff}'), environment)
 }
 
 /// Loads the configuration from a text.

@@ -27,14 +27,25 @@ pub struct RawRateLimits {
     password_env: Option<String>,
     password_file: Option<String>,
     ca_file: Option<String>,
+    client_cert_file: Option<String>,
+    client_key_file: Option<String>,
     key_prefix: Option<String>,
     timeout_ms: Option<Millis<1, 1_000>>,
     on_failure: Option<OnRateStoreFailure>,
 }
 
 /// The other keys, which require `url`.
-const DEPENDENT: [&str; 7] =
-    ["username", "password_env", "password_file", "ca_file", "key_prefix", "timeout_ms", "on_failure"];
+const DEPENDENT: [&str; 9] = [
+    "username",
+    "password_env",
+    "password_file",
+    "ca_file",
+    "client_cert_file",
+    "client_key_file",
+    "key_prefix",
+    "timeout_ms",
+    "on_failure",
+];
 
 /// Checks `[rate_limits]`. Returns `None` if no server is configured.
 pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimitsConfig>, ConfigError> {
@@ -45,8 +56,9 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
         };
     };
     let address = address(url).map_err(|fault| section.fault("url", fault))?;
-    if section.ca_file.is_some() && !address.is_tls {
-        return Err(section.fault("ca_file", "requires a rediss:// URL"));
+    let of_tls = ["ca_file", "client_cert_file", "client_key_file"];
+    if let Some(key) = of_tls.into_iter().find(|key| section.has(key) && !address.is_tls) {
+        return Err(section.fault(key, "requires a rediss:// URL"));
     }
     let password = password(section)?;
     if section.username.is_some() && password.is_none() {
@@ -58,6 +70,10 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
         database: address.database,
         is_tls: address.is_tls,
         ca_file: section.ca_file.as_deref().map(|path| section.resolve("ca_file", Path::new(path))),
+        client_identity: section.client_identity(
+            ("client_cert_file", section.client_cert_file.as_deref()),
+            ("client_key_file", section.client_key_file.as_deref()),
+        )?,
         credentials: Credentials { username: username(section)?, password: None },
         key_prefix: key_prefix(section)?,
         timeout: section.timeout_ms.map_or(DEFAULT_TIMEOUT, Millis::get),
@@ -192,6 +208,15 @@ mod tests {
             ("url = \"redis://:very-secret@h\"".to_owned(), "must not contain a user or a password"),
             ("timeout_ms = 5".to_owned(), "rate_limits.timeout_ms requires url"),
             (format!("{url}ca_file = \"c.pem\""), "requires a rediss:// URL"),
+            (format!("{url}client_key_file = \"k.pem\""), "requires a rediss:// URL"),
+            (
+                "url = \"rediss://h\"\nclient_key_file = \"k.pem\"".to_owned(),
+                "client_key_file requires client_cert_file",
+            ),
+            (
+                "url = \"rediss://h\"\nclient_cert_file = \"c.pem\"".to_owned(),
+                "client_cert_file requires client_key_file",
+            ),
             (format!("{url}username = \"u\""), "requires password_env or password_file"),
             (format!("{url}password_env = \"very-secret\""), "must be the name of an environment variable"),
             (format!("{url}password_env = \"A\"\npassword_file = \"b\""), "cannot be set together"),

@@ -57,6 +57,22 @@ impl<T> Section<T> {
         }
     }
 
+    /// Resolves the files of a client certificate and of its key, which require each other.
+    pub fn client_identity(
+        &self,
+        (certificate_key, certificate): (&str, Option<&str>),
+        (key_key, key): (&str, Option<&str>),
+    ) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => {
+                Ok(Some((self.resolve(certificate_key, Path::new(certificate)), self.resolve(key_key, Path::new(key)))))
+            }
+            (Some(_), None) => Err(self.fault(certificate_key, format!("requires {key_key}"))),
+            (None, Some(_)) => Err(self.fault(key_key, format!("requires {certificate_key}"))),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Returns an error about the value of a key, with its origin.
     pub fn fault(&self, key: &str, problem: impl fmt::Display) -> ConfigError {
         match self.origins.get(key) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapters_provider::NoProxy;
 use adapters_valkey::ValkeySettings;
 use api_actix::{AdmissionSettings, ConnectionSettings};
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, UnpricedModels};
@@ -367,8 +368,16 @@ pub struct ProxyConfig {
     pub https: Option<String>,
     /// `HTTP_PROXY`
     pub http: Option<String>,
-    /// `NO_PROXY`
+    /// `NO_PROXY` and `no_proxy`
     pub none_for: Option<String>,
+}
+
+impl ProxyConfig {
+    /// Returns the entries of `NO_PROXY` that have no effect; none without a proxy.
+    pub fn unknown_entries(&self) -> Vec<String> {
+        let entries = self.none_for.as_deref().filter(|_| self.https.is_some() || self.http.is_some());
+        entries.map_or_else(Vec::new, |entries| NoProxy::parse(entries).unknown_entries().to_vec())
+    }
 }
 
 impl std::fmt::Debug for ProxyConfig {
@@ -377,7 +386,7 @@ impl std::fmt::Debug for ProxyConfig {
         f.debug_struct("ProxyConfig")
             .field("https", &self.https.is_some())
             .field("http", &self.http.is_some())
-            .field("none_for", &self.none_for)
+            .field("none_for", &self.none_for.is_some())
             .finish()
     }
 }

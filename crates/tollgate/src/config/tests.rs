@@ -493,9 +493,11 @@ fn explicit_file_must_exist() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.toml");
     assert!(load(Some(&path), &no_variables()).unwrap_err().to_string().contains("cannot be read"));
-    std::fs::write(&path, "[server]\nworkers = 2\n").unwrap();
-    let config = load(Some(&path), &no_variables()).unwrap();
-    assert_eq!((config.server.workers, config.file), (Some(2), Some(path)));
+    for text in ["[server]\nworkers = 2\n", "\u{feff}[server]\nworkers = 2\n"] {
+        std::fs::write(&path, text).unwrap();
+        let config = load(Some(&path), &no_variables()).unwrap();
+        assert_eq!((config.server.workers, config.file), (Some(2), Some(path.clone())));
+    }
 }
 
 #[test]
@@ -504,6 +506,12 @@ fn proxies_are_read_and_redacted() {
     assert_eq!(config.proxy.https.as_deref(), Some("http://u:word@p:1"));
     assert_eq!(config.proxy.none_for.as_deref(), Some("localhost"));
     assert!(!format!("{config:?}").contains("word"));
+    let both = with(&[("no_proxy", "b.test"), ("NO_PROXY", "a.test")], "").unwrap();
+    assert_eq!(both.proxy.none_for.as_deref(), Some("a.test,b.test"));
+    let unknown = |variables: &[(&str, &str)]| with(variables, "").unwrap().proxy.unknown_entries();
+    assert!(unknown(&[("NO_PROXY", "a.*.test")]).is_empty(), "without a proxy it has no meaning");
+    assert!(unknown(&[("http_proxy", "http://p:1"), ("NO_PROXY", "a.test:80 *")]).is_empty());
+    assert_eq!(unknown(&[("HTTPS_PROXY", "http://p:1"), ("no_proxy", "b.test,a.*.test")]), ["a.*.test"]);
 }
 
 #[test]

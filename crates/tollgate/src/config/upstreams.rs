@@ -48,6 +48,8 @@ pub struct ProviderConfig {
     pub max_header_bytes: u64,
     /// Certificates trusted in addition to the platform's.
     pub ca_file: Option<PathBuf>,
+    /// The files of the client certificate and of its key.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
     /// True for HTTP/2 without negotiation.
     pub http2_prior_knowledge: bool,
     /// The silence on an HTTP/2 connection after which a ping is sent; `None` sends none.

@@ -14,7 +14,7 @@ use domain::observability::{
     DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts,
     PublishBudgetAlertsPorts, SAMPLING_PARTS,
 };
-use domain::system::{Randomness, TimeSource};
+use domain::system::{Clock, Randomness, TimeSource};
 
 use super::{Background, Stores};
 use crate::config::Config;
@@ -34,7 +34,7 @@ pub fn destination_ports(config: &Config, stores: &Stores) -> anyhow::Result<Des
         destinations: repository(stores),
         workspaces: Arc::clone(&stores.workspaces),
         keys: Arc::clone(&stores.keys),
-        sender: sender(config, stores)?,
+        sender: sender(config, Arc::clone(&stores.clock))?,
         clock: Arc::clone(&stores.clock),
         ids: Arc::clone(&stores.ids),
     })
@@ -69,7 +69,7 @@ pub async fn start(
         let ports = DeliverOutboxPorts {
             outbox: outbox(stores),
             destinations: repository(stores),
-            sender: sender(config, stores)?,
+            sender: sender(config, Arc::clone(&stores.clock))?,
             time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
             random,
         };
@@ -113,13 +113,20 @@ fn publish_alerts(config: &Config, stores: &Stores, background: &Background) {
     });
 }
 
-fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {
+/// Builds the sender of deliveries, without connecting.
+///
+/// # Errors
+/// The platform's TLS or a file of certificates cannot be used.
+pub fn sender(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn MessageSender>> {
+    let telemetry = config.telemetry.as_ref();
     let settings = BroadcastSettings {
         timeout: config.broadcast.timeout,
         allow_private_addresses: config.allow_private_addresses,
+        operator_ca_file: telemetry.and_then(|telemetry| telemetry.ca_file.clone()),
+        operator_client_identity: telemetry.and_then(|telemetry| telemetry.client_identity.clone()),
         ..BroadcastSettings::default()
     };
-    let sender = HttpMessageSender::new(&settings, Arc::clone(&stores.clock));
+    let sender = HttpMessageSender::new(&settings, clock);
     Ok(Arc::new(sender.context("traces cannot be delivered")?))
 }
 

@@ -15,6 +15,9 @@ pub fn warn_about((config, environment): (&Config, &Environment), live: &LiveCat
     warn_about_prices(config, live);
     warn_about_missing_prices(config, live);
     warn_about_idle_options(config, live, endpoints);
+    for entry in config.proxy.unknown_entries() {
+        tracing::warn!(entry, "NO_PROXY entry without effect: its form is unknown");
+    }
 }
 
 /// Warns about endpoints without prices, which are served for free.

@@ -37,7 +37,7 @@ pub use journals::SEGMENT_BYTES;
 pub use ledger::{fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use providers::{Upstreams, check_provider_connection, check_provider_credential, single_provider};
-pub use rate_limits::{RateLimits, check_rate_store};
+pub use rate_limits::{RateLimits, check_rate_store, check_rate_store_files};
 pub use reloader::Reloader;
 pub use routed::RoutedParts;
 pub use server_lock::ServerLock;

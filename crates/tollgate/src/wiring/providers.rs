@@ -178,21 +178,26 @@ fn threads(config: &Config) -> usize {
     config.server.workers.unwrap_or_else(processors)
 }
 
-/// Clients by certificate file. Reading the platform's certificates is slow, so providers with the same file share a
+/// Clients by certificate files. Reading the platform's certificates is slow, so providers with the same files share a
 /// client configuration.
 struct Clients<'a> {
     proxy: &'a ProxyConfig,
     pools: usize,
-    by_trust: HashMap<Option<PathBuf>, HttpClient>,
+    by_trust: HashMap<CertificateFiles, HttpClient>,
 }
+
+/// The files of the authorities, and of the client certificate with its key.
+type CertificateFiles = (Option<PathBuf>, Option<(PathBuf, PathBuf)>);
 
 impl Clients<'_> {
     fn of(&mut self, provider: &ProviderConfig) -> anyhow::Result<HttpClient> {
-        if let Some(client) = self.by_trust.get(&provider.ca_file) {
+        let files = (provider.ca_file.clone(), provider.client_identity.clone());
+        if let Some(client) = self.by_trust.get(&files) {
             return Ok(client.reconfigured(|settings| apply(provider, settings)));
         }
         let mut settings = HttpClientSettings {
             extra_ca_file: provider.ca_file.clone(),
+            client_identity: provider.client_identity.clone(),
             proxy: ProxySettings {
                 https_proxy: self.proxy.https.clone(),
                 http_proxy: self.proxy.http.clone(),
@@ -203,7 +208,7 @@ impl Clients<'_> {
         };
         apply(provider, &mut settings);
         let client = HttpClient::new(&settings, Arc::new(SystemClock::new()))?;
-        self.by_trust.insert(provider.ca_file.clone(), client.clone());
+        self.by_trust.insert(files, client.clone());
         Ok(client)
     }
 }

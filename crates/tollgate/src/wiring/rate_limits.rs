@@ -34,10 +34,10 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// Builds the limiter, and starts the task of the shared one.
+    /// Builds the limiter, and starts the task of the shared one, which logs an outage.
     ///
     /// # Errors
-    /// The server of `rate_limits.url` cannot be used.
+    /// The server of `rate_limits.url` rejects the settings.
     pub async fn start(
         config: &Config,
         environment: &Environment,
@@ -101,8 +101,16 @@ async fn connect(
 /// The server cannot be used.
 pub async fn check_rate_store(config: &RateLimitsConfig, environment: &Environment) -> anyhow::Result<String> {
     let settings = config.settings(environment)?;
-    ValkeyRateLimiter::connect(&settings, Fallback::Reject, tokio_util::task::TaskTracker::new()).await?;
-    Ok(settings.name())
+    let limiter = ValkeyRateLimiter::connect(&settings, Fallback::Reject, tokio_util::task::TaskTracker::new()).await?;
+    limiter.status().outage.map_or_else(|| Ok(settings.name()), |outage| Err(anyhow::anyhow!(outage)))
+}
+
+/// Checks the files of certificates of `[rate_limits]`, without a connection.
+///
+/// # Errors
+/// A file cannot be used.
+pub fn check_rate_store_files(config: &RateLimitsConfig) -> anyhow::Result<()> {
+    Ok(ValkeyRateLimiter::check(&config.store)?)
 }
 
 /// A failure leaves the last count.

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use adapters_provider::CredentialCheck;
 use adapters_storage::SeaOrmDestinationRepository;
+use adapters_system::SystemClock;
 use anyhow::{Context as _, ensure};
 use async_trait::async_trait;
 use domain::container::{BlobKey, ByteSource};
@@ -24,12 +26,14 @@ use crate::config::{
     BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, price_warnings, quoted_secrets,
 };
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, check_provider_connection, check_provider_credential,
-    check_rate_store, configured_endpoints, database_room, directory,
+    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, broadcast, check_provider_connection, check_provider_credential,
+    check_rate_store, check_rate_store_files, configured_endpoints, database_room, directory,
 };
 
 /// The size of the file that checks the folder of the journal.
 const PROBE_BYTES: usize = 64 << 10;
+
+const NO_PROXY_FORMS: &str = "use *, a host, a domain, an address or a network, with or without a port";
 
 /// Reports the configuration file in use. A file without endpoints may be empty or truncated.
 pub fn configuration(context: &Context) -> Check {
@@ -157,6 +161,16 @@ pub fn bucket_settings(context: &Context) -> Option<Check> {
     Some(Check::of("blobs", bucket.settings().map(|_| "the bucket's credentials are set".to_owned())))
 }
 
+/// Checks the files of certificates beside those of providers. Reports those that cannot be used.
+pub fn certificate_files(context: &Context) -> Vec<Check> {
+    let config = &context.config;
+    let rate_limits = config.rate_limits.as_ref().map_or(Ok(()), check_rate_store_files);
+    let clock = Arc::new(SystemClock::new());
+    let telemetry = config.telemetry.as_ref().map_or(Ok(()), |_| broadcast::sender(config, clock).map(drop));
+    let failed = |(name, result): (&str, anyhow::Result<()>)| Some(Check::of(name, Err::<String, _>(result.err()?)));
+    [("rate limits", rate_limits), ("telemetry", telemetry)].into_iter().filter_map(failed).collect()
+}
+
 /// Checks that the encryption key can be read, if one is configured: a server does not start without it.
 pub fn encryption_key(context: &Context) -> Option<Check> {
     let source = context.config.storage.encryption_key.as_ref()?;
@@ -258,7 +272,7 @@ pub fn provider_settings(context: &Context, of_servers: &BTreeSet<&str>) -> Chec
 /// Reports questionable settings of providers and endpoints, as far as the configuration alone shows them.
 pub fn setting_warnings(context: &Context) -> Vec<Check> {
     let config = &context.config;
-    let mut checks = Vec::new();
+    let mut checks = proxy(context);
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
         checks.extend(warnings(&name, warnings::provider_warnings(config, provider)));
@@ -276,6 +290,15 @@ pub fn setting_warnings(context: &Context) -> Vec<Check> {
 pub fn quoted(context: &Context) -> impl Iterator<Item = Check> {
     let owners = quoted_secrets(&context.config, &context.environment).into_iter();
     owners.map(|owner| Check::new(owner, Status::Warning, QUOTED_SECRET))
+}
+
+/// Reports entries of `NO_PROXY` whose form is unknown: the hosts that they mean are called through the proxy.
+pub fn proxy(context: &Context) -> Vec<Check> {
+    let unknown = context.config.proxy.unknown_entries().into_iter();
+    warnings(
+        "proxy",
+        unknown.map(|entry| format!("NO_PROXY has the entry {entry}, which has no effect: {NO_PROXY_FORMS}")),
+    )
 }
 
 /// Returns one warning per sentence.

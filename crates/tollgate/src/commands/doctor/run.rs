@@ -30,6 +30,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         found.push(checks::journal(context));
     }
     found.extend(checks::rate_limits(context, &servers.variables()).await);
+    found.extend(checks::proxy(context));
     found.extend(checks::providers(context, &servers.variables()).await);
     found.extend(checks::quoted(context));
     found.extend(secret_files::exposed(&context.config));
@@ -41,6 +42,7 @@ pub fn check_configuration(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context), checks::provider_settings(context, &BTreeSet::new())];
     found.extend(checks::encryption_key(context));
     found.extend(checks::bucket_settings(context));
+    found.extend(checks::certificate_files(context));
     found.extend(checks::setting_warnings(context));
     found.extend(checks::quoted(context));
     found.extend(secret_files::exposed(&context.config));

@@ -29,9 +29,18 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
         if let Some(SecretSource::File(path)) = &provider.api_key {
             files.push((format!("provider {}, api_key_file", provider.slug), path.clone()));
         }
+        if let Some((_, key)) = &provider.client_identity {
+            files.push((format!("provider {}, client_key_file", provider.slug), key.clone()));
+        }
     }
     if let Some(SecretSource::File(path)) = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref()) {
         files.push(("rate_limits, password_file".to_owned(), path.clone()));
+    }
+    if let Some((_, key)) = config.rate_limits.as_ref().and_then(|limits| limits.store.client_identity.as_ref()) {
+        files.push(("rate_limits, client_key_file".to_owned(), key.clone()));
+    }
+    if let Some((_, key)) = config.telemetry.as_ref().and_then(|telemetry| telemetry.client_identity.as_ref()) {
+        files.push(("telemetry, otlp_client_key_file".to_owned(), key.clone()));
     }
     if let Some(EncryptionKeySource::File(path)) = &config.storage.encryption_key {
         files.push(("encryption_key_file".to_owned(), path.clone()));

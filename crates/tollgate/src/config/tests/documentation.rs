@@ -118,8 +118,12 @@ fn every_key_of_a_section_has_an_example_that_is_accepted() {
         for (key, example) in examples {
             let required = match key {
                 "default_usd_per_token" => "unpriced_models = \"default_price\"\n".to_owned(),
-                "otlp_headers" | "otlp_headers_env" | "otlp_privacy_mode" => "otlp_url = \"http://h\"\n".to_owned(),
+                "otlp_client_cert_file" => "otlp_url = \"https://h\"\notlp_client_key_file = \"k\"\n".to_owned(),
+                "otlp_client_key_file" => "otlp_url = \"https://h\"\notlp_client_cert_file = \"c\"\n".to_owned(),
+                _ if section.name == "telemetry" && key != "otlp_url" => "otlp_url = \"http://h\"\n".to_owned(),
                 "ca_file" if section.name == "rate_limits" => "url = \"rediss://h\"\n".to_owned(),
+                "client_cert_file" => "url = \"rediss://h\"\nclient_key_file = \"k\"\n".to_owned(),
+                "client_key_file" => "url = \"rediss://h\"\nclient_cert_file = \"c\"\n".to_owned(),
                 "username" if section.name == "rate_limits" => "url = \"redis://h\"\npassword_env = \"A\"\n".to_owned(),
                 _ if section.name == "rate_limits" && key != "url" => "url = \"redis://h\"\n".to_owned(),
                 _ if section.name == "blobs" => required_of_bucket(key),

@@ -1,0 +1,119 @@
+//! The wrapping of answers that clients do not ask for: gzip, and a byte order mark.
+
+use std::io::{self, Read as _};
+
+use bytes::{Buf as _, Bytes};
+use flate2::bufread::GzDecoder;
+
+use super::body::BodyError;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The first bytes of gzip: RFC 1952, section 2.3.1. No JSON text begins with them.
+const GZIP: &[u8] = b"\x1f\x8b";
+/// The most members of a gzip body. Each costs time, even an empty one.
+const MAX_MEMBERS: usize = 1_000;
+
+/// Returns true if a body with these first bytes may be a JSON object or array.
+pub(super) fn may_be_json(begin: &[u8]) -> bool {
+    let text = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
+    begin.starts_with(GZIP) || matches!(text.first(), None | Some(b'{' | b'['))
+}
+
+/// Returns the text of a body, at most `limit` bytes: decompressed and without its byte order mark. The headers do not
+/// count.
+pub(super) fn decode(body: Bytes, limit: usize) -> Result<Bytes, BodyError> {
+    let mut text = if body.starts_with(GZIP) { decompress(&body, limit)? } else { body };
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.advance(BYTE_ORDER_MARK.len());
+    }
+    Ok(text)
+}
+
+fn decompress(mut compressed: &[u8], limit: usize) -> Result<Bytes, BodyError> {
+    let broken = |_: io::Error| BodyError::Compressed;
+    let mut text = Vec::new();
+    for _ in 0..MAX_MEMBERS {
+        let mut member = GzDecoder::new(compressed);
+        let room = u64::try_from(limit.saturating_add(1) - text.len()).unwrap_or(u64::MAX);
+        member.by_ref().take(room).read_to_end(&mut text).map_err(broken)?;
+        if text.len() > limit {
+            return Err(BodyError::TooLong);
+        }
+        compressed = member.into_inner();
+        if compressed.is_empty() {
+            return Ok(text.into());
+        }
+    }
+    Err(BodyError::Compressed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn decode_removes_compression_and_byte_order_mark() {
+        let marked = [BYTE_ORDER_MARK, b"{}"].concat();
+        let members = [gzip(b""), gzip(b"\xef\xbb"), gzip(b"\xbf{"), gzip(b"}")].concat();
+        for body in [b"{}".to_vec(), marked.clone(), gzip(b"{}"), gzip(&marked), members] {
+            assert_eq!(decode(body.clone().into(), 5), Ok(Bytes::from_static(b"{}")), "{body:?}");
+            assert!(may_be_json(&body), "{body:?}");
+        }
+        assert_eq!(decode(Bytes::new(), 5), Ok(Bytes::new()));
+    }
+
+    #[test]
+    fn decompression_is_bounded() {
+        let bomb = gzip(&vec![b' '; 64 << 20]);
+        assert!(bomb.len() < 100 << 10);
+        assert_eq!(decode(bomb.into(), 1 << 20), Err(BodyError::TooLong));
+        assert_eq!(decode(gzip(b"12345").into(), 4), Err(BodyError::TooLong));
+        assert_eq!(decode([gzip(b"123"), gzip(b"45")].concat().into(), 4), Err(BodyError::TooLong));
+        assert!(decode(gzip(b"12345").into(), 5).is_ok());
+        assert!(decode(gzip(b"").repeat(MAX_MEMBERS).into(), 5).is_ok());
+        assert_eq!(decode(gzip(b"").repeat(MAX_MEMBERS + 1).into(), 5), Err(BodyError::Compressed));
+    }
+
+    #[test]
+    fn damaged_compression_is_rejected() {
+        let whole = gzip(b"{\"a\":1}");
+        for end in 2..whole.len() {
+            assert_eq!(decode(whole[..end].to_vec().into(), 99), Err(BodyError::Compressed), "{end}");
+        }
+        assert_eq!(decode([&whole[..], b"{}"].concat().into(), 99), Err(BodyError::Compressed));
+    }
+
+    #[test]
+    fn may_be_json_checks_first_character() {
+        for begin in [&b""[..], b" \r\n\t", b"{", b" [1", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n{", b"\x1f\x8b\x08"] {
+            assert!(may_be_json(begin), "{begin:?}");
+        }
+        for begin in [&b"<html>"[..], b"data: {}", b": ping", b"event: x", b"a", b"\x28\xb5\x2f\xfd", b"\xff\xfe{"] {
+            assert!(!may_be_json(begin), "{begin:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decode_never_exceeds_limit(text in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
+            let mut damaged = gzip(&text);
+            let index = flip % damaged.len();
+            damaged[index] ^= 1 << (flip % 8);
+            if let Ok(decoded) = decode(damaged.into(), 100) {
+                prop_assert!(decoded.len() <= 100);
+            }
+        }
+    }
+}
