@@ -13,7 +13,7 @@ use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
+    DatabaseConnection, DatabaseTransaction, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
     TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::SchemaManager;

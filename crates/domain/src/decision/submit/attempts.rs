@@ -7,9 +7,7 @@ use crate::decision::{DecisionSettings, SentBytes, TokenFactor};
 use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
-use crate::routing::{
-    AttemptFailure, AttemptReport, BoundExcess, Candidate, FailureCause, HealthBoard, Observation,
-};
+use crate::routing::{AttemptFailure, AttemptReport, BoundExcess, Candidate, FailureCause, HealthBoard, Observation};
 use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageSource};
 
