@@ -140,7 +140,7 @@ async fn delivery_outcome_follows_status() {
             Some((DeliveryErrorKind::Receiver, "status 503", Some(30))),
         ),
         (
-            "HTTP/1.1 503 Gone\r\nretry-after: Sat, 31 Dec 2139 23:59:59 GMT\r\n\r\n",
+            "HTTP/1.1 503 Gone\r\nretry-after: Thu, 31 Dec 2139 23:59:59 GMT\r\n\r\n",
             Some((DeliveryErrorKind::Receiver, "status 503", Some(86_400))),
         ),
         ("HTTP/1.1 503 Gone\r\nretry-after: soon\r\n\r\n", Some((DeliveryErrorKind::Receiver, "status 503", None))),
