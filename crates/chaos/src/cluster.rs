@@ -121,8 +121,8 @@ impl Cluster {
 
     /// Creates another folder for commands, for a task that runs beside the faults.
     pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
-        let providers = [&self.upstream.base_url(), &self.overcharging.base_url()];
-        let toml = configuration(settings, fault, providers) + PATIENT;
+        let (provider, overcharging) = (self.upstream.base_url(), self.overcharging.base_url());
+        let toml = configuration(settings, fault, [&provider, &overcharging]) + PATIENT;
         install(&toml, &self.admin_network, &self.stores)
     }
 

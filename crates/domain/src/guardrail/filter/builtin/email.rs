@@ -53,13 +53,13 @@ fn find_local(bytes: &[u8], from: usize, sign: usize) -> Option<usize> {
 
 /// Returns the start of a local part in quotes (RFC 5321, section 4.1.2) before an at sign.
 fn find_quoted_local(bytes: &[u8], from: usize, sign: usize) -> Option<usize> {
-    let quoted = bytes[from..sign].strip_suffix(b"\"")?;
-    let line = quoted.iter().rposition(|byte| matches!(byte, b'\r' | b'\n')).map_or(0, |line| line + 1);
-    let is_quote = |place: &usize| quoted[*place] == b'"';
-    let is_escaped = |place: usize| place.checked_sub(1).is_some_and(|before| quoted[before] == b'\\');
-    let quotes = || (line..quoted.len()).rev().filter(is_quote);
+    let content = bytes[from..sign].strip_suffix(b"\"")?;
+    let line = content.iter().rposition(|byte| matches!(byte, b'\r' | b'\n')).map_or(0, |line| line + 1);
+    let is_quote = |place: &usize| content[*place] == b'"';
+    let is_escaped = |place: usize| place.checked_sub(1).is_some_and(|before| content[before] == b'\\');
+    let quotes = || (line..content.len()).rev().filter(is_quote);
     let open = quotes().find(|place| !is_escaped(*place)).or_else(|| quotes().next())?;
-    (open + 1 < quoted.len()).then_some(from + open)
+    (open + 1 < content.len()).then_some(from + open)
 }
 
 /// Returns the length of an address in brackets (RFC 5321, section 4.1.3) at the beginning of a text: `[192.0.2.1]`,
