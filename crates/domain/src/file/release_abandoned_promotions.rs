@@ -109,13 +109,12 @@ impl ReleaseAbandonedPromotions {
         let live = self.ports.processes.live_processes().await?;
         let can_judge = self.watch(own, &live);
         for (process, is_gone) in &mut gone {
-            *is_gone = match live.iter().find(|found| found.process == *process) {
-                Some(found) => can_judge && found.silent_for >= self.silence.gone_after,
+            *is_gone = if let Some(found) = live.iter().find(|found| found.process == *process) {
+                can_judge && found.silent_for >= self.silence.gone_after
+            } else {
                 // A process that the store does not know yet has just started.
-                None => {
-                    let row = self.ports.processes.process(*process).await?;
-                    row.is_some_and(|row| row.state != ProcessState::Live)
-                }
+                let row = self.ports.processes.process(*process).await?;
+                row.is_some_and(|row| row.state != ProcessState::Live)
             };
         }
         Ok(gone)
