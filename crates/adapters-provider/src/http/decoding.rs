@@ -19,8 +19,8 @@ pub(super) fn may_be_json(begin: &[u8]) -> bool {
     begin.starts_with(GZIP) || matches!(text.first(), None | Some(b'{' | b'['))
 }
 
-/// Returns the text of a body, at most `limit` bytes: decompressed and without its byte order mark. The headers do not
-/// count.
+/// Returns the text of a body without its byte order mark, decompressed to at most `limit` bytes. A body that is not
+/// compressed was limited when it was read. The headers do not count.
 pub(super) fn decode(body: Bytes, limit: usize) -> Result<Bytes, BodyError> {
     let mut text = if body.starts_with(GZIP) { decompress(&body, limit)? } else { body };
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -111,8 +111,9 @@ mod tests {
             let mut damaged = gzip(&text);
             let index = flip % damaged.len();
             damaged[index] ^= 1 << (flip % 8);
+            let is_compressed = damaged.starts_with(GZIP);
             if let Ok(decoded) = decode(damaged.into(), 100) {
-                prop_assert!(decoded.len() <= 100);
+                prop_assert!(decoded.len() <= 100 || !is_compressed);
             }
         }
     }
