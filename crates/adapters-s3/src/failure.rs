@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn of_check_tells_rejections_from_outages() {
-        let source = || "<Code>NoSuchBucket</Code>".to_owned().into();
         let is_rejected = |error: &Error| matches!(of_check(error), BucketCheck::Rejected(_));
-        let missing = Error::NotFound { path: "p".to_owned(), source: source() };
+        let missing = Error::NotFound { path: "p".to_owned(), source: "<Code>NoSuchBucket</Code>".to_owned().into() };
         let BucketCheck::Missing(text) = of_check(&missing) else { panic!("{missing}") };
         assert!(text.contains("--create-bucket"), "{text}");
-        assert!(is_rejected(&Error::PermissionDenied { path: "p".to_owned(), source: source() }));
+        let denied = "<Code>AccessDenied</Code>".to_owned().into();
+        assert!(is_rejected(&Error::PermissionDenied { path: "p".to_owned(), source: denied }));
         assert!(is_rejected(&generic("Received redirect without LOCATION")));
         assert!(is_rejected(&generic("non-2xx status code: 403 Forbidden: <Code>AccessDenied</Code>")));
         assert!(is_rejected(&generic("Failed to read token file '/x': No such file or directory")));
