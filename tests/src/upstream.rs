@@ -60,6 +60,8 @@ pub struct Recorded {
     pub head: String,
     /// The body.
     pub body: Vec<u8>,
+    /// True if the connection ended instead of a response, by [`Behaviour::DieBetweenCalls`].
+    pub is_lost: bool,
 }
 
 impl Recorded {
@@ -173,13 +175,14 @@ impl State {
     async fn converse(&self, mut stream: TcpStream) -> Result<()> {
         let mut unread = Vec::new();
         let mut is_reused = false;
-        while let Some(request) = read_request(&mut stream, &mut unread).await? {
+        while let Some(mut request) = read_request(&mut stream, &mut unread).await? {
             // Read before the request is recorded: a test that sees the request may change the behaviour.
             let behaviour = lock(&self.behaviour).clone();
+            request.is_lost = is_reused && matches!(behaviour, Behaviour::DieBetweenCalls(..));
             lock(&self.requests).push(request.clone());
             let behaviour = match behaviour {
-                Behaviour::DieBetweenCalls(true, _) if is_reused => Behaviour::Reset,
-                Behaviour::DieBetweenCalls(false, _) if is_reused => Behaviour::Close,
+                Behaviour::DieBetweenCalls(true, _) if request.is_lost => Behaviour::Reset,
+                Behaviour::DieBetweenCalls(false, _) if request.is_lost => Behaviour::Close,
                 Behaviour::DieBetweenCalls(_, body) => Behaviour::json(body),
                 other => other,
             };
@@ -289,7 +292,7 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Result<Op
     }
     let body = unread[end + 4..whole].to_vec();
     unread.drain(..whole);
-    Ok(Some(Recorded { head, body }))
+    Ok(Some(Recorded { head, body, is_lost: false }))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -23,7 +23,8 @@ pub const REPLICAS: usize = 3;
 const TOKEN_PICO: i64 = 42_000;
 /// The input tokens of each answer, all that is billed.
 const ANSWER_TOKENS: i64 = 100;
-const ANSWER: &str =
+/// The answer of the provider.
+pub const ANSWER: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":100}}"#;
 /// The input tokens of each answer of the provider that bills above the bound.
 const OVERCHARGED_TOKENS: i64 = 2_000;
@@ -74,6 +75,11 @@ pub struct Cluster {
     pub overcharging: Upstream,
 }
 
+/// Returns the behaviour of a provider without faults.
+pub fn answer_in_time() -> Behaviour {
+    Behaviour::Late(LATENCY, ANSWER.to_owned())
+}
+
 /// Returns the settings of a run with faults of this length: they outlast `keys.max_stale_ms`.
 pub fn settings(fault: Duration) -> Settings {
     let fault = Millis::try_from(fault.as_millis()).unwrap_or(Millis::MAX);
@@ -95,7 +101,7 @@ impl Cluster {
     /// Starts everything.
     pub async fn start(settings: &Settings, fault: Duration, has_standby: bool) -> Result<Self> {
         let stores = Stores::start(fault, has_standby).await?;
-        let upstream = Upstream::start(Behaviour::Late(LATENCY, ANSWER.to_owned())).await?;
+        let upstream = Upstream::start(answer_in_time()).await?;
         let overcharging = Upstream::start(Behaviour::Late(LATENCY, OVERCHARGED.to_owned())).await?;
         let toml = configuration(settings, fault, [&upstream.base_url(), &overcharging.base_url()]);
         let admin_network = Relay::start(stores.database.address().parse()?).await?;

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, anyhow};
 use test_servers::StopMode;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
-use tollgate_tests::Network;
+use tollgate_tests::{Behaviour, Network};
 
-use crate::cluster::{Cluster, Replica};
+use crate::cluster::{ANSWER, Cluster, Replica, answer_in_time};
 use crate::disk::SmallDisk;
 use crate::history::{Failover, Millis, Restart};
 use crate::probe::Probe;
@@ -72,7 +72,7 @@ impl<'a> FaultInjector<'a> {
 
     /// Begins the fault of a phase. Returns false if this machine does not permit it.
     pub async fn begin(&mut self, cluster: &mut Cluster, phase: Phase) -> Result<bool> {
-        let Cluster { replicas, stores, .. } = cluster;
+        let Cluster { replicas, stores, upstream, .. } = cluster;
         let replica = &mut replicas[phase.replica];
         match phase.fault {
             Fault::KillReplica | Fault::LoseJournal => self.kill(replica, phase.replica).await?,
@@ -98,6 +98,7 @@ impl<'a> FaultInjector<'a> {
                 Some(disk) => block_in_place(|| disk.fill())?,
                 None => return Ok(false),
             },
+            Fault::EndProviderConnections => upstream.behave(Behaviour::DieBetweenCalls(true, ANSWER.to_owned())),
             Fault::VanishWithLock => block_in_place(|| vanish_with_lock(replica, stores))?,
             Fault::FailOverDatabase => self.fail_over(cluster).await?,
             Fault::FillSqliteDisk => return Ok(false),
@@ -107,9 +108,13 @@ impl<'a> FaultInjector<'a> {
 
     /// Ends the fault of a phase.
     pub async fn end(&mut self, cluster: &mut Cluster, phase: Phase) -> Result<()> {
-        let Cluster { replicas, stores, .. } = cluster;
+        let Cluster { replicas, stores, upstream, .. } = cluster;
         let replica = &mut replicas[phase.replica];
         match phase.fault {
+            Fault::EndProviderConnections => {
+                upstream.behave(answer_in_time());
+                Ok(())
+            }
             Fault::KillReplica => self.restart(replica, phase.replica, false).await,
             Fault::LoseJournal => {
                 replica.remove_journal()?;

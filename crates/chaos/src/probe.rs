@@ -104,9 +104,12 @@ fn read(process: u32) -> Option<(u64, Duration)> {
     Some((memory_kib, TICK * ticks(11)?.checked_add(ticks(12)?)?))
 }
 
-/// Counts the requests at the provider by key, and forgets them.
+/// Counts the requests at the provider by key, and forgets them. A request whose connection ended instead of a response
+/// is not billed.
 pub fn count_provider_calls(upstream: &Upstream, recorder: &Recorder) {
-    recorder.add_provider_calls(upstream.take_requests().iter().filter_map(|request| key_of(&request.text())));
+    let requests = upstream.take_requests();
+    let billed = requests.iter().filter(|request| !request.is_lost);
+    recorder.add_provider_calls(billed.filter_map(|request| key_of(&request.text())));
 }
 
 /// Returns the 99th percentile of times; zero without any.

@@ -43,6 +43,8 @@ pub enum Fault {
     FailOverDatabase,
     /// A replica vanishes while it waits for the lock of writers, and then gets it.
     VanishWithLock,
+    /// The provider ends each kept connection, by a reset, when a further request arrives.
+    EndProviderConnections,
     /// The disk of a server with a SQLite file is full; then `kill -9`. A scenario of its own, without replicas.
     FillSqliteDisk,
 }
@@ -76,6 +78,7 @@ impl Fault {
             | Self::CutObjectStore
             | Self::KillValkey
             | Self::FreezeValkey
+            | Self::EndProviderConnections
             | Self::FillDatabaseDisk
             | Self::FillSqliteDisk
             | Self::FailOverDatabase => false,
@@ -97,7 +100,11 @@ impl Fault {
             Self::RemoveBlobs | Self::CutObjectStore => Outage::Blobs,
             Self::KillValkey => Outage::Rates { forgets: true },
             Self::FreezeValkey => Outage::Rates { forgets: false },
-            Self::KillReplica | Self::LoseJournal | Self::SkewClock | Self::FillJournalDisk => Outage::None,
+            Self::KillReplica
+            | Self::LoseJournal
+            | Self::SkewClock
+            | Self::FillJournalDisk
+            | Self::EndProviderConnections => Outage::None,
         }
     }
 }
