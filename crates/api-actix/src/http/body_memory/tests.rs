@@ -48,7 +48,7 @@ fn structures_count_if_they_exceed_the_copies_of_a_body() {
     assert_eq!((status(lease.hold_structures(301)), memory.held()), (200, 401));
     assert_eq!(status(memory.lease(account(2)).hold_structures(601)), 413);
     let mut other = memory.lease(account(2));
-    other.resize(600).unwrap();
+    other.resize(599).unwrap();
     assert_eq!(status(memory.lease(account(3)).hold_structures(1)), 503);
 }
 

@@ -178,11 +178,11 @@ impl Script<'_> {
         let cost = if above { hold + self.draw(6 * hold) } else { self.draw(hold + 1) };
         self.requests += 1;
         let answer = self.processes[process].hold(self.requests, hold).await;
-        let held: i64 = self.open.iter().map(|open| open.hold).sum();
+        let in_flight: i64 = self.open.iter().map(|open| open.hold).sum();
         match answer {
             Ok(Ok(_)) => {
                 self.open.push(Open { number: self.requests, process, hold, cost });
-                let all = self.charged + held + hold;
+                let all = self.charged + in_flight + hold;
                 assert!(self.processes.len() > 1 || all <= self.limit, "{all} of {} are held or charged", self.limit);
                 let own = self.open.iter().filter(|open| open.process == process);
                 let excess = own.map(|open| (open.cost - open.hold).max(0)).sum();
