@@ -225,7 +225,7 @@ async fn missing_server_does_not_prevent_the_start() -> Result<()> {
     let local = TestGateway::start(&format!("[limits]\nrequests_per_minute = 6\n{}", section(&url, ""))).await?;
     wait_until_ready(&local.server, true).await?;
     let log = local.server.output();
-    ensure!(log.contains("shared rate limits unavailable") && log.contains("on_failure=local"), "{log}");
+    ensure!(log.contains("shared rate limits unavailable") && log.contains("on_failure=\"local\""), "{log}");
     let key = local.instance.inference_key().await?;
     let alone = accepted(&local.server, &key.secret, 10).await?;
     ensure!((6..=7).contains(&alone), "{alone} were accepted without the server");
