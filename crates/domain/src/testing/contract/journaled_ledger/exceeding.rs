@@ -99,7 +99,7 @@ pub(super) async fn limit_is_exceeded_by_excesses_in_flight_alone(machine: &Ledg
 /// same time, or the store does not add up.
 pub async fn excess_script(machine: &LedgerMachine, seed: u64) {
     let fixture = LedgerFixture::limited(machine, 1_000).await;
-    let count = 1 + usize::from(seed % 3 == 0);
+    let count = 1 + usize::from(seed.is_multiple_of(3));
     let mut script = Script {
         processes: (1..).take(count).map(|number| fixture.process(number)).collect(),
         fixture,
