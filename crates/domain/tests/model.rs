@@ -36,8 +36,8 @@ struct Model {
 /// The sums over all requests. Their lock is no point at which threads are switched.
 #[derive(Default)]
 struct Totals {
-    /// The costs of charges that have returned.
-    charged: i64,
+    /// The costs of charges that have returned, by process.
+    charged: [i64; 2],
     /// The costs above holds, from before their charge.
     excess: i64,
 }
@@ -104,7 +104,7 @@ impl Model {
         for process in &self.processes {
             block_on(process.ledger.close()).unwrap();
         }
-        let charged_in_all = self.totals().charged;
+        let charged_in_all: i64 = self.totals().charged.iter().sum();
         assert_eq!(charged, charged_in_all);
         assert_eq!(self.counted(limit), (charged, 0));
         assert_eq!(block_on(self.stores.auditor.audit()).unwrap().discrepancies, []);
@@ -128,7 +128,7 @@ async fn request(model: &Model, place: usize, number: u128, [hold, more, cost]: 
         model.totals().excess += (cost - amount).max(0);
         let charge = UsageCharge { record: usage_record(number, cost), messages: Vec::new() };
         process.ledger.settle(charge).await.unwrap();
-        model.totals().charged += cost;
+        model.totals().charged[place] += cost;
     }
     cost
 }
@@ -138,14 +138,14 @@ fn spawn_request(model: &Model, place: usize, number: u128, amounts: [i64; 3]) -
     thread::spawn(move || block_on(request(&model, place, number, amounts)))
 }
 
-/// Runs requests of a client one after the other, each charged above its hold. A hold is granted only if the charges
-/// that have returned leave room for it.
+/// Runs requests of a client of the first process one after the other, each charged above its hold. A hold is granted
+/// only if the charges of the process that have returned leave room for it; it learns those of others by its draws.
 fn spawn_client(model: &Model, first: u128, [hold, cost]: [i64; 2], limit: i64) -> JoinHandle<i64> {
     let model = model.clone();
     thread::spawn(move || {
         let mut spent = 0;
         for number in first..first + 3 {
-            let charged = model.totals().charged;
+            let charged = model.totals().charged[0];
             let cost = block_on(request(&model, 0, number, [hold, 0, cost]));
             assert!(cost == 0 || charged + hold <= limit, "{charged} of {limit} are charged, and {hold} held");
             spent += cost;
