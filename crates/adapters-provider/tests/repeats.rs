@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What a provider does with a request.
+/// The response of a provider to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reaction {
     Answer,

@@ -12,7 +12,7 @@ use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
 use crate::sqlite;
 
-/// What the commit of a transaction survives.
+/// The failures that the commit of a transaction survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// As the settings say.

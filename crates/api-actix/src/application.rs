@@ -22,7 +22,7 @@ use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
 use crate::http::head_rejection::HeadRejection;
 use crate::http::routes::RouteTable;
-use crate::openapi::live_document::LiveDocument;
+use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
 use crate::settings::HttpSettings;
 use crate::stopper::Stopper;
@@ -53,7 +53,7 @@ impl Application {
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
-        let openapi = LiveDocument::new(openapi_document(&settings.base_path));
+        let openapi = RenderedOpenApi::new(openapi_document(&settings.base_path));
         let routes = (RouteTable(ROUTES), openapi);
         let gateway = Arc::new(Gateway::new(services, settings, routes, detach, connections.clone()));
         let listener = Listener {

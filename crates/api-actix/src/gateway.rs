@@ -14,8 +14,8 @@ use crate::http::connection::Connections;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::routes::RouteTable;
 use crate::http::wire_names::WireNames;
-use crate::openapi::live_document::LiveDocument;
 use crate::rendered_catalogue::RenderedCatalogue;
+use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
 use crate::settings::HttpSettings;
 
@@ -34,7 +34,7 @@ pub(crate) struct Gateway {
     pub(crate) record_client_address: bool,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
-    pub(crate) openapi: LiveDocument,
+    pub(crate) openapi: RenderedOpenApi,
     pub(crate) connections: Connections,
     /// Cancelled when a stop closes the listener: requests that wait for others end.
     pub(crate) stopping: CancellationToken,
@@ -48,7 +48,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         settings: HttpSettings,
-        (routes, openapi): (RouteTable, LiveDocument),
+        (routes, openapi): (RouteTable, RenderedOpenApi),
         detach: DetachOnDisconnect,
         connections: Connections,
     ) -> Self {

@@ -15,6 +15,7 @@ mod live_services;
 mod metrics_server;
 mod openapi;
 mod rendered_catalogue;
+mod rendered_openapi;
 mod services;
 mod settings;
 mod stopper;

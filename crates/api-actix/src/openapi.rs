@@ -2,7 +2,6 @@
 
 pub(crate) mod decisions;
 pub(crate) mod examples;
-pub(crate) mod live_document;
 pub(crate) mod operations;
 pub(crate) mod tags;
 

@@ -49,7 +49,10 @@ async fn created_files_are_private_with_any_mask() -> Result<()> {
             let is_usable = mode & 0o600 == 0o600;
             let shown = path.strip_prefix(instance.path())?.display().to_string();
             let name = format!("umask {mask}: {shown}");
-            report.case(&name, if mode & 0o077 == 0 && is_usable { Ok(()) } else { Err(anyhow::anyhow!("{mode:o}")) });
+            report.case(
+                &name,
+                if mode | 0o700 == 0o700 && is_usable { Ok(()) } else { Err(anyhow::anyhow!("{mode:o}")) },
+            );
         }
         // Database, its side files, its locks, journal, blobs, control socket, key file, archive, configuration.
         ensure!(seen >= 15, "{seen}");

@@ -146,7 +146,8 @@ impl Fixture {
 
 /// Creates a key. The database may be on the small disk, where the harness does not look for it.
 async fn create_key(instance: &Instance, options: &[&str]) -> Result<Key> {
-    let output = instance.run(&[&["key", "create", "--name", "k", "--json"], options].concat()).await?;
+    let output =
+        instance.run(&[&["key", "create", "--name", "k", "--allow-duplicate", "--json"], options].concat()).await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let made: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let text = |name: &str| made[name].as_str().map(str::to_owned).context("no key");

@@ -139,7 +139,7 @@ async fn start_waits_for_a_locked_database() -> Result<()> {
     let refused = instance.refused_serving().await?;
     ensure!(refused.contains("database is locked"), "{refused}");
     instance.set_env("TOLLGATE__STORAGE__START_TIMEOUT_MS", "60000");
-    let (served, released) = tokio::join!(instance.serve(), async {
+    let (started, released) = tokio::join!(instance.serve(), async {
         wait_for("a start that waits", || output(&instance).is_ok_and(|log| log.contains("the start waits"))).await?;
         // Several attempts later it still waits, and has not said so again.
         sleep(Duration::from_secs(2)).await;
@@ -149,7 +149,7 @@ async fn start_waits_for_a_locked_database() -> Result<()> {
     });
     released?;
     hand.close().await?;
-    let server = served?;
+    let server = started?;
     server.ensure_healthy().await?;
     server.stop().await
 }

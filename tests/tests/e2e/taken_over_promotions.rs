@@ -16,7 +16,7 @@ use crate::promote::file_id;
 use crate::stores::unavailable;
 
 /// A busy machine takes its time.
-const MAX_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 const SMALL: u64 = 10;
 /// A promotion waits this long in its copy, with its quota reserved: a file that has just changed may still be written.
 const SLOW: &str =

@@ -1,5 +1,5 @@
 //! Examples of requests and of the successful responses of all operations. They name the sandbox's model; the served
-//! document names a model that can be called ([`super::live_document`]).
+//! document names a model that can be called ([`crate::rendered_openapi`]).
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,13 +7,10 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 use utoipa::openapi::example::{Example, ExampleBuilder};
 
+use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
+
 /// The key of every example in `examples`. Some viewers ignore a single `example`.
 const NAME: &str = "sandbox";
-
-/// The sandbox's model.
-pub(crate) const SANDBOX_MODEL: &str = "sandbox/decider";
-/// The same model by the name of its free variant.
-pub(crate) const SANDBOX_VARIANT: &str = "sandbox/decider:free";
 
 /// The answers by the names of their schemas.
 static ANSWERS: LazyLock<HashMap<String, Value>> =

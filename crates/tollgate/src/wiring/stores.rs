@@ -150,7 +150,7 @@ impl Stores {
                 return Err(error);
             }
             if lines.admits("start", clock.monotonic()) {
-                let wait_ms = u64::try_from((wait - waited).as_millis()).unwrap_or(u64::MAX);
+                let wait_ms = u64::try_from(wait.saturating_sub(waited).as_millis()).unwrap_or(u64::MAX);
                 tracing::warn!(error = format!("{error:#}"), wait_ms, "database unavailable; the start waits for it");
             }
             tokio::time::sleep(OPEN_RETRY).await;

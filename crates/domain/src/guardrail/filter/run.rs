@@ -165,10 +165,10 @@ impl Run {
     }
 
     /// Joins the pieces in every way.
-    fn join(&self, text: &str) -> Vec<Joined> {
+    fn join(&self, text: &str) -> Vec<JoinedStrings> {
         let mut all = Vec::new();
         for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
-            let new = |is_normalized| Joined {
+            let new = |is_normalized| JoinedStrings {
                 text: String::new(),
                 starts: Vec::with_capacity(self.pieces.len()),
                 source,
@@ -244,7 +244,7 @@ impl Run {
 }
 
 /// Neighbouring strings as one text.
-struct Joined {
+struct JoinedStrings {
     text: String,
     /// The start of each piece.
     starts: Vec<usize>,
@@ -253,7 +253,7 @@ struct Joined {
     is_normalized: bool,
 }
 
-impl Joined {
+impl JoinedStrings {
     fn push(&mut self, piece: &str) {
         if !self.starts.is_empty() {
             self.text.push_str(self.between);

@@ -7,10 +7,13 @@ use bytes::Bytes;
 use domain::model::{DefaultModality, ListModels, SANDBOX_AUTHOR, Visibility};
 use serde_json::{Value, json};
 
-use super::examples::{SANDBOX_MODEL, SANDBOX_VARIANT};
+/// The sandbox's model, which the examples name.
+pub(crate) const SANDBOX_MODEL: &str = "sandbox/decider";
+/// The same model by the name of its free variant.
+pub(crate) const SANDBOX_VARIANT: &str = "sandbox/decider:free";
 
 /// The document, rendered for the current example model.
-pub(crate) struct LiveDocument {
+pub(crate) struct RenderedOpenApi {
     document: Value,
     rendered: ArcSwap<Rendered>,
 }
@@ -21,7 +24,7 @@ struct Rendered {
     body: Bytes,
 }
 
-impl LiveDocument {
+impl RenderedOpenApi {
     /// Creates the document with the examples of the sandbox.
     pub(crate) fn new(document: Value) -> Self {
         let rendered = Rendered { model: None, body: document.to_string().into() };
@@ -102,7 +105,7 @@ mod tests {
 
     #[test]
     fn examples_name_a_callable_model() {
-        let live = LiveDocument::new(openapi_document("/api/v1"));
+        let live = RenderedOpenApi::new(openapi_document("/api/v1"));
         let rendered = |models: &ListModels| serde_json::from_slice::<Value>(&live.render(models)).unwrap();
         let decisions = "/paths/~1api~1v1~1api~1alpha~1decisions/post";
         for (ids, endpoints, expected) in [
