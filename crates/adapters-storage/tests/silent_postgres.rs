@@ -306,7 +306,7 @@ async fn counting_relay(server: String) -> (String, Arc<AtomicUsize>) {
             let (server, counter) = (server.clone(), Arc::clone(&counter));
             tokio::spawn(async move {
                 let mut upstream = TcpStream::connect(server).await.unwrap();
-                let (mut from_client, mut from_server) = ([0; 65_536], [0; 65_536]);
+                let (mut from_client, mut from_server) = ([0; 16_384], [0; 16_384]);
                 let mut is_reply_last = true;
                 loop {
                     tokio::select! {
