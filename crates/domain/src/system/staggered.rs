@@ -104,9 +104,12 @@ mod tests {
         (end, elapsed(), started.into_inner())
     }
 
+    /// The attempts, the result, its time in milliseconds, and the times of the attempts.
+    type Row = (&'static [Script], Option<Result<u32, u32>>, u64, &'static [u64]);
+
     #[tokio::test(start_paused = true)]
     async fn first_success_staggers_attempts() {
-        let rows: [(&[Script], Option<Result<u32, u32>>, u64, &[u64]); 10] = [
+        let rows: [Row; 10] = [
             (&[], None, 0, &[]),
             (&[Some((5, Ok(1))), Some((5, Ok(2)))], Some(Ok(1)), 5, &[0]),
             (&[None, Some((5, Ok(2)))], Some(Ok(2)), 255, &[0, 250]),

@@ -386,7 +386,7 @@ proptest! {
                 }
                 Step::Grant => {
                     if let Some((at, amount, folded)) = ledger.pending.take() {
-                        let feed = 1 + (amount % 3).min(1) as u64;
+                        let feed = 1 + u64::from(amount % 3 > 0);
                         allowances.granted(counters[at], pico(amount), NOW, feed, folded as u64);
                         allowances.excesses_folded(ledger.folded as u64);
                     }

@@ -119,7 +119,9 @@ mod tests {
             let all: Vec<Redaction> =
                 all.into_iter().map(|(filter, start, length)| Redaction { filter, span: start..start + length }).collect();
             let mut marks = Marks::new(100);
-            all.iter().for_each(|redaction| marks.add(redaction.filter, redaction.span.clone()));
+            for redaction in &all {
+                marks.add(redaction.filter, redaction.span.clone());
+            }
             prop_assert_eq!(marks.is_empty(), all.is_empty());
             for at in 0..99 {
                 let overlaps = all.iter().any(|redaction| redaction.span.contains(&at));

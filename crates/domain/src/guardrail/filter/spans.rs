@@ -97,7 +97,9 @@ mod tests {
 
     fn merged(spans: &mut Spans, added: &[Range<usize>]) -> Vec<Range<usize>> {
         spans.reset(100..20_000);
-        added.iter().for_each(|span| spans.add(span.clone()));
+        for span in added {
+            spans.add(span.clone());
+        }
         let mut all = Vec::new();
         spans.drain(|span| all.push(span));
         all
@@ -109,7 +111,7 @@ mod tests {
             few in prop::collection::vec((200_usize..400, 1_usize..12), 0..30),
         ) {
             let few: Vec<Range<usize>> = few.into_iter().map(|(start, length)| start..start + length).collect();
-            let far: Vec<Range<usize>> = (0..MAX_LISTED + 1).map(|place| 1_000 + 3 * place..1_002 + 3 * place).collect();
+            let far: Vec<Range<usize>> = (0..=MAX_LISTED).map(|place| 1_000 + 3 * place..1_002 + 3 * place).collect();
             let mut spans = Spans::default();
             let expected = [merged(&mut spans, &few), far.clone()].concat();
             // The dense form is in use for some, or all, of the few.
