@@ -218,7 +218,7 @@ async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
         let Some(mut fixture) = Fixture::start_with(
             "TOLLGATE__STORAGE__URL",
             url,
-            12,
+            64,
             &[("TOLLGATE__STORAGE__SYNCHRONOUS", synchronous), ("TOLLGATE__STORAGE__BUSY_TIMEOUT_MS", "1000")],
         )
         .await?
@@ -255,7 +255,8 @@ async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
         wait_for_ok("a limited key", || gateway.server.decide(&limited.secret, body("acme/alone"))).await?;
         let change = guardrail_call(&gateway.management.secret, 1_000);
         wait_for_ok("a change", || gateway.server.send(&change)).await?;
-        let promoted = wait_for_ok("a promotion", || gateway.server.promote(&limited.secret, "sess_a", &file)).await?;
+        let promoted = wait_for_ok("a promotion", || gateway.server.promote(&limited.secret, "sess_a", &file)).await;
+        let promoted = promoted.with_context(|| gateway.server.output())?;
         fixture.create_key(&[]).await?;
         gateway.server.signal("KILL").await?;
         fixture.gateway.server = fixture.gateway.instance.serve().await?;
