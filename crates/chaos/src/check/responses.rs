@@ -43,8 +43,11 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
                 return Some("402 for a key without a limit".to_owned());
             }
             let bound = match key.limit {
-                // The bound is raised by what the provider bills.
-                KeyLimit::Overcharged => history.settings.bound_pico.max(history.settings.overcharge_pico),
+                // The bound is raised by what the provider bills, and rounded up to whole tokens.
+                KeyLimit::Overcharged => {
+                    let raised = history.settings.overcharge_pico + history.settings.overcharge_pico / 100;
+                    history.settings.bound_pico.max(raised)
+                }
                 _ => history.settings.bound_pico,
             };
             match remaining_pico {
