@@ -1,5 +1,6 @@
 //! The faults: each begins, lasts while the load goes on, and ends.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -10,7 +11,7 @@ use tollgate_tests::{Behaviour, Network};
 
 use crate::cluster::{ANSWER, Cluster, Replica, answer_in_time};
 use crate::disk::SmallDisk;
-use crate::history::{Failover, Millis, Restart};
+use crate::history::{Failover, Millis, Restart, Unknown};
 use crate::probe::Probe;
 use crate::recorder::Recorder;
 use crate::schedule::{Fault, Phase};
@@ -159,13 +160,13 @@ impl<'a> FaultInjector<'a> {
         block_in_place(|| cluster.stores.database.kill())?;
         let (database, disk) = standby.promote()?;
         let known = block_in_place(|| taken_of_accounts(&database))?;
-        let drawn_pico = taken.into_iter().map(|(account, pico)| {
-            let lost = pico - known.get(&account).copied().unwrap_or_default();
-            (account, lost.max(0))
+        let unknown = taken.into_iter().map(|(account, amounts)| {
+            let known = known.get(&account).cloned().unwrap_or_default();
+            (account, unknown(&amounts, &known))
         });
-        let drawn_pico = drawn_pico.collect();
+        let unknown = unknown.collect();
         cluster.connect(database, disk)?;
-        self.failovers.push(Failover { lag_began, promoted: self.recorder.now(), drawn_pico });
+        self.failovers.push(Failover { lag_began, promoted: self.recorder.now(), unknown });
         Ok(())
     }
 
@@ -195,4 +196,12 @@ impl<'a> FaultInjector<'a> {
         self.restarts.push(Restart { replica: number, incarnation, stopped: at, ready, lost_journal });
         Ok(())
     }
+}
+
+/// Compares the amounts of an account on the lost server and on its standby, by holder.
+fn unknown(lost: &BTreeMap<String, i64>, known: &BTreeMap<String, i64>) -> Unknown {
+    let of = |amounts: &BTreeMap<String, i64>, holder| amounts.get(holder).copied().unwrap_or_default();
+    let holders: BTreeSet<&String> = lost.keys().chain(known.keys()).collect();
+    let grown: Vec<i64> = holders.into_iter().map(|holder| of(lost, holder) - of(known, holder)).collect();
+    Unknown { drawn_pico: grown.iter().sum::<i64>().max(0), moved_pico: grown.iter().filter(|pico| **pico > 0).sum() }
 }

@@ -196,8 +196,18 @@ pub struct Failover {
     pub lag_began: Millis,
     /// The time at which the standby took over.
     pub promoted: Millis,
-    /// The amount spent and allotted of each account on the lost server and not on the standby, by scope and subject.
-    pub drawn_pico: BTreeMap<(String, String), i64>,
+    /// What the standby did not know of each account, by scope and subject.
+    pub unknown: BTreeMap<(String, String), Unknown>,
+}
+
+/// What a standby did not know of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unknown {
+    /// The amount by which more was spent and allotted on the lost server: it may be drawn again.
+    pub drawn_pico: i64,
+    /// The sum of the amounts that grew on the lost server: spent, or allotted to a process. What one process returned
+    /// and another drew in the lag stands on both until the journals of the lag are folded.
+    pub moved_pico: i64,
 }
 
 /// The settings that the checks depend on.
@@ -275,8 +285,8 @@ pub struct Excess {
     pub subject: String,
     /// The counter.
     pub counter: Counter,
-    /// The time of the commit by the database's clock.
-    pub at: String,
+    /// The time of the commit by the database's clock, in milliseconds since 1970.
+    pub at: i64,
 }
 
 /// The content of a stored document.
@@ -353,8 +363,14 @@ impl History {
 
     /// Returns what was drawn of an account on servers that were lost before their standby knew of it.
     pub fn drawn_in_lag(&self, scope: &str, subject: &str) -> i64 {
-        let name = (scope.to_owned(), subject.to_owned());
-        self.failovers.iter().filter_map(|failover| failover.drawn_pico.get(&name)).sum()
+        self.failovers.iter().map(|failover| failover.unknown_of(scope, subject).drawn_pico).sum()
+    }
+
+    /// Returns what may stand above the limit of an account at a time, because its journals of a lag are not folded yet.
+    pub fn unfolded_at(&self, scope: &str, subject: &str, at: Millis) -> i64 {
+        let folds =
+            |failover: &&Failover| (failover.lag_began..=failover.promoted.saturating_add(FOLDED)).contains(&at);
+        self.failovers.iter().filter(folds).map(|failover| failover.unknown_of(scope, subject).moved_pico).sum()
     }
 
     /// Returns the limit of a key.
@@ -365,6 +381,12 @@ impl History {
     /// Returns the name of a key.
     pub fn key_name(&self, key: usize) -> &str {
         self.keys.get(key).map_or("an unknown key", |key| key.name.as_str())
+    }
+}
+
+impl Failover {
+    fn unknown_of(&self, scope: &str, subject: &str) -> Unknown {
+        self.unknown.get(&(scope.to_owned(), subject.to_owned())).copied().unwrap_or_default()
     }
 }
 
@@ -400,5 +422,7 @@ impl fmt::Display for Violation {
 
 /// The time within which a standby has a change that was acknowledged before its network failed.
 const REPLICATED: Millis = 1_000;
+/// The time after a failover within which every process has folded its journal again and ended its old id.
+const FOLDED: Millis = 10_000;
 /// The most lines of evidence that are printed for a violation.
 const MAX_EVIDENCE: usize = 5;

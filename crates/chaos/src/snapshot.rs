@@ -24,11 +24,11 @@ const POLL: Duration = Duration::from_millis(200);
 const TRIGGER: &str = r#"
 CREATE SCHEMA chaos;
 CREATE TABLE chaos.limits (scope text, subject text, limit_pico bigint, PRIMARY KEY (scope, subject));
-CREATE TABLE chaos.excesses (scope text, subject text, spent_pico bigint, allotted_pico bigint, at timestamptz);
+CREATE TABLE chaos.excesses (scope text, subject text, spent_pico bigint, allotted_pico bigint, at bigint);
 CREATE FUNCTION chaos.compare() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO chaos.excesses
-  SELECT c.scope, c.subject, c.spent_pico, c.allotted_pico, clock_timestamp()
+  SELECT c.scope, c.subject, c.spent_pico, c.allotted_pico, extract(epoch FROM clock_timestamp()) * 1000
   FROM public.spend_counters AS c JOIN chaos.limits AS l ON l.scope = c.scope AND l.subject = c.subject
   WHERE c.scope = NEW.scope AND c.subject = NEW.subject AND c."interval" = 'total'
     AND c.spent_pico + c.allotted_pico > l.limit_pico;
@@ -38,14 +38,18 @@ CREATE CONSTRAINT TRIGGER chaos_limits AFTER INSERT OR UPDATE ON public.spend_co
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW."interval" = 'total') EXECUTE FUNCTION chaos.compare();
 "#;
 
-/// Returns what is spent and allotted of each account with a total limit, by scope and subject.
-pub fn taken_of_accounts(database: &FaultyPostgres) -> Result<BTreeMap<(String, String), i64>> {
-    let sql = "SELECT scope, subject, spent_pico + allotted_pico FROM spend_counters WHERE \"interval\" = 'total'";
-    let rows = database.query(sql)?;
-    rows.iter()
-        .enumerate()
-        .map(|(row, _)| Ok(((cell(&rows, row, 0)?, cell(&rows, row, 1)?), cell(&rows, row, 2)?.parse()?)))
-        .collect()
+/// Returns what is taken of each account with a total limit, by scope and subject: the amount of each process by its id,
+/// and the spent amount without one.
+pub fn taken_of_accounts(database: &FaultyPostgres) -> Result<BTreeMap<(String, String), BTreeMap<String, i64>>> {
+    let sql = "SELECT scope, subject, '', spent_pico FROM spend_counters WHERE \"interval\" = 'total' \
+               UNION ALL SELECT scope, subject, process_id, amount_pico FROM allowances WHERE \"interval\" = 'total'";
+    let mut taken: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    for row in database.query(sql)? {
+        let [scope, subject, holder, pico] = &row[..] else { continue };
+        let account = (scope.clone(), subject.clone());
+        taken.entry(account).or_default().insert(holder.clone(), pico.parse()?);
+    }
+    Ok(taken)
 }
 
 /// Installs the trigger.
@@ -119,7 +123,7 @@ pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap
     for row in query(cluster, excesses)? {
         let [scope, subject, spent, allotted, at] = &row[..] else { continue };
         let counter = Counter { spent_pico: spent.parse()?, allotted_pico: allotted.parse()? };
-        let (scope, subject, at) = (scope.clone(), subject.clone(), at.clone());
+        let (scope, subject, at) = (scope.clone(), subject.clone(), at.parse()?);
         snapshot.excesses.push(Excess { scope, subject, counter, at });
     }
     for path in files_below(&cluster.stores.documents())? {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::history::{Account, Call, Excess, History, Snapshot, Violation};
+use crate::history::{Account, Call, Excess, History, Millis, Snapshot, Violation};
 
 const CHECK: &str = "bank";
 
 /// Checks that spent and held amounts never exceed a limit, and that they cover every answer and every call of the
 /// provider. The trigger in the database has seen every committed state of a counter. What was drawn on a server that was
-/// lost before its standby knew of it may be drawn again.
+/// lost before its standby knew of it may be drawn again, and what moved between processes there stands twice until their
+/// journals are folded.
 pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     let mut found: Vec<Violation> =
         snapshot.excesses.iter().filter_map(|excess| check_excess(excess, history)).collect();
@@ -21,10 +22,12 @@ fn check_excess(excess: &Excess, history: &History) -> Option<Violation> {
     let account = history.accounts.iter().find(|account| (&account.scope, &account.subject) == (scope, subject));
     let limit = account.map_or(0, |account| account.limit_pico.saturating_add(account.excess_pico));
     let taken = counter.spent_pico.saturating_add(counter.allotted_pico);
-    if taken <= limit.saturating_add(history.drawn_in_lag(scope, subject)) {
+    let at = Millis::try_from(at.saturating_sub(history.started_at)).unwrap_or_default();
+    let permitted = history.drawn_in_lag(scope, subject).max(history.unfolded_at(scope, subject, at));
+    if taken <= limit.saturating_add(permitted) {
         return None;
     }
-    let text = format!("{scope} {subject} was above its limit at {at}: {counter:?}");
+    let text = format!("{scope} {subject} was above its limit at {at} ms: {counter:?}");
     Some(Violation { check: CHECK, text, evidence: Vec::new() })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{MEMORY_KIB, P99, check};
 use crate::history::{
     Account, Call, Content, Counter, Excess, Failover, FaultWindow, History, Key, KeyLimit, Operation, Outage, Outcome,
-    Record, ResourceUsage, Restart, Revocation, Settings, Snapshot,
+    Record, ResourceUsage, Restart, Revocation, Settings, Snapshot, Unknown,
 };
 
 const COST: i64 = 4_200_000;
@@ -148,9 +148,9 @@ fn bank_finds_counter_above_limit() {
     assert_found(&planted, "bank", "are spent and held of a limit of 100000000");
     let planted = found(|_, snapshot| {
         let (scope, subject) = account();
-        snapshot.excesses.push(Excess { scope, subject, counter: above, at: "12:00".to_owned() });
+        snapshot.excesses.push(Excess { scope, subject, counter: above, at: STARTED_AT + 1_200 });
     });
-    assert_found(&planted, "bank", "was above its limit at 12:00");
+    assert_found(&planted, "bank", "was above its limit at 1200 ms");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn bank_permits_no_more_than_the_excesses_in_flight() {
             let counter = Counter { spent_pico: LIMIT + COST + pico, allotted_pico: 0 };
             snapshot.counters.insert(account(), counter);
             let (scope, subject) = account();
-            snapshot.excesses.push(Excess { scope, subject, counter, at: "12:00".to_owned() });
+            snapshot.excesses.push(Excess { scope, subject, counter, at: STARTED_AT + 1_200 });
         })
     };
     assert_eq!(above(0), []);
@@ -564,12 +564,12 @@ fn rate_finds_rejection_of_an_unused_key() {
 fn failover_permits_what_the_standby_did_not_receive_only() {
     let lose = |lag_began, drawn| {
         found(|history, snapshot| {
-            let drawn_pico = BTreeMap::from([(account(), drawn)]);
-            history.failovers.push(Failover { lag_began, promoted: lag_began + 2_000, drawn_pico });
+            let unknown = BTreeMap::from([(account(), Unknown { drawn_pico: drawn, moved_pico: drawn })]);
+            history.failovers.push(Failover { lag_began, promoted: lag_began + 2_000, unknown });
             let above = Counter { spent_pico: LIMIT, allotted_pico: 7 };
             snapshot.counters.insert(account(), above);
             let (scope, subject) = account();
-            snapshot.excesses.push(Excess { scope, subject, counter: above, at: "12:00".to_owned() });
+            snapshot.excesses.push(Excess { scope, subject, counter: above, at: STARTED_AT + 1_200 });
             // A document, a revocation and a key of the lag.
             history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
             history.keys[REVOKED].revocation = Some(Revocation { invoked: 30_900, acknowledged: Some(31_000) });
@@ -582,7 +582,7 @@ fn failover_permits_what_the_standby_did_not_receive_only() {
     };
     assert_eq!(lose(30_000, 7), []);
     let texts: Vec<String> = lose(30_000, 6).into_iter().map(|(_, text)| text).collect();
-    assert!(texts.iter().any(|text| text.contains("was above its limit at 12:00")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("was above its limit at 1200 ms")), "{texts:?}");
     assert!(texts.iter().any(|text| text.contains("are spent and held of a limit of")), "{texts:?}");
     assert_eq!(texts.len(), 2, "{texts:?}");
     let texts: Vec<String> = lose(40_000, 7).into_iter().map(|(_, text)| text).collect();
@@ -593,9 +593,32 @@ fn failover_permits_what_the_standby_did_not_receive_only() {
 }
 
 #[test]
+fn failover_permits_what_moved_in_the_lag_until_it_is_folded() {
+    let stand_twice = |at, moved_pico| {
+        found(|history, snapshot| {
+            let unknown = BTreeMap::from([(account(), Unknown { drawn_pico: 0, moved_pico })]);
+            history.failovers.push(Failover { lag_began: 30_000, promoted: 32_000, unknown });
+            let counter = Counter { spent_pico: LIMIT, allotted_pico: 7 };
+            let (scope, subject) = account();
+            snapshot.excesses.push(Excess { scope, subject, counter, at: STARTED_AT + at });
+        })
+    };
+    assert_eq!(stand_twice(32_700, 7), []);
+    for (at, moved) in [(32_700, 6), (29_999, 7), (42_001, 7)] {
+        assert_found(&stand_twice(at, moved), "bank", &format!("was above its limit at {at} ms"));
+    }
+    let planted = found(|history, snapshot| {
+        let unknown = BTreeMap::from([(account(), Unknown { drawn_pico: 0, moved_pico: 7 })]);
+        history.failovers.push(Failover { lag_began: 30_000, promoted: 32_000, unknown });
+        snapshot.counters.insert(account(), Counter { spent_pico: LIMIT, allotted_pico: 7 });
+    });
+    assert_found(&planted, "bank", "are spent and held of a limit of 100000000");
+}
+
+#[test]
 fn failover_permits_no_lost_answer() {
     let planted = found(|history, snapshot| {
-        history.failovers.push(Failover { lag_began: 0, promoted: 2_000, drawn_pico: BTreeMap::new() });
+        history.failovers.push(Failover { lag_began: 0, promoted: 2_000, unknown: BTreeMap::new() });
         snapshot.records.retain(|record| record.id != "a");
     });
     assert_found(&planted, "set", "the answer a has no record");
