@@ -42,4 +42,5 @@ pub mod usage;
 pub mod workspace;
 
 #[cfg(feature = "testing")]
+#[path = "../testing/mod.rs"]
 pub mod testing;

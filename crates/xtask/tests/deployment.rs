@@ -201,7 +201,7 @@ fn tests() -> BTreeSet<String> {
 }
 
 fn is_contract(file: &Path) -> bool {
-    file.to_str().is_some_and(|path| path.contains("domain/src/testing/contract"))
+    file.to_str().is_some_and(|path| path.contains("domain/testing/contract"))
 }
 
 fn test_names(source: &str, is_contract: bool) -> Vec<String> {

@@ -78,7 +78,7 @@ impl Source {
 
     /// Returns true for a file that only tests include.
     fn is_test(&self) -> bool {
-        let is_test = |part: &str| matches!(part, "tests" | "tests.rs" | "fixtures.rs" | "testing");
+        let is_test = |part: &str| matches!(part, "tests" | "tests.rs" | "fixtures.rs");
         self.path.split('/').any(is_test)
     }
 
