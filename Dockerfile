@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The container image; docs/deployment.md describes it.
+# The container image; docs/install.md describes it.
 
 # The version is that of rust-toolchain.toml. A test compares them.
 FROM rust:1.95.0-bookworm AS build

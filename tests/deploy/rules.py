@@ -5,7 +5,7 @@ import urllib.parse
 # Variables with the URL of a store, and the port of a URL without one.
 DEFAULT_PORTS = {"TOLLGATE__BLOBS__ENDPOINT": 443, "TOLLGATE__RATE_LIMITS__URL": 6379}
 PATHS = {"startupProbe": "/health/live", "livenessProbe": "/health/live", "readinessProbe": "/health/ready"}
-# Background work of a stop, in seconds: docs/operations.md, "Stopping".
+# Background work of a stop, in seconds: docs/install.md, "Stopping".
 BACKGROUND_SECONDS = 30
 
 

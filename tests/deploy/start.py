@@ -18,7 +18,7 @@ ROOT, TOLLGATE, OBJECT_STORE = (pathlib.Path(argument) for argument in sys.argv[
 RENDERED = [pathlib.Path(argument) for argument in sys.argv[4:]]
 # A user that no image knows, of the group that platforms give such users.
 ARBITRARY_USER = (1000650000, 0)
-# `--stop-timeout` of docs/deployment.md.
+# `--stop-timeout` of docs/install.md.
 STOP_SECONDS = 120
 
 
@@ -67,7 +67,7 @@ def main():
         image = Image(ROOT / "Dockerfile", ROOT, TOLLGATE, folder / "image")
         binaries = {"object store": folder / "object-store"}
         shutil.copy2(OBJECT_STORE, binaries["object store"])
-        page = (ROOT / "docs/deployment.md").read_text()
+        page = (ROOT / "docs/install.md").read_text()
         alone, more = compose_stack.steps(page)
         replicas = alone + more
         for whom, user in [("the user of the image", None), ("a user of group 0", ARBITRARY_USER)]:

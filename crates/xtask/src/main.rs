@@ -59,7 +59,7 @@ enum Task {
     Mutants(mutants::Options),
     /// Try the orders of the threads of the ledger with a model checker.
     Model,
-    /// Compute what replicas ask of a PostgreSQL server, from measured coefficients; see docs/scaling.md.
+    /// Compute what replicas ask of a PostgreSQL server, from measured coefficients; see docs/performance.md.
     Scale(scale::Options),
     /// Run the tests of PostgreSQL through PgBouncer in transaction mode, version 1.21 or later.
     Pooler,

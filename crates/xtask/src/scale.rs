@@ -17,8 +17,8 @@ const DRAWS_PER_SECOND: f64 = 2.0;
 const POLLS_PER_SECOND: f64 = 4.0;
 const SECONDS_PER_MONTH: f64 = 30.0 * 86_400.0;
 
-/// The load, the coefficients, and the server. The defaults of the coefficients are measured; docs/scaling.md names the
-/// run.
+/// The load, the coefficients, and the server. The defaults of the coefficients are measured; docs/performance.md names
+/// the run.
 #[derive(Args, Debug, Clone)]
 pub struct Options {
     /// Numbers of replicas.

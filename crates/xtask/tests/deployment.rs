@@ -97,8 +97,8 @@ fn metrics(text: &str) -> BTreeSet<String> {
 
 /// Returns the names in the table of metrics.
 fn documented_metrics() -> BTreeSet<String> {
-    let page = text("docs/operations.md");
-    let section = section(&page, "### Metrics");
+    let page = text("docs/monitoring.md");
+    let section = section(&page, "## Metrics");
     let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | ").map(|(cell, _)| cell));
     cells.flat_map(metrics).collect()
 }
@@ -123,7 +123,7 @@ fn dashboard_and_alerts_use_documented_metrics() {
         for name in used {
             let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
             let is_known = known.contains(&name) || family.is_some_and(|family| known.contains(family));
-            assert!(is_known, "{file}: {name} is not in docs/operations.md");
+            assert!(is_known, "{file}: {name} is not in docs/monitoring.md");
         }
     }
 }
@@ -141,9 +141,9 @@ fn anchors(page: &str) -> BTreeSet<String> {
 #[test]
 fn alerts_have_runbooks_and_are_documented() {
     let rules = text("deploy/prometheus/alerts.yaml");
-    let page = text("docs/operations.md");
+    let page = text("docs/runbook.md");
     let anchors = anchors(&page);
-    let table = section(&page, "### Alerts");
+    let table = section(&page, "## Alerts");
     let documented: BTreeSet<&str> =
         table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name)).collect();
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
@@ -152,7 +152,7 @@ fn alerts_have_runbooks_and_are_documented() {
     assert_eq!(documented, names);
     for alert in alerts {
         let name = alert.lines().next().unwrap();
-        let runbook = alert.lines().find_map(|line| line.trim().strip_prefix("runbook: docs/operations.md#"));
+        let runbook = alert.lines().find_map(|line| line.trim().strip_prefix("runbook: docs/runbook.md#"));
         assert!(runbook.is_some_and(|anchor| anchors.contains(anchor)), "{name}: {runbook:?}");
         assert!(alert.contains("severity: ") && alert.contains("summary: "), "{name}");
     }
@@ -177,7 +177,7 @@ fn unit_waits_longer_than_a_stop() {
     let timeout: u64 = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")?.parse().ok()).unwrap();
     assert_eq!(default_stop_seconds(), 100);
     assert!(timeout > default_stop_seconds());
-    assert!(text("docs/deployment.md").contains("deploy/tollgate.service"));
+    assert!(text("docs/install.md").contains("deploy/tollgate.service"));
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -223,7 +223,7 @@ fn test_names(source: &str, is_contract: bool) -> Vec<String> {
 fn outages_name_existing_tests() {
     let known = tests();
     assert!(known.len() > 1000, "{} tests were found", known.len());
-    let page = text("docs/operations.md");
+    let page = text("docs/reliability.md");
     let rows: Vec<&str> = section(&page, "## Failures")
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| failure"))

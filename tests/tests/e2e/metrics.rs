@@ -62,9 +62,9 @@ async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(Te
 
 /// Returns the names in the table of metrics of the documentation.
 fn documented() -> BTreeSet<String> {
-    let page = include_str!("../../../docs/operations.md");
+    let page = include_str!("../../../docs/monitoring.md");
     let table =
-        page.split_once("\n### Metrics\n").map_or("", |(_, rest)| rest).split("\n### ").next().unwrap_or_default();
+        page.split_once("\n## Metrics\n").map_or("", |(_, rest)| rest).split("\n## ").next().unwrap_or_default();
     let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | ").map(|(cell, _)| cell));
     cells.flat_map(|cell| cell.split('`')).filter(|name| name.contains('_')).map(str::to_owned).collect()
 }
@@ -90,7 +90,7 @@ async fn documented_metrics_are_those_of_the_listener() -> Result<()> {
     ensure!(exposed.len() > 50, "{exposed:?}");
     let documented = documented();
     let differing: Vec<_> = exposed.symmetric_difference(&documented).collect();
-    ensure!(differing.is_empty(), "in one of /metrics and docs/operations.md: {differing:?}");
+    ensure!(differing.is_empty(), "in one of /metrics and docs/monitoring.md: {differing:?}");
     gateway.server.stop().await
 }
 

@@ -200,7 +200,7 @@ async fn wrong_credentials_are_a_start_error_without_the_password() {
     connected(&with(Some("right-secret"), Some("default")), Fallback::Reject).await;
 }
 
-/// The rules of docs/operations.md.
+/// The rules of docs/rates.md.
 #[tokio::test]
 async fn documented_permissions_suffice_and_fewer_are_named() {
     let server = start(&[]);

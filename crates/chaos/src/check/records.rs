@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::history::{Call, History, Millis, Outcome, Record, Snapshot, Violation};
 
 /// The age from which on an answer must be in the database although its process died with its journal: usually it is
-/// there within 100 ms. Until then the journal is the only copy, as docs/operations.md says.
+/// there within 100 ms. Until then the journal is the only copy, as docs/runbook.md says.
 pub const UNFOLDED: Millis = 2_000;
 
 /// The difference between the clock of the database and what a replica on a busy machine knows of it.

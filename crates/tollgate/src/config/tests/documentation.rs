@@ -29,7 +29,7 @@ fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
 fn every_documented_configuration_loads() {
     let pages = [
         ("docs/configuration.md", include_str!("../../../../../docs/configuration.md"), 9),
-        ("docs/operations.md", include_str!("../../../../../docs/operations.md"), 1),
+        ("docs/maintenance.md", include_str!("../../../../../docs/maintenance.md"), 1),
         ("README.md", include_str!("../../../../../README.md"), 1),
     ];
     for (name, page, least) in pages {
