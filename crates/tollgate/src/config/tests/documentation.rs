@@ -28,7 +28,7 @@ fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
 #[test]
 fn every_documented_configuration_loads() {
     let pages = [
-        ("docs/configuration.md", include_str!("../../../../../docs/configuration.md"), 9),
+        ("docs/examples.md", include_str!("../../../../../docs/examples.md"), 11),
         ("docs/maintenance.md", include_str!("../../../../../docs/maintenance.md"), 1),
         ("README.md", include_str!("../../../../../README.md"), 1),
     ];
@@ -45,7 +45,7 @@ fn every_documented_configuration_loads() {
 /// Checks that every wire has an example with an endpoint.
 #[test]
 fn every_wire_has_an_example() {
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../../docs/examples.md");
     let configs: Vec<Config> = blocks(page, "toml").iter().filter_map(|(_, text)| read(text).ok()).collect();
     for wire in domain::routing::Wire::ALL.into_iter().filter(|wire| *wire != domain::routing::Wire::Sandbox) {
         let shown = configs.iter().any(|config| {
