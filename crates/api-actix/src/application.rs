@@ -54,8 +54,7 @@ impl Application {
         let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
         let openapi = RenderedOpenApi::new(openapi_document(&settings.base_path));
-        let routes = (RouteTable(ROUTES), openapi);
-        let gateway = Arc::new(Gateway::new(services, settings, routes, detach, connections.clone()));
+        let gateway = Arc::new(Gateway::new(services, settings, openapi, detach, connections.clone()));
         let listener = Listener {
             listen,
             workers,
@@ -70,7 +69,7 @@ impl Application {
             App::new()
                 .app_data(body_timeout)
                 .default_service(web::to(move |request: HttpRequest, payload: Payload| {
-                    edge::serve(Arc::clone(&gateway), request, payload)
+                    edge::serve(Arc::clone(&gateway), RouteTable(ROUTES), request, payload)
                 }))
                 .into_factory()
         })?;

@@ -12,7 +12,6 @@ use crate::http::admission::Admission;
 use crate::http::body_memory::BodyMemory;
 use crate::http::connection::Connections;
 use crate::http::detach::DetachOnDisconnect;
-use crate::http::routes::RouteTable;
 use crate::http::wire_names::WireNames;
 use crate::rendered_catalogue::RenderedCatalogue;
 use crate::rendered_openapi::RenderedOpenApi;
@@ -22,7 +21,6 @@ use crate::settings::HttpSettings;
 /// The state that all workers share.
 pub(crate) struct Gateway {
     pub(crate) services: Services,
-    pub(crate) routes: RouteTable,
     pub(crate) base_path: String,
     /// The literal names for clients that are no published package.
     pub(crate) wire_names: WireNames,
@@ -48,7 +46,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         settings: HttpSettings,
-        (routes, openapi): (RouteTable, RenderedOpenApi),
+        openapi: RenderedOpenApi,
         detach: DetachOnDisconnect,
         connections: Connections,
     ) -> Self {
@@ -66,7 +64,6 @@ impl Gateway {
             stopping: CancellationToken::new(),
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             openapi,
-            routes,
             admission: Arc::new(Admission::new(settings.admission, Arc::clone(&services.recorder))),
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,

@@ -11,15 +11,11 @@ use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, ServerBuilder};
 
+use self::operations::{BEARER, KEY_HEADERS};
 use crate::http::envelope::ErrorEnvelope;
 use crate::http::routes::{Method, Route};
 use crate::http::schemas::SchemaList;
 use crate::http::wire_names::{FileShape, WireNames};
-
-/// The security scheme of every operation that needs a key.
-const BEARER: &str = "bearer";
-/// Headers that the vendor routes accept in place of the bearer token.
-const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 
 /// The description of those headers.
 const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `bearer` works on every path.";

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};

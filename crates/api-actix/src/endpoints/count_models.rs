@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::{OperationBuilder, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 use crate::http::query;

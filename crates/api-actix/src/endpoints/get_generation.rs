@@ -18,7 +18,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::query;
 use crate::http::raw_json::{opaque, usd};

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use domain::model::GetModelError;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::{ApiError, whole_seconds};
 use crate::http::etag::TaggedBody;
 use crate::http::raw_json::raw;

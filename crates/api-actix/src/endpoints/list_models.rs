@@ -11,7 +11,7 @@ use utoipa::openapi::path::{OperationBuilder, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::count_models::output_modalities;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::format::ErrorFormat;
 use crate::http::query;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::etag::TaggedBody;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};

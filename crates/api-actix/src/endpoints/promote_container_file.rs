@@ -18,8 +18,8 @@ use utoipa::openapi::Ref;
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::OneOfBuilder;
 
+use crate::http::call::Call;
 use crate::http::detach::box_in_place;
-use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::schemas::SchemaList;

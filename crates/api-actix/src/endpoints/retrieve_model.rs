@@ -5,7 +5,7 @@ use domain::model::{FindCallableModelError, Visibility};
 use utoipa::openapi::path::{OperationBuilder, Parameter};
 
 use super::list_models::{include_uncallable, visibility};
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::format::ErrorFormat;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
 use crate::http::schemas::SchemaList;
 use crate::openapi::operations::{operation, responses};

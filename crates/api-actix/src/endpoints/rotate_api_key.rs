@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::raw_json::usd;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};

@@ -25,8 +25,8 @@ use self::response_metadata::ResponseMetadata;
 use crate::http::access_log::ChargeFields;
 use crate::http::admission::InFlightPermit;
 use crate::http::body::JsonBody;
+use crate::http::call::Call;
 use crate::http::detach::box_in_place;
-use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
 use crate::http::rate;
@@ -86,7 +86,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     let body_bytes = body.len();
     let unparsed = UnparsedDecision {
         entry,
-        under_base: call.route.under_base,
+        under_base: call.under_base,
         session: session_id(call.request.headers()),
         bounds: call.gateway.draft_bounds,
         permit: call.permit(),
@@ -102,7 +102,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
         })?;
         read.map_err(ApiError::from_task_error)??
     };
-    let format = ErrorFormat::for_entry(entry, Some(response_format.shape()), call.route.under_base);
+    let format = ErrorFormat::for_entry(entry, Some(response_format.shape()), call.under_base);
     let response = async {
         let tokens = rate::take_tokens(call.gateway, caller, body_bytes).await?;
         decide(call, key, request, tokens, &response_format).await

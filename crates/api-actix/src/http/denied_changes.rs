@@ -4,16 +4,17 @@ use actix_web::http::Method;
 use domain::api_key::Principal;
 use domain::audit::DeniedChange;
 
-use super::edge::Call;
+use super::call::Call;
 use super::error::ApiError;
+use super::routes::Route;
 
 /// Records a denied management change. Server errors are not recorded.
-pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
+pub(crate) fn record(call: &Call<'_>, route: &Route, caller: &Principal, error: &ApiError) {
     let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
     let status = error.view().status;
     let Some(method) = change_method(call.request.method()) else { return };
-    if status.is_client_error() && call.route.audited {
-        let route = format!("{method} {}", call.route.pattern);
+    if status.is_client_error() && route.audited {
+        let route = format!("{method} {}", route.pattern);
         denied_changes.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
     }
 }

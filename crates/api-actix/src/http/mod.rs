@@ -6,6 +6,7 @@ pub(crate) mod admission_bound;
 pub(crate) mod authentication;
 pub(crate) mod body;
 pub(crate) mod body_memory;
+pub(crate) mod call;
 pub(crate) mod client_address;
 pub(crate) mod connection;
 pub(crate) mod denied_changes;

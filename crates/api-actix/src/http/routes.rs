@@ -8,7 +8,7 @@ use domain::api_key::{ManagementKey, Principal};
 use futures_util::future::LocalBoxFuture;
 use utoipa::openapi::path::OperationBuilder;
 
-use super::edge::Call;
+use super::call::{Call, MAX_PARAMETERS, Parameters};
 use super::error::ApiError;
 use super::format::ErrorFormat;
 use super::schemas::SchemaList;
@@ -190,12 +190,6 @@ impl Route {
         self.under_base == other.under_base && self.pattern == other.pattern
     }
 }
-
-/// The maximum number of braces in a pattern.
-pub(crate) const MAX_PARAMETERS: usize = 3;
-
-/// The path segments matched by the braces, percent-encoded, in order; empty if there are fewer.
-pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
 
 /// A matched route and its path parameters.
 #[derive(Clone, Copy)]

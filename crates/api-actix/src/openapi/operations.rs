@@ -9,10 +9,15 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::{BEARER, KEY_HEADERS, examples};
+use super::examples;
 use crate::http::routes::Route;
 
 pub(crate) const JSON: &str = "application/json";
+
+/// The security scheme of every operation that needs a key.
+pub(super) const BEARER: &str = "bearer";
+/// Headers that the vendor routes accept in place of the bearer token.
+pub(super) const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 
 /// The statuses of every operation.
 pub(crate) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];

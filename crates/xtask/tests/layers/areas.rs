@@ -41,16 +41,7 @@ pub const DOMAIN: Order = Order {
 pub const API: Order = Order {
     folder: "crates/api-actix/src",
     lines: &[
-        &[
-            "gateway",
-            "http",
-            "live_services",
-            "rendered_catalogue",
-            "rendered_openapi",
-            "services",
-            "settings",
-            "wires",
-        ],
+        &["gateway", "http", "rendered_catalogue", "rendered_openapi", "services", "settings", "wires"],
         &["openapi", "stopper"],
         &["endpoints"],
         &["app"],

@@ -4,10 +4,12 @@
 
 mod areas;
 mod bans;
+mod files;
 mod graph;
 mod rules;
 
 use areas::{API, DOMAIN, Order, Source, backward_arrows, sources};
+use files::{Arrows, arrows, arrows_of_workspace, circles};
 use graph::{Dependency, Graph, Kind};
 use rules::violations;
 
@@ -104,4 +106,55 @@ fn backward_arrow_is_caught_when_planted() {
     let allowed = "//! See [`crate::decision`].\nuse crate::ids::KeyId;\n#[cfg(test)]\nmod tests {\n    use crate::decision::*;\n}";
     assert!(with("usage/planted.rs", allowed).is_empty(), "comments and tests do not count");
     assert!(with("usage/tests/planted.rs", "use crate::decision::Decision;").is_empty());
+}
+
+#[test]
+fn files_form_no_circle() {
+    let found: Vec<String> = arrows_of_workspace()
+        .iter()
+        .flat_map(|(target, arrows)| {
+            circles(arrows).into_iter().map(move |circle| format!("{target}: {}", circle.join(" -> ")))
+        })
+        .collect();
+    assert!(found.is_empty(), "{} circles between files:\n  {}", found.len(), found.join("\n  "));
+}
+
+fn arrows_of(files: &[(&str, &str)]) -> Arrows {
+    let read = |path: &std::path::Path| {
+        files.iter().find(|(name, _)| std::path::Path::new(name) == path).map(|(_, text)| (*text).to_owned())
+    };
+    arrows(std::path::Path::new("src/lib.rs"), &read)
+}
+
+#[test]
+fn circle_between_files_is_caught_when_planted() {
+    let planted = [
+        ("a type", "use crate::b::B; pub struct A(B);", "use super::a::A; pub struct B(A);"),
+        ("a re-exported name", "use crate::B; pub struct A(B);", "pub struct B; fn f(_: crate::A) {}"),
+        ("a module and a name", "use crate::b; pub fn a() { b::f() }", "pub fn f() { crate::a::a() }"),
+        ("a macro", "pub fn a() { assert!(crate::b::f()) }", "pub fn f() -> bool { use crate::a::a; true }"),
+        ("all names", "use crate::b::*; pub struct A;", "pub struct B(crate::a::A);"),
+    ];
+    for (kind, a, b) in planted {
+        let lib = ("src/lib.rs", "mod a; mod b; pub use a::A; pub use b::B;");
+        let found = circles(&arrows_of(&[lib, ("src/a.rs", a), ("src/b/mod.rs", b)]));
+        assert_eq!(found, [vec!["src/a.rs".to_owned(), "src/b/mod.rs".to_owned()]].into(), "{kind}");
+    }
+}
+
+#[test]
+fn arrows_follow_names_to_the_files_that_define_them() {
+    let lib = "pub mod a; mod b { mod c; pub use c::C; } pub use a::A; fn f() {}";
+    let a = "use std::fmt::Display; use crate::b::C as D; pub struct A(D); #[cfg(test)] mod tests { use crate::f; }";
+    let found = arrows_of(&[("src/lib.rs", lib), ("src/a.rs", a), ("src/b/c.rs", "pub struct C;")]);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let expected: [(String, _); 3] = [
+        ("src/a.rs".to_owned(), names(&["src/b/c.rs"])),
+        ("src/b/c.rs".to_owned(), names(&[])),
+        ("src/lib.rs".to_owned(), names(&[])),
+    ];
+    assert_eq!(found, Arrows::from(expected), "a re-export and a test are no arrows");
+    let used = "mod a; pub use a::A; fn f(a: A) {}";
+    let found = arrows_of(&[("src/lib.rs", used), ("src/a.rs", "pub struct A;")]);
+    assert_eq!(found["src/lib.rs"], names(&["src/a.rs"]), "a re-export that the file uses is one");
 }

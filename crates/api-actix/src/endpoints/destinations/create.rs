@@ -7,7 +7,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::request::DestinationRequest;
 use super::{read_fields, record, stored_view, workspace_id};
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, body, created_responses, management_operation};

@@ -4,7 +4,7 @@ use domain::api_key::ManagementKey;
 use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::response_body::Deleted;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};

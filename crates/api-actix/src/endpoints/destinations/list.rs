@@ -5,7 +5,7 @@ use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::DestinationView;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::query;
 use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};

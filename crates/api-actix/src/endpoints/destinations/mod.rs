@@ -19,7 +19,7 @@ use actix_web::web::Payload;
 use domain::ids::WorkspaceId;
 use domain::observability::{Destination, DestinationFields};
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::segment;
 

@@ -5,7 +5,7 @@ use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::Type;
 
 use super::respond;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
 use crate::openapi::operations::{JSON, operation, text_responses};
 use crate::openapi::tags;

@@ -16,7 +16,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
 use super::record::time;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
 use crate::http::raw_json::{opaque, usd};

@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::page::{PageRange, limit, offset};
 use super::record::GuardrailView;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::query;
 use crate::http::response_body::Page;

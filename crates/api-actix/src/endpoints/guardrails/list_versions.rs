@@ -5,7 +5,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::id;
 use super::page::{PageRange, limit, offset};
 use super::record::GuardrailVersionView;
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::response_body::Page;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};

@@ -22,7 +22,7 @@ pub use record::{GuardrailVersionView, GuardrailView};
 use actix_web::web::Payload;
 use domain::guardrail::GuardrailDraft;
 
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_object;
 use crate::http::segment;

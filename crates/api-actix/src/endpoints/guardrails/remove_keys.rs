@@ -11,7 +11,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
 use crate::openapi::tags;

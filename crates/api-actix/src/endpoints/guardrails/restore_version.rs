@@ -6,7 +6,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::record::{self, GuardrailView};
 use super::{id, version_number};
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};

@@ -8,7 +8,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::record::{self, GuardrailView};
 use super::request::GuardrailChange;
 use super::{draft, id};
-use crate::http::edge::Call;
+use crate::http::call::Call;
 use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::http::schemas::SchemaList;

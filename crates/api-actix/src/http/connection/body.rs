@@ -1,18 +1,11 @@
 //! The body of a request, read on demand and never past its end.
 
-use std::cell::RefCell;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use actix_http::h1::{Codec, Message, MessageType};
 use actix_web::error::PayloadError;
 use bytes::{Bytes, BytesMut};
-use futures_util::Stream;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder;
-
-use super::transport::Transport;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// The maximum number of bytes of chunk sizes, extensions and trailers of a body,
@@ -24,7 +17,7 @@ const FRAMING_PER_BYTE: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct BodyProgress {
     /// The request number. Handles of an already answered request must not read the next body.
-    request: u64,
+    pub(super) request: u64,
     state: BodyState,
     /// True while the handler waits for more bytes.
     pub(super) waiting: bool,
@@ -56,6 +49,11 @@ impl BodyProgress {
     /// Returns true if the next byte of the connection belongs to another request.
     pub(super) fn is_complete(&self) -> bool {
         self.state == BodyState::Complete
+    }
+
+    /// Returns true while bytes of the body are to be read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.state == BodyState::Reading
     }
 
     pub(super) fn fail(&mut self) {
@@ -119,41 +117,5 @@ impl BodyProgress {
     fn corrupted(&mut self) -> PayloadError {
         self.fail();
         PayloadError::EncodingCorrupted
-    }
-}
-
-/// The handle of a request body, held by its handler.
-pub(super) struct RequestBody<IO> {
-    transport: Rc<RefCell<Transport<IO>>>,
-    request: u64,
-}
-
-impl<IO> RequestBody<IO> {
-    /// Returns the body of the request whose head was just read; `None` if it has none.
-    pub(super) fn current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
-        let BodyProgress { request, state, .. } = transport.borrow().body;
-        (state == BodyState::Reading).then(|| Self { transport: Rc::clone(transport), request })
-    }
-}
-
-impl<IO: AsyncRead + AsyncWrite + Unpin> Stream for RequestBody<IO> {
-    type Item = Result<Bytes, PayloadError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut transport = self.transport.borrow_mut();
-        if transport.body.request != self.request {
-            return Poll::Ready(Some(Err(PayloadError::Incomplete(None))));
-        }
-        transport.poll_body(cx)
-    }
-}
-
-impl<IO> Drop for RequestBody<IO> {
-    fn drop(&mut self) {
-        if let Ok(mut transport) = self.transport.try_borrow_mut()
-            && transport.body.request == self.request
-        {
-            transport.body.waiting = false;
-        }
     }
 }

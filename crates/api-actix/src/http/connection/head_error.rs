@@ -1,8 +1,15 @@
 //! Errors in the request head, before routing.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use actix_http::StatusCode;
 use actix_http::error::ParseError;
+use actix_web::HttpResponse;
 use thiserror::Error;
+
+/// Builds and logs the response to a request whose head cannot be read.
+pub(crate) type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
 
 /// The reason why a request head cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

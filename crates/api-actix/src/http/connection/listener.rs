@@ -9,20 +9,16 @@ use std::sync::Arc;
 use std::thread;
 
 use actix_http::{Request, Response, ServiceConfig};
-use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::dev::{AppConfig, Server, Service, ServiceFactory, fn_factory, fn_service};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::gate::Gate;
-use super::head_error::HeadError;
+use super::head_error::RejectHead;
 use super::registry::Connections;
 use super::serve::{Context, serve};
 use super::settings::ConnectionSettings;
-
-/// Builds and logs the response to a request whose head cannot be read.
-pub(crate) type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
 
 /// The length of the accept queue; the system rejects more connections.
 const BACKLOG: i32 = 1_024;

@@ -15,8 +15,8 @@ mod socket;
 mod transport;
 
 pub(crate) use gate::Gate;
-pub(crate) use head_error::HeadError;
-pub(crate) use listener::{Listener, RejectHead};
+pub(crate) use head_error::{HeadError, RejectHead};
+pub(crate) use listener::Listener;
 pub(crate) use log_limit::LogLimit;
 pub use registry::{ConnectionCounts, Connections};
 pub(crate) use response::COPIED_BODY;

@@ -14,15 +14,13 @@ use actix_web::http::{Method, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use super::body::RequestBody;
-use super::head_error::HeadError;
-use super::listener::RejectHead;
+use super::head_error::{HeadError, RejectHead};
 use super::registry::{Connections, OpenConnection};
 use super::response;
 use super::settings::ConnectionSettings;
 use super::slots::State;
 use super::socket::Socket;
-use super::transport::{Head, Transport};
+use super::transport::{Head, RequestBody, Transport};
 
 /// The response to an HTTP/2 client: empty SETTINGS, then GOAWAY with the code `HTTP_1_1_REQUIRED`.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";

@@ -1,7 +1,9 @@
 //! The bytes of one connection: reads one request at a time and writes with a deadline.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use actix_http::{Request, ServiceConfig};
 use actix_web::error::PayloadError;
 use actix_web::http::header::CONTENT_LENGTH;
 use bytes::{Buf, Bytes, BytesMut};
+use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
@@ -338,6 +341,42 @@ impl<IO: Socket> Transport<IO> {
             _ if self.io.has_input() => Poll::Pending,
             (IdleAction::Close, Some(since)) => self.deadline.poll_until(cx, since + FIRST_REQUEST),
             _ => Poll::Ready(()),
+        }
+    }
+}
+
+/// The handle of a request body, held by its handler.
+pub(super) struct RequestBody<IO> {
+    transport: Rc<RefCell<Transport<IO>>>,
+    request: u64,
+}
+
+impl<IO> RequestBody<IO> {
+    /// Returns the body of the request whose head was just read; `None` if it has none.
+    pub(super) fn current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
+        let read = transport.borrow();
+        read.body.is_unread().then(|| Self { transport: Rc::clone(transport), request: read.body.request })
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Stream for RequestBody<IO> {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut transport = self.transport.borrow_mut();
+        if transport.body.request != self.request {
+            return Poll::Ready(Some(Err(PayloadError::Incomplete(None))));
+        }
+        transport.poll_body(cx)
+    }
+}
+
+impl<IO> Drop for RequestBody<IO> {
+    fn drop(&mut self) {
+        if let Ok(mut transport) = self.transport.try_borrow_mut()
+            && transport.body.request == self.request
+        {
+            transport.body.waiting = false;
         }
     }
 }

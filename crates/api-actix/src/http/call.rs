@@ -1,0 +1,150 @@
+//! One request, as its endpoint sees it.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::web::Payload;
+use domain::api_key::ManagementKey;
+use domain::audit::Actor;
+use domain::decision::{AssetPart, RequestOrigin};
+use domain::error::ErrorKind;
+use domain::ids::{ApiKeyId, RequestId};
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use super::access_log::AccessFields;
+use super::admission::InFlightPermit;
+use super::admission_bound::Owner;
+use super::body::JsonBody;
+use super::body_memory::BodyLease;
+use super::detach::{DetachableWork, Work};
+use super::envelope;
+use super::error::ApiError;
+use super::wire_names::WireNames;
+use crate::gateway::Gateway;
+
+/// The maximum number of braces in a pattern.
+pub(crate) const MAX_PARAMETERS: usize = 3;
+
+/// The path segments matched by the braces, percent-encoded, in order; empty if there are fewer.
+pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
+
+/// One request, as its endpoint sees it.
+pub(crate) struct Call<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) request: &'a HttpRequest,
+    pub(crate) request_id: &'a RequestId,
+    /// True if the base path precedes the pattern of the route.
+    pub(crate) under_base: bool,
+    /// The path segments matched by the route's braces, percent-encoded, in order.
+    pub(crate) parameters: Parameters<'a>,
+    /// The owner of the in-flight permit and the body memory; open routes have none.
+    pub(super) owner: Option<Owner>,
+    /// The in-flight permit, taken once the body has arrived, and the begin of the request's time.
+    pub(super) admitted: &'a OnceCell<Admitted>,
+    /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
+    pub(super) authenticated_in: Duration,
+    /// The tracing span of the request.
+    pub(super) span: &'a Span,
+    /// The fields of the access log.
+    pub(crate) access: &'a AccessFields,
+}
+
+/// An admitted request.
+pub(crate) struct Admitted {
+    pub(super) permit: InFlightPermit,
+    /// The begin of `limits.request_timeout_ms`, on the monotonic clock: the last byte of the body, less the time of
+    /// authentication. Every stage of the request has what is left of this one deadline.
+    pub(super) began: Duration,
+}
+
+impl Call<'_> {
+    /// Reads the body and takes an in-flight permit. A body that is still arriving holds memory but no permit, so slow
+    /// clients do not block others.
+    pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {
+        let max_bytes = self.gateway.max_json_bytes;
+        let (body, mut memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
+        memory.resize_for_processing(body.len())?;
+        self.enter(memory)?;
+        Ok(body)
+    }
+
+    /// Reads a body like [`Self::read_json`], or a form with further parts.
+    pub(crate) async fn read_json_with_parts(&self, payload: Payload) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+        let max_bytes = self.gateway.max_json_bytes;
+        let read = JsonBody::read_with_parts(self.request, payload, max_bytes, self.lease()?);
+        let (body, parts, mut memory) = read.await?;
+        memory.resize_for_processing(body.len() + parts.iter().map(|part| part.data.len()).sum::<usize>())?;
+        self.enter(memory)?;
+        Ok((body, parts))
+    }
+
+    /// Takes an in-flight permit until the operation has ended and its answer is written. Begins the request's time.
+    pub(super) fn enter(&self, memory: BodyLease) -> Result<(), ApiError> {
+        let permit = self.gateway.admission.enter(self.owner()?, Some(memory))?;
+        let began = self.gateway.services.clock.monotonic().saturating_sub(self.authenticated_in);
+        // A second permit of the same request is released at once.
+        drop(self.admitted.set(Admitted { permit, began }));
+        Ok(())
+    }
+
+    /// Returns the in-flight permit; `None` before the body has arrived, and on open routes.
+    pub(crate) fn permit(&self) -> Option<InFlightPermit> {
+        self.admitted.get().map(|admitted| admitted.permit.clone())
+    }
+
+    pub(super) fn lease(&self) -> Result<BodyLease, ApiError> {
+        Ok(self.gateway.body_memory.lease(self.owner()?.account()))
+    }
+
+    pub(super) fn owner(&self) -> Result<Owner, ApiError> {
+        self.owner.ok_or_else(|| ApiError::from_kind(ErrorKind::Internal).caused_by("an open route has no places"))
+    }
+
+    /// Runs work that continues after a disconnect; see [`crate::http::detach::DetachOnDisconnect::run_detachable`].
+    /// The permit is held until the work ends, so that disconnecting clients cannot exceed their share.
+    pub(crate) fn run_detachable<T: Send + 'static>(
+        &self,
+        work: Work<T>,
+        left: CancellationToken,
+    ) -> DetachableWork<'_, T> {
+        self.gateway.detach.run_detachable(work, left, self.permit(), self.span)
+    }
+
+    /// Returns the time left of the request's one deadline, `limits.request_timeout_ms` after its body has arrived.
+    pub(crate) fn time_left(&self) -> Duration {
+        let timeout = self.gateway.request_timeout;
+        let taken = self.admitted.get().map_or(self.authenticated_in, |admitted| {
+            self.gateway.services.clock.monotonic().saturating_sub(admitted.began)
+        });
+        timeout.saturating_sub(taken)
+    }
+
+    /// Returns the actor for the audit log: the management key and its client address.
+    pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
+        self.actor_of(key.id())
+    }
+
+    /// Returns the actor for any key.
+    pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
+        Actor { name: format!("key:{key}"), source: self.access.client.map(|address| address.to_string()) }
+    }
+
+    /// Returns the origin of the request for its usage record.
+    pub(crate) fn origin(&self) -> RequestOrigin {
+        let client_address = self.access.client.filter(|_| self.gateway.record_client_address);
+        let began = self.admitted.get().map(|admitted| admitted.began);
+        RequestOrigin { request_id: self.request_id.clone(), client_address, began }
+    }
+
+    /// Returns true if the caller asks for service metadata in the response.
+    pub(crate) fn wants_metadata(&self) -> bool {
+        envelope::wants_metadata(self.request.headers())
+    }
+
+    /// Returns the literal names for the response.
+    pub(crate) fn wire_names(&self) -> WireNames {
+        self.gateway.wire_names.for_client(self.request.headers())
+    }
+}

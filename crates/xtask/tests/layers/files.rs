@@ -1,0 +1,293 @@
+//! Arrows between the files of a crate: a file points to each file whose items it names. Tests are not read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, Item, ItemMod, Macro, Token, UseTree, Visibility};
+
+use super::graph::root;
+
+/// The files of a crate by their paths below the crate's folder, with the files that each of them points to.
+pub type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// Where the text of a file comes from.
+pub type Reader<'a> = &'a dyn Fn(&Path) -> Option<String>;
+
+/// Returns the arrows of each target of our crates: a library and a program have files of their own.
+pub fn arrows_of_workspace() -> Vec<(String, Arrows)> {
+    let mut found = Vec::new();
+    for folder in ["crates", "."] {
+        let crates = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        for path in crates.filter(|path| path.join("Cargo.toml").exists()) {
+            for target in ["src/lib.rs", "src/main.rs"].into_iter().filter(|target| path.join(target).exists()) {
+                let read = |file: &Path| fs::read_to_string(path.join(file)).ok();
+                let name = format!("{}/{target}", path.file_name().unwrap().to_string_lossy());
+                found.push((name, arrows(Path::new(target), &read)));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the arrows of the files below a crate's root file.
+pub fn arrows(root: &Path, read: Reader<'_>) -> Arrows {
+    let mut modules = Modules::default();
+    let text = read(root).unwrap();
+    let folder = root.parent().unwrap();
+    modules.add(None, root, folder, syn::parse_file(&text).unwrap().items, read);
+    let mut arrows = Arrows::new();
+    for (number, module) in modules.0.iter().enumerate() {
+        let from = arrows.entry(module.file.clone()).or_default();
+        from.extend(modules.named_by(number).filter(|file| *file != module.file));
+    }
+    arrows
+}
+
+/// Returns a shortest circle through each file that is part of one, each circle once.
+pub fn circles(arrows: &Arrows) -> BTreeSet<Vec<String>> {
+    let shortest = arrows.keys().filter_map(|file| circle_through(file, arrows));
+    // The same circle is found from each of its files: it begins with its first one.
+    let rotated = shortest.map(|mut circle| {
+        let first = (0..circle.len()).min_by_key(|at| &circle[*at]).unwrap_or_default();
+        circle.rotate_left(first);
+        circle
+    });
+    rotated.collect()
+}
+
+fn circle_through(file: &str, arrows: &Arrows) -> Option<Vec<String>> {
+    let mut reached = BTreeSet::new();
+    let mut ways = vec![vec![file.to_owned()]];
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            for next in arrows.get(way.last()?)? {
+                if next == file {
+                    return Some(way);
+                }
+                if reached.insert(next) {
+                    longer.push(way.iter().chain([next]).cloned().collect());
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[derive(Default)]
+struct Modules(Vec<Module>);
+
+/// A module. One that is written inside a file has the file of its parent.
+#[derive(Default)]
+struct Module {
+    file: String,
+    parent: Option<usize>,
+    children: BTreeMap<String, usize>,
+    /// The names that it defines.
+    items: BTreeSet<String>,
+    imports: Vec<Import>,
+    /// The paths in its code, without imports.
+    paths: BTreeSet<Vec<String>>,
+}
+
+/// A name that `use` brings in; `*` for all names of a module.
+struct Import {
+    name: String,
+    path: Vec<String>,
+    is_reexport: bool,
+}
+
+impl Modules {
+    fn add(&mut self, parent: Option<usize>, file: &Path, folder: &Path, items: Vec<Item>, read: Reader<'_>) -> usize {
+        let number = self.0.len();
+        let name = file.to_str().unwrap().replace('\\', "/");
+        self.0.push(Module { file: name, parent, ..Module::default() });
+        for item in items {
+            match item {
+                Item::Mod(module) if is_test(&module.attrs) => drop(module),
+                Item::Mod(module) => {
+                    let name = module.ident.to_string();
+                    let child = self.add_child(number, file, folder, module, read);
+                    self.0[number].children.insert(name, child);
+                }
+                item => self.0[number].read(&item),
+            }
+        }
+        number
+    }
+
+    fn add_child(&mut self, parent: usize, file: &Path, folder: &Path, module: ItemMod, read: Reader<'_>) -> usize {
+        let below = folder.join(module.ident.to_string());
+        if let Some((_, items)) = module.content {
+            return self.add(Some(parent), file, &below, items, read);
+        }
+        let path = module.attrs.iter().find_map(path_of).map(|path| file.parent().unwrap().join(path));
+        let places: Vec<PathBuf> =
+            path.map_or_else(|| vec![below.with_extension("rs"), below.join("mod.rs")], |path| vec![path]);
+        let (file, text) = places
+            .into_iter()
+            .find_map(|place| read(&place).map(|text| (place, text)))
+            .unwrap_or_else(|| panic!("{} has no file {}", self.0[parent].file, below.display()));
+        // Modules below a file that `path` names are beside it.
+        let below = if file.ends_with("mod.rs") { file.parent().unwrap().to_owned() } else { below };
+        self.add(Some(parent), &file, &below, syn::parse_file(&text).unwrap().items, read)
+    }
+
+    /// Returns the files whose items the code of a module names.
+    fn named_by(&self, number: usize) -> impl Iterator<Item = String> {
+        let module = &self.0[number];
+        let is_used = |name: &str| module.paths.iter().any(|path| path[0] == name);
+        // A re-export that the code of the module does not use itself is no arrow.
+        let imports = module.imports.iter().filter(move |import| !import.is_reexport || is_used(&import.name));
+        let paths = imports.map(|import| &import.path).chain(module.paths.iter().filter(|path| path.len() > 1));
+        paths.filter_map(move |path| self.file_of(number, path, 0))
+    }
+
+    /// Returns the file that defines what a path in a module names; `None` for a module or another crate's item.
+    fn file_of(&self, from: usize, path: &[String], depth: usize) -> Option<String> {
+        let (first, rest) = path.split_first()?;
+        let module = &self.0[from];
+        match first.as_str() {
+            _ if depth > 16 => None,
+            "crate" => self.file_below(0, rest, depth),
+            "self" => self.file_below(from, rest, depth),
+            "super" => match rest {
+                [next, ..] if next == "super" => self.file_of(module.parent?, rest, depth),
+                _ => self.file_below(module.parent?, rest, depth),
+            },
+            _ if module.children.contains_key(first) => self.file_below(from, path, depth),
+            _ => self.imported(from, path, depth).flatten(),
+        }
+    }
+
+    fn file_below(&self, at: usize, path: &[String], depth: usize) -> Option<String> {
+        let (first, rest) = path.split_first()?;
+        let module = &self.0[at];
+        let is_known = |name: &str| module.items.contains(name);
+        if let Some(child) = module.children.get(first).filter(|_| !(rest.is_empty() && is_known(first))) {
+            return self.file_below(*child, rest, depth);
+        }
+        if is_known(first) || first == "*" {
+            return (first != "*" || !module.items.is_empty()).then(|| module.file.clone());
+        }
+        match self.imported(at, path, depth) {
+            Some(file) => file,
+            None => Some(module.file.clone()),
+        }
+    }
+
+    /// Follows an import. Returns `None` if the module does not import the name.
+    fn imported(&self, at: usize, path: &[String], depth: usize) -> Option<Option<String>> {
+        let (first, rest) = path.split_first()?;
+        let imports = &self.0[at].imports;
+        if let Some(import) = imports.iter().find(|import| import.name == *first) {
+            // An import of another crate's item that has the name of its own first part ends here.
+            let full: Vec<String> = import.path.iter().chain(rest).cloned().collect();
+            return Some(if full == path { None } else { self.file_of(at, &full, depth + 1) });
+        }
+        let globs = imports.iter().filter(|import| import.name == "*");
+        globs
+            .filter_map(|glob| {
+                let (_, module) = glob.path.split_last()?;
+                let full: Vec<String> = module.iter().chain(path).cloned().collect();
+                self.file_of(at, &full, depth + 1).map(Some)
+            })
+            .next()
+    }
+}
+
+impl Module {
+    fn read(&mut self, item: &Item) {
+        let (attributes, name) = match item {
+            Item::Use(item) if !is_test(&item.attrs) => {
+                let is_reexport = !matches!(item.vis, Visibility::Inherited);
+                add_imports(&item.tree, &mut Vec::new(), is_reexport, &mut self.imports);
+                return;
+            }
+            Item::Const(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+            Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
+            Item::Static(item) => (&item.attrs, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, Some(&item.ident)),
+            Item::Impl(item) => (&item.attrs, None),
+            _ => return,
+        };
+        if is_test(attributes) {
+            return;
+        }
+        self.items.extend(name.map(ToString::to_string));
+        Paths(&mut self.paths).visit_item(item);
+    }
+}
+
+struct Paths<'a>(&'a mut BTreeSet<Vec<String>>);
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    // An import inside a function.
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let mut imports = Vec::new();
+        add_imports(&item.tree, &mut Vec::new(), false, &mut imports);
+        self.0.extend(imports.into_iter().map(|import| import.path));
+    }
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        self.visit_path(&called.path);
+        // Expressions in macros that take a list of them.
+        let list = called.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+        for expression in list.unwrap_or_default() {
+            Paths(self.0).visit_expr(&expression);
+        }
+    }
+}
+
+fn add_imports(tree: &UseTree, path: &mut Vec<String>, is_reexport: bool, found: &mut Vec<Import>) {
+    let (name, last) = match tree {
+        UseTree::Path(tree) => {
+            path.push(tree.ident.to_string());
+            add_imports(&tree.tree, path, is_reexport, found);
+            path.pop();
+            return;
+        }
+        UseTree::Group(group) => {
+            group.items.iter().for_each(|tree| add_imports(tree, path, is_reexport, found));
+            return;
+        }
+        UseTree::Name(tree) if tree.ident == "self" => (path.last().cloned().unwrap_or_default(), None),
+        UseTree::Name(tree) => (tree.ident.to_string(), Some(tree.ident.to_string())),
+        UseTree::Rename(tree) if tree.ident == "self" => (tree.rename.to_string(), None),
+        UseTree::Rename(tree) => (tree.rename.to_string(), Some(tree.ident.to_string())),
+        UseTree::Glob(_) => ("*".to_owned(), Some("*".to_owned())),
+    };
+    found.push(Import { name, path: path.iter().cloned().chain(last).collect(), is_reexport });
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    let is_test = |attribute: &Attribute| {
+        let is_cfg = attribute.path().is_ident("cfg");
+        is_cfg && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
+    };
+    attributes.iter().any(is_test)
+}
+
+fn path_of(attribute: &Attribute) -> Option<String> {
+    let value = &attribute.meta.require_name_value().ok().filter(|pair| pair.path.is_ident("path"))?.value;
+    match value {
+        Expr::Lit(literal) => match &literal.lit {
+            syn::Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
