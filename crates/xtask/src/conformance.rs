@@ -3,10 +3,11 @@
 //! It installs the packages itself, exactly the versions of the lock files in `tests/conformance`, under the target
 //! folder. Nothing else in the repository needs them. The checks are the scripts of that folder.
 
+mod folder;
 pub mod node;
 pub mod python;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -33,41 +34,9 @@ fn scripts() -> PathBuf {
     workspace::root().join("tests").join("conformance")
 }
 
-/// Returns true if the folder was filled from exactly this list of packages.
-fn is_filled_for(folder: &Path, wanted: &[u8]) -> bool {
-    std::fs::read(folder.join(FILLED)).is_ok_and(|had| had == wanted)
-}
-
-/// Records the list that the folder was filled from; the last step of an installation.
-fn mark_filled_for(folder: &Path, wanted: &[u8]) -> Result<()> {
-    Ok(std::fs::write(folder.join(FILLED), wanted)?)
-}
-
-/// Empties the folder of an outdated or incomplete installation.
-fn clear(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        std::fs::remove_dir_all(folder)?;
-    }
-    Ok(())
-}
-
-const FILLED: &str = "filled-for";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn folder_is_filled_for_its_list_only_once_marked() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(!is_filled_for(folder.path(), b"a==1"));
-        mark_filled_for(folder.path(), b"a==1").unwrap();
-        assert!(is_filled_for(folder.path(), b"a==1"));
-        assert!(!is_filled_for(folder.path(), b"a==2"));
-        clear(folder.path()).unwrap();
-        assert!(!is_filled_for(folder.path(), b"a==1"));
-        clear(folder.path()).unwrap();
-    }
 
     fn lines(name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(scripts().join(name)).unwrap();

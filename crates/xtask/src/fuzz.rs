@@ -5,14 +5,14 @@
 mod engine;
 mod fleet;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{step, workspace};
-use engine::Engine;
+use crate::step;
+use engine::{Bounds, Engine};
+use fleet::{PLANTED, found_folder};
 
 /// How to search.
 #[derive(Args)]
@@ -33,20 +33,6 @@ pub struct Options {
     /// Search only these targets.
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     only: Vec<String>,
-}
-
-/// The limits and the seed of a search.
-#[derive(Clone, Copy)]
-struct Bounds {
-    time: Duration,
-    inputs: Option<u64>,
-    seed: Option<u32>,
-}
-
-impl Bounds {
-    fn of(time: Duration) -> Self {
-        Self { time, inputs: None, seed: None }
-    }
 }
 
 /// Builds the targets and searches; a failing input is an error.
@@ -93,27 +79,8 @@ fn selected_targets(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
     Ok(if only.is_empty() { all } else { only.to_vec() })
 }
 
-/// The name of the target with the planted fault.
-const PLANTED: &str = "planted";
-
-/// Returns the folder for all output of the searches.
-fn folder() -> PathBuf {
-    workspace::target().join("fuzz-work")
-}
-
-/// Returns the folder for failing inputs.
-fn found_folder() -> PathBuf {
-    folder().join("found")
-}
-
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// Creates a folder; the error names it.
-fn create_folder(folder: PathBuf) -> Result<PathBuf> {
-    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    Ok(folder)
 }
 
 #[cfg(test)]

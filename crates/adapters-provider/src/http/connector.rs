@@ -20,12 +20,11 @@ use tower_service::Service;
 
 use super::attempt::before_deadline;
 use super::dialer::Dialer;
-use super::errors::{ConnectTimedOut, ProxyUnreachable};
+use super::errors::{BoxError, ConnectTimedOut, ProxyUnreachable};
 use super::meter::{Meter, MeteredStream};
 use super::proxies::Proxies;
 use super::{Http2, HttpClientSettings};
 
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// The stream of a connection: plain TCP or TLS.
 pub(super) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
-use super::connector::BoxError;
+use super::errors::BoxError;
 
 /// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);

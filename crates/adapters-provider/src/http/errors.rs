@@ -10,8 +10,10 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use rustls::CertificateError;
 use tower_service::Service;
 
-use super::connector::BoxError;
-use super::meter::{Meter, TooManyBytes};
+use super::frames::TooManyBytes;
+use super::meter::Meter;
+
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Invalid client settings.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +25,7 @@ pub enum HttpClientError {
         path: PathBuf,
         /// The cause.
         #[source]
-        source: Box<dyn Error + Send + Sync>,
+        source: BoxError,
     },
     /// The file of extra certificate authorities holds none.
     #[error("the certificate authority file {} holds no usable certificate", .0.display())]

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::meter::TooManyBytes;
-
 /// Bytes before the payload of a frame: RFC 9113, section 4.1.
 const HEADER: usize = 9;
 const HEADER_BYTES: u64 = 9;
@@ -16,6 +14,11 @@ const WINDOW_UPDATE: u8 = 0x8;
 const CONTINUATION: u8 = 0x9;
 /// The flag of the last frame of a stream.
 const END_STREAM: u8 = 0x1;
+
+/// A provider sent more than allowed before the body of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the provider sent more than {0} bytes before its answer")]
+pub(super) struct TooManyBytes(pub(super) u64);
 
 /// Follows the frames of one connection.
 #[derive(Debug)]

@@ -8,17 +8,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::FrameCounter;
+use super::frames::{FrameCounter, TooManyBytes};
 
 /// Bytes after which a connection with more data yields to other tasks.
 const YIELD_BYTES: usize = 64 << 10;
 /// Bytes per read while the head of an answer is pending. At most two such reads pass the head before it is noticed.
 const HEAD_READ_BYTES: usize = 16 << 10;
-
-/// A provider sent more than allowed before the body of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the provider sent more than {0} bytes before its answer")]
-pub(super) struct TooManyBytes(pub(super) u64);
 
 /// The counters of one connection. Clones share them.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Bench, mib};
+use super::bench::{Bench, mib};
 use crate::clock::now;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Run, Target, column, drive};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::Bench;
+use super::bench::Bench;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Target, column, side_by_side};
 use crate::process::Helper;

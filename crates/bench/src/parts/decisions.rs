@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{Bench, mib};
+use super::bench::{Bench, mib};
 use crate::http::{self, call_once};
 use crate::load::{Requests, Rounds, Target, column, side_by_side};
 use crate::process::{Helper, rss_kib};

@@ -10,7 +10,7 @@ use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, Filt
 use domain::ids::GuardrailId;
 use domain::json::Json;
 
-use super::Bench;
+use super::bench::Bench;
 use crate::clock::now;
 use crate::report::{Bound, Figure};
 use crate::statistics::median;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Bench, mib};
+use super::bench::{Bench, mib};
 use crate::process::rss_kib;
 use crate::report::{Bound, Figure};
 use crate::statistics::median;

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::Bench;
+use super::bench::Bench;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Rounds, Target, column, side_by_side};
 use crate::process::Helper;

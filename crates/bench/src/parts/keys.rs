@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::{Bench, mib};
+use super::bench::{Bench, mib};
 use crate::http::{self, Connection};
 use crate::load::{Requests, Target, column, drive, side_by_side};
 use crate::process::rss_kib;

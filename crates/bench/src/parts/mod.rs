@@ -1,6 +1,7 @@
 //! The parts of a benchmark run, in their order.
 
 mod assign;
+mod bench;
 mod catalogue;
 mod decisions;
 mod filters;
@@ -19,10 +20,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
+use self::bench::{Bench, print_progress};
 use crate::gateway::Gateway;
 use crate::process::Helper;
 use crate::report::{self, Conditions, Figure};
-use crate::seed::{self, SeededKey};
+use crate::seed;
 
 /// How to measure.
 #[derive(Args)]
@@ -77,21 +79,6 @@ enum Part {
     Promote,
     /// Decisions by one to three replicas over PostgreSQL beside one process on SQLite. Runs only if it is named.
     Replicas,
-}
-
-/// The state that all parts share.
-pub struct Bench {
-    tollgate: PathBuf,
-    gateway: Gateway,
-    upstream: Helper,
-    /// The keys created in the benchmark's workspace.
-    keys: Vec<SeededKey>,
-    rounds: usize,
-    duration: Duration,
-    quick: bool,
-    large: bool,
-    replica_keys: usize,
-    replica_records: usize,
 }
 
 /// Keys in the database; one call assigns all of them.
@@ -176,13 +163,4 @@ pub async fn run(options: Options) -> Result<()> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
-}
-
-/// Prints progress to the terminal.
-fn print_progress(what: &str) {
-    let _ = writeln!(std::io::stderr(), "measuring: {what}");
-}
-
-fn mib(kib: u64) -> f64 {
-    crate::statistics::figure(kib) / 1024.0
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::{Bench, mib};
+use super::bench::{Bench, mib};
 use crate::clock::now;
 use crate::http::{self, call_once};
 use crate::process::{peak_while, plain_copy, rss_kib};

@@ -13,7 +13,7 @@ use domain::system::Clock as _;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use uuid::Uuid;
 
-use super::Bench;
+use super::bench::Bench;
 use crate::clock::now;
 use crate::report::Figure;
 use crate::statistics::median;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use test_servers::Postgres;
 use tokio::task::JoinSet;
 
-use super::{Bench, print_progress};
+use super::bench::{Bench, print_progress};
 use crate::gateway::Gateway;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Run, Target, column, drive, side_by_side};

@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result};
 
-use super::Bench;
+use super::bench::Bench;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Rounds, Run, Target, column, side_by_side};
 use crate::process::Helper;

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::files::read_regular_text;
 use super::secret::{is_quoted, variable_name, variable_suffix};
 use super::section::Section;
-use super::storage::RawBlobs;
 use super::values::Millis;
 use super::{ConfigError, Environment, urls};
 
@@ -32,6 +31,27 @@ const NO_CREDENTIALS: &str = "no credentials for blobs.url: set AWS_ACCESS_KEY_I
 pub enum RawCredentials {
     Environment,
     Instance,
+}
+
+/// The keys of `[blobs]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBlobs {
+    pub url: Option<String>,
+    // A period below the resolution of file times has no effect.
+    pub quiet_period_ms: Option<Millis<20, 60_000>>,
+    pub endpoint: Option<String>,
+    pub region: Option<String>,
+    pub path_style: Option<bool>,
+    pub credentials: Option<RawCredentials>,
+    pub access_key_id_env: Option<String>,
+    pub access_key_id_file: Option<String>,
+    pub secret_access_key_env: Option<String>,
+    pub secret_access_key_file: Option<String>,
+    pub session_token_env: Option<String>,
+    pub ca_file: Option<String>,
+    pub connect_timeout_ms: Option<Millis<50, 60_000>>,
+    pub request_timeout_ms: Option<Millis<100, 600_000>>,
 }
 
 /// A bucket of an object store.

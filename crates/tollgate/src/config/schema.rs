@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::broadcast::{RawBroadcast, RawTelemetry};
+use super::bucket::RawBlobs;
 use super::capabilities::RawCapabilities;
 use super::deserialize::keys;
 use super::endpoints::RawEndpoint;
@@ -15,7 +16,7 @@ use super::rate_limits::RawRateLimits;
 use super::retention::RawRetention;
 use super::routing::{RawModel, RawMoney, RawRouting};
 use super::server::RawServer;
-use super::storage::{RawBlobs, RawStorage};
+use super::storage::RawStorage;
 use super::throttling::RawThrottling;
 
 /// A section of the file.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapters_blob::LocalBlobStore;
 use serde::Deserialize;
 
-use super::bucket::{RawCredentials, bucket};
+use super::bucket::{RawBlobs, bucket};
 use super::encryption::encryption_key;
 use super::section::Section;
 use super::values::{Millis, Positive, Within};
@@ -43,27 +43,6 @@ pub struct RawStorage {
 enum Synchronous {
     Normal,
     Full,
-}
-
-/// The keys of `[blobs]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawBlobs {
-    pub url: Option<String>,
-    // A period below the resolution of file times has no effect.
-    pub quiet_period_ms: Option<Millis<20, 60_000>>,
-    pub endpoint: Option<String>,
-    pub region: Option<String>,
-    pub path_style: Option<bool>,
-    pub credentials: Option<RawCredentials>,
-    pub access_key_id_env: Option<String>,
-    pub access_key_id_file: Option<String>,
-    pub secret_access_key_env: Option<String>,
-    pub secret_access_key_file: Option<String>,
-    pub session_token_env: Option<String>,
-    pub ca_file: Option<String>,
-    pub connect_timeout_ms: Option<Millis<50, 60_000>>,
-    pub request_timeout_ms: Option<Millis<100, 600_000>>,
 }
 
 /// The keys of `[blobs]` that need a bucket.

@@ -17,7 +17,8 @@ use domain::usage::RejectionRecorder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Stores, ledger};
+use super::Stores;
+use super::heartbeat::{ADOPTION_HEARTBEATS, heartbeat};
 use crate::config::{Config, StorageConfig};
 use crate::routing::CurrentRouting;
 use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
@@ -108,8 +109,8 @@ impl Background {
             running,
             clock: Arc::clone(&stores.clock),
         };
-        let heartbeat = ledger::heartbeat(config);
-        let gone_after = config.journal.adopt_after.max(heartbeat * ledger::ADOPTION_HEARTBEATS);
+        let heartbeat = heartbeat(config);
+        let gone_after = config.journal.adopt_after.max(heartbeat * ADOPTION_HEARTBEATS);
         let release = ReleaseAbandonedPromotions::new(ports, ProcessSilence { heartbeat, gone_after });
         let (cancelled, clock, limit) = (self.cancelled.clone(), Arc::clone(&stores.clock), LineLimit::default());
         let round = async move || {

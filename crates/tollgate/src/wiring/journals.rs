@@ -13,7 +13,7 @@ use domain::system::{Clock, IdGenerator};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::ledger::heartbeat;
+use super::heartbeat::heartbeat;
 use super::{Background, Stores};
 use crate::config::{Config, JournalConfig, JournalSync};
 

@@ -14,17 +14,13 @@ use domain::budget::{
 use domain::observability::Metrics;
 use domain::system::{Clock as _, LineLimit, TimeSource};
 
+use super::heartbeat::heartbeat;
 use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
-use crate::config::{Config, JournalSync};
+use crate::config::Config;
 
 /// The interval of the search for journals of dead processes.
 const RECOVER_EVERY: Duration = Duration::from_secs(1);
-/// The maximum interval of heartbeats, and their minimum number before a process counts as lost.
-const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
-const HEARTBEATS: u32 = 8;
-/// Their minimum number before another process recovers a journal in the database, or a promotion.
-pub const ADOPTION_HEARTBEATS: u32 = 3;
 /// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
 /// The time that a command waits for running servers to fold their journals, and its poll interval.
@@ -64,14 +60,6 @@ pub async fn start(
     run(Arc::clone(&ledger), background);
     recover_journals_of_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
-}
-
-/// Returns the maximum interval in which the store sees this process.
-pub fn heartbeat(config: &Config) -> Duration {
-    let longest = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
-    // An idle server on one machine, with its journal on the disk, need not write so often.
-    let is_local = config.storage.is_file() && config.journal.sync != JournalSync::Store;
-    if is_local { longest } else { longest.min(config.journal.adopt_after / ADOPTION_HEARTBEATS) }
 }
 
 /// Returns the use case that lists and forgets processes without a journal.

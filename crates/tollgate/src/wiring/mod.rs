@@ -8,6 +8,7 @@ mod control;
 mod descriptors;
 mod endpoints;
 mod explain;
+mod heartbeat;
 mod instance;
 mod journals;
 mod ledger;

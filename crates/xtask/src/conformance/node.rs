@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{clear, is_filled_for, mark_filled_for};
+use super::folder::{clear, is_filled_for, mark_filled_for};
 use crate::step;
 
 /// The oldest supported major version of Node.

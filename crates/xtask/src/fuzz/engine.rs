@@ -2,11 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::Bounds;
 use crate::{step, workspace};
+
+/// The limits and the seed of a search.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) time: Duration,
+    pub(super) inputs: Option<u64>,
+    pub(super) seed: Option<u32>,
+}
+
+impl Bounds {
+    pub(super) fn of(time: Duration) -> Self {
+        Self { time, inputs: None, seed: None }
+    }
+}
 
 /// LLVM options of the stable compiler that instrument the program with libFuzzer's coverage.
 const COVERAGE: &[&str] = &[
@@ -124,7 +138,6 @@ fn host() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn search_command_has_bounds_and_folders() {

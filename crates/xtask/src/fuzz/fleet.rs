@@ -8,9 +8,27 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::engine::Engine;
-use super::{Bounds, create_folder, folder, found_folder};
-use crate::step;
+use super::engine::{Bounds, Engine};
+use crate::{step, workspace};
+
+/// The name of the target with the planted fault.
+pub(super) const PLANTED: &str = "planted";
+
+/// Returns the folder for all output of the searches.
+fn folder() -> PathBuf {
+    workspace::target().join("fuzz-work")
+}
+
+/// Returns the folder for failing inputs.
+pub(super) fn found_folder() -> PathBuf {
+    folder().join("found")
+}
+
+/// Creates a folder; the error names it.
+fn create_folder(folder: PathBuf) -> Result<PathBuf> {
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    Ok(folder)
+}
 
 /// A running search.
 pub struct Search {
@@ -39,7 +57,7 @@ impl Search {
         for stale in ["seeds", "found"] {
             let _ = fs::remove_dir_all(own(stale));
         }
-        let planted = target == super::PLANTED;
+        let planted = target == PLANTED;
         if planted || bounds.seed.is_some() {
             // The corpus of an earlier run would contain the planted fault.
             let _ = fs::remove_dir_all(own(collected));

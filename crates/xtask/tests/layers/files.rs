@@ -101,6 +101,9 @@ struct Import {
     is_reexport: bool,
 }
 
+/// A module does not import the name.
+struct NotImported;
+
 impl Modules {
     fn add(&mut self, parent: Option<usize>, file: &Path, folder: &Path, items: Vec<Item>, read: Reader<'_>) -> usize {
         let number = self.0.len();
@@ -128,10 +131,9 @@ impl Modules {
         let path = module.attrs.iter().find_map(path_of).map(|path| file.parent().unwrap().join(path));
         let places: Vec<PathBuf> =
             path.map_or_else(|| vec![below.with_extension("rs"), below.join("mod.rs")], |path| vec![path]);
-        let (file, text) = places
-            .into_iter()
-            .find_map(|place| read(&place).map(|text| (place, text)))
-            .unwrap_or_else(|| panic!("{} has no file {}", self.0[parent].file, below.display()));
+        let found = places.into_iter().find_map(|place| read(&place).map(|text| (place, text)));
+        assert!(found.is_some(), "{} has no file {}", self.0[parent].file, below.display());
+        let (file, text) = found.unwrap();
         // Modules below a file that `path` names are beside it.
         let below = if file.ends_with("mod.rs") { file.parent().unwrap().to_owned() } else { below };
         self.add(Some(parent), &file, &below, syn::parse_file(&text).unwrap().items, read)
@@ -160,7 +162,7 @@ impl Modules {
                 _ => self.file_below(module.parent?, rest, depth),
             },
             _ if module.children.contains_key(first) => self.file_below(from, path, depth),
-            _ => self.imported(from, path, depth).flatten(),
+            _ => self.imported(from, path, depth).unwrap_or_default(),
         }
     }
 
@@ -174,29 +176,25 @@ impl Modules {
         if is_known(first) || first == "*" {
             return (first != "*" || !module.items.is_empty()).then(|| module.file.clone());
         }
-        match self.imported(at, path, depth) {
-            Some(file) => file,
-            None => Some(module.file.clone()),
-        }
+        self.imported(at, path, depth).unwrap_or_else(|NotImported| Some(module.file.clone()))
     }
 
-    /// Follows an import. Returns `None` if the module does not import the name.
-    fn imported(&self, at: usize, path: &[String], depth: usize) -> Option<Option<String>> {
-        let (first, rest) = path.split_first()?;
+    /// Follows an import to the file that defines its item; `None` for another crate's item.
+    fn imported(&self, at: usize, path: &[String], depth: usize) -> Result<Option<String>, NotImported> {
+        let (first, rest) = path.split_first().ok_or(NotImported)?;
         let imports = &self.0[at].imports;
         if let Some(import) = imports.iter().find(|import| import.name == *first) {
             // An import of another crate's item that has the name of its own first part ends here.
             let full: Vec<String> = import.path.iter().chain(rest).cloned().collect();
-            return Some(if full == path { None } else { self.file_of(at, &full, depth + 1) });
+            return Ok(if full == path { None } else { self.file_of(at, &full, depth + 1) });
         }
-        let globs = imports.iter().filter(|import| import.name == "*");
-        globs
-            .filter_map(|glob| {
-                let (_, module) = glob.path.split_last()?;
-                let full: Vec<String> = module.iter().chain(path).cloned().collect();
-                self.file_of(at, &full, depth + 1).map(Some)
-            })
-            .next()
+        let mut globs = imports.iter().filter(|import| import.name == "*");
+        let found = globs.find_map(|glob| {
+            let (_, module) = glob.path.split_last()?;
+            let full: Vec<String> = module.iter().chain(path).cloned().collect();
+            self.file_of(at, &full, depth + 1)
+        });
+        found.map(Some).ok_or(NotImported)
     }
 }
 

@@ -138,7 +138,7 @@ mod tests {
     use std::time::Duration;
 
     use actix_service::IntoServiceFactory;
-    use actix_web::{App, web};
+    use actix_web::{App, HttpResponse, web};
     use bytes::Bytes;
     use futures_util::{StreamExt, stream};
     use tokio::io::AsyncWriteExt;
