@@ -132,11 +132,11 @@ impl RenderedCatalogue {
     }
 
     fn render(&self, model: &Model) -> TaggedBody {
-        TaggedBody::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
+        TaggedBody::new(format!("{{\"data\":{}}}", wires::catalogue::write_row(model, &self.details(model))))
     }
 
     fn listed(&self, model: &Model) -> String {
-        catalogue_json::write_listed(model, &self.details(model))
+        wires::catalogue::write_listed(model, &self.details(model))
     }
 
     /// Renders a list for three kinds of clients: `data` with `links` and `total_count`, `data` with `object`, and
@@ -308,7 +308,7 @@ mod tests {
             "top_provider":{"context_length":7,"max_completion_tokens":8,"is_moderated":true},
             "reasoning":{"mandatory":true,"further":1},"knowledge_cutoff":"2026-01-01","supported_voices":["a"],
             "expiration_date":null,"benchmarks":{"a":1}}"#;
-        let full = Arc::new(CatalogueSnapshot::build(vec![catalogue_json::read_row(text).unwrap()]));
+        let full = Arc::new(CatalogueSnapshot::build(vec![wires::catalogue::read_row(text).unwrap()]));
         assert_valid("ModelResponse", &shown(&rendered, &full).await);
         assert_valid("ListedModel", &body(rendered.entry(&full, 0).unwrap()).await);
         let whole = selected(&catalogue, "all", None);

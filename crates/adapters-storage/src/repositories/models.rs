@@ -38,7 +38,7 @@ impl ModelRepository for SeaOrmModelRepository {
         let query = Entity::find().order_by_asc(Column::Position).order_by_asc(Column::Id);
         let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         let read = |row: &crate::entities::models::Model| {
-            let model = catalogue_json::read_row(&row.content).map_err(|_| corrupt("models.content", &row.id))?;
+            let model = wires::catalogue::read_row(&row.content).map_err(|_| corrupt("models.content", &row.id))?;
             if model.id.as_str() == row.id { Ok(model) } else { Err(corrupt("models.id", &row.id)) }
         };
         rows.iter().map(read).collect()
@@ -79,7 +79,7 @@ async fn upsert(transaction: &impl ConnectionTrait, models: &[CatalogueModel]) -
         rows.push(ActiveModel {
             id: ActiveValue::Set(model.id.as_str().to_owned()),
             position: ActiveValue::Set(position),
-            content: ActiveValue::Set(catalogue_json::write_stored(model)),
+            content: ActiveValue::Set(wires::catalogue::write_stored(model)),
         });
     }
     for piece in chunks_of(&rows, ROWS) {

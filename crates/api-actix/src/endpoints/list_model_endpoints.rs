@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use actix_web::HttpResponse;
-use catalogue_json::{write_architecture, write_pricing};
 use domain::decision::QuestionType;
 use domain::model::{Model, Pricing};
 use domain::routing::{
@@ -13,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::path::OperationBuilder;
+use wires::catalogue::{write_architecture, write_pricing};
 
 use crate::http::call::Call;
 use crate::http::error::{ApiError, whole_seconds};

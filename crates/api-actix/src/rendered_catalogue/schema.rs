@@ -1,4 +1,4 @@
-//! The schemas of catalogue rows and lists, which `catalogue_json` and this module render as text. The tests of this
+//! The schemas of catalogue rows and lists, which `wires::catalogue` and this module render as text. The tests of this
 //! module compare both.
 #![expect(dead_code, reason = "the schemas of bodies that are written as text")]
 

@@ -55,7 +55,7 @@ struct ImportOptions {
 async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow::Result<ExitCode> {
     let (text, name) = read_input(file)?;
     let nothing = || format!("nothing was imported from {name}");
-    let rows = catalogue_json::read_rows(&text).with_context(nothing)?;
+    let rows = wires::catalogue::read_rows(&text).with_context(nothing)?;
     let stores = context.stores().await?;
     let endpoints = configured_endpoints(&context.config);
     let prices = |endpoint| price_warnings(endpoint, &rows).into_iter().map(move |reason| (endpoint, reason));
@@ -207,7 +207,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 /// Returns a row in the format of the model operation.
 fn raw(context: &Context, row: &Model) -> anyhow::Result<Box<RawValue>> {
     let details = format!("{}/models/{}/endpoints", context.config.server.base_path, row.canonical_slug);
-    Ok(RawValue::from_string(catalogue_json::write_row(row, &details))?)
+    Ok(RawValue::from_string(wires::catalogue::write_row(row, &details))?)
 }
 
 fn pretty(json: &str) -> String {

@@ -13,7 +13,7 @@ pub const STARTER_CATALOGUE: &str = include_str!("../../assets/starter-catalogue
 /// # Errors
 /// The rows are invalid; a test excludes this.
 pub fn starter_rows() -> anyhow::Result<Vec<Model>> {
-    catalogue_json::read_rows(STARTER_CATALOGUE).context("the starter catalogue cannot be read")
+    wires::catalogue::read_rows(STARTER_CATALOGUE).context("the starter catalogue cannot be read")
 }
 
 /// Adds the starter catalogue to a database whose catalogue was never changed. A catalogue emptied by an import stays

@@ -47,7 +47,7 @@ fn planted_violations_are_caught() {
         ("api-actix", "hyper"),
         ("tollgate", "actix-web"),
         ("tollgate", "sea-orm"),
-        ("catalogue-json", "api-actix"),
+        ("wires", "api-actix"),
         ("migrations", "domain"),
         ("adapters-system", "tollgate"),
         ("xtask", "domain"),

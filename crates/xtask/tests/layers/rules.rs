@@ -17,7 +17,7 @@ struct Layer {
 
 const ALL_OF_OURS: &[&str] = &[
     "domain",
-    "catalogue-json",
+    "wires",
     "migrations",
     "adapters-storage",
     "adapters-cache",
@@ -35,17 +35,12 @@ const ALL_OF_OURS: &[&str] = &[
 /// domain <- adapters-*, domain <- api-actix, all <- tollgate.
 const LAYERS: &[Layer] = &[
     Layer { name: "domain", ours: &[], technologies: &[], others: Some(DOMAIN_DIRECT) },
-    Layer {
-        name: "catalogue-json",
-        ours: &["domain"],
-        technologies: &[],
-        others: Some(&["serde", "serde_json", "thiserror"]),
-    },
+    Layer { name: "wires", ours: &["domain"], technologies: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
     Layer { name: "migrations", ours: &[], technologies: &["sea-orm"], others: None },
     Layer {
         name: "adapters-storage",
         // The server is for its tests.
-        ours: &["domain", "catalogue-json", "migrations", "test-servers"],
+        ours: &["domain", "wires", "migrations", "test-servers"],
         technologies: &["rustls", "sea-orm", "tokio"],
         others: None,
     },
@@ -79,7 +74,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "api-actix",
-        ours: &["domain", "catalogue-json", "openapi-check"],
+        ours: &["domain", "wires", "openapi-check"],
         technologies: &["actix", "tokio"],
         others: None,
     },

@@ -4,7 +4,7 @@ use domain::json::{Json, JsonKind};
 use domain::model::{AliasTarget, Architecture, Model, ModelId, Pricing, TopProvider};
 use domain::money::Price;
 
-use crate::RowError;
+use super::RowError;
 
 /// Reads a file: `{"data":[…]}` or a bare array.
 ///

@@ -1,7 +1,7 @@
 //! Reading and writing catalogue rows.
 
-use catalogue_json::{read_row, read_rows, write_listed, write_row, write_stored};
 use proptest::prelude::*;
+use wires::catalogue::{read_row, read_rows, write_listed, write_row, write_stored};
 
 const FULL: &str = r#"{"id":"Acme/Judge-1:free","canonical_slug":"acme/judge-1-20260901","hugging_face_id":"Acme/J","name":"Acme \"Judge\"",
  "created":1790000000,"description":"Decides.","context_length":32000,
