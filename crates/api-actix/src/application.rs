@@ -3,21 +3,18 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_service::IntoServiceFactory;
-use actix_web::dev::Server;
 use actix_web::web::{self, Payload};
 use actix_web::{App, HttpRequest};
+use http_server::{BoundServer, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper, listen_tcp};
 use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{ROUTES, openapi_document};
 use crate::gateway::Gateway;
 use crate::http::admission::InFlightCounts;
 use crate::http::body::BodyTimeout;
-use crate::http::connection::{Connections, Listener, Preemption};
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
 use crate::http::head_rejection::HeadRejection;
@@ -25,18 +22,13 @@ use crate::http::routes::RouteTable;
 use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
 use crate::settings::HttpSettings;
-use crate::stopper::Stopper;
-
-/// The longest wait for the tasks of connections that a stop has closed.
-const CONNECTION_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server that is bound to its port.
 pub struct Application {
-    server: Server,
+    bound: BoundServer,
     local_addr: SocketAddr,
     connections: Connections,
-    stopper: Stopper,
-    ended: CancellationToken,
+    stop: StopSettings,
     gateway: Arc<Gateway>,
 }
 
@@ -49,14 +41,16 @@ impl Application {
     pub fn bind(services: Services, settings: HttpSettings, tasks: TaskTracker) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let HttpSettings { listen, drain_period, shutdown_timeout, connection, .. } = settings;
-        let workers = Listener::workers(settings.workers);
+        let socket = listen_tcp(listen, &connection)?;
+        let local_addr = socket.local_addr()?;
+        let workers = http_server::workers(settings.workers);
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
         let openapi = RenderedOpenApi::new(openapi_document(&settings.base_path));
         let gateway = Arc::new(Gateway::new(services, settings, openapi, detach, connections.clone()));
         let listener = Listener {
-            listen,
+            socket: ListenSocket::Tcp(socket),
             workers,
             settings: connection,
             connections: connections.clone(),
@@ -73,17 +67,9 @@ impl Application {
                 }))
                 .into_factory()
         })?;
-        let ended = CancellationToken::new();
-        let stopper = Stopper {
-            connections: connections.clone(),
-            gate: bound.gate,
-            server: bound.server.handle(),
-            drain_period,
-            timeout: shutdown_timeout,
-            stopping: gateway.stopping.clone(),
-            ended: ended.clone().drop_guard(),
-        };
-        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended, gateway })
+        let stopping = gateway.stopping.clone();
+        let stop = StopSettings { drain_period, timeout: shutdown_timeout, stopping };
+        Ok(Self { bound, local_addr, connections, stop, gateway })
     }
 
     /// Returns the bound address.
@@ -113,17 +99,6 @@ impl Application {
     /// # Errors
     /// The future fails if the listener fails.
     pub fn run(self) -> (impl Future<Output = io::Result<()>> + Send, Stopper) {
-        let Self { server, connections, ended, .. } = self;
-        let running = async move {
-            tokio::select! {
-                served = server => return served,
-                () = ended.cancelled() => {}
-            }
-            // The server is dropped here, and its workers drop the remaining connections. Their unfinished work moves
-            // to detached tasks at that point.
-            let _ = tokio::time::timeout(CONNECTION_CLOSE_TIMEOUT, connections.closed()).await;
-            Ok(())
-        };
-        (running, self.stopper)
+        self.bound.run(self.stop)
     }
 }

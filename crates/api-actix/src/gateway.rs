@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use domain::decision::DraftBounds;
 use domain::system::LineLimit;
+use http_server::Connections;
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::admission::Admission;
 use crate::http::body_memory::BodyMemory;
-use crate::http::connection::Connections;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::wire_names::WireNames;
 use crate::rendered_catalogue::RenderedCatalogue;

@@ -17,7 +17,6 @@ mod rendered_catalogue;
 mod rendered_openapi;
 mod services;
 mod settings;
-mod stopper;
 pub mod wires;
 
 pub use app::openapi_document;
@@ -27,10 +26,8 @@ pub use endpoints::guardrails::{ExplanationView, GuardrailVersionView, Guardrail
 pub use http::admission::InFlightCounts;
 pub use http::admission_bound::{AdmissionBound, AdmissionSettings};
 pub use http::body_memory::PROCESSING_COPIES;
-pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
 pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;
 pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
 pub use services::{DestinationUseCases, GuardrailUseCases, LiveServices, RoutedServices, Services, WeakLiveServices};
 pub use settings::HttpSettings;
-pub use stopper::Stopper;

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix_service::IntoServiceFactory;
-use actix_web::dev::{Server, ServerHandle};
+use actix_web::dev::ServerHandle;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE};
 use actix_web::{App, HttpRequest, HttpResponse, web};
+use http_server::{
+    BoundServer, ConnectionSettings, Connections, ListenSocket, Listener, Preemption, RejectHead, listen_tcp,
+};
 
 use crate::endpoints::live;
-use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption, RejectHead};
 
 /// The source of the metrics text.
 pub trait Exposition: Send + Sync {
@@ -36,7 +38,7 @@ pub struct MetricsSettings {
 /// A server of `/metrics` and `/health/live` that is bound to its port. It has no authentication: access depends on the
 /// listen address.
 pub struct MetricsServer {
-    server: Server,
+    bound: BoundServer,
     local_addr: SocketAddr,
 }
 
@@ -48,8 +50,10 @@ impl MetricsServer {
     pub fn bind(settings: MetricsSettings, exposition: Arc<dyn Exposition>) -> io::Result<Self> {
         let MetricsSettings { listen, max_connections, connection } = settings;
         let reject: RejectHead = Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
+        let socket = listen_tcp(listen, &connection)?;
+        let local_addr = socket.local_addr()?;
         let listener = Listener {
-            listen,
+            socket: ListenSocket::Tcp(socket),
             workers: 1,
             settings: connection,
             connections: Connections::new(max_connections, Preemption::Any),
@@ -63,7 +67,7 @@ impl MetricsServer {
             };
             App::new().default_service(web::to(serve)).into_factory()
         })?;
-        Ok(Self { server: bound.server, local_addr: bound.local_addr })
+        Ok(Self { bound, local_addr })
     }
 
     /// Returns the bound address.
@@ -73,7 +77,7 @@ impl MetricsServer {
 
     /// Returns the handle that stops the server.
     pub fn handle(&self) -> ServerHandle {
-        self.server.handle()
+        self.bound.handle()
     }
 
     /// Serves requests until the server is stopped.
@@ -81,7 +85,7 @@ impl MetricsServer {
     /// # Errors
     /// The listener failed.
     pub async fn run(self) -> io::Result<()> {
-        self.server.await
+        self.bound.serve().await
     }
 }
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use domain::decision::DraftBounds;
+use http_server::ConnectionSettings;
 use ipnet::IpNet;
 
 use crate::http::admission_bound::AdmissionSettings;
-use crate::http::connection::ConnectionSettings;
 use crate::http::wire_names::WireNames;
 
 /// The settings of the HTTP server.

@@ -17,6 +17,7 @@ use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use domain::usage::{Rejection, RejectionReason};
 use futures_util::FutureExt;
+use http_server::{COPIED_BODY, UntilWritten};
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 
@@ -26,7 +27,6 @@ use super::admission_bound::Owner;
 use super::authentication::{Credentials, authenticate};
 use super::call::{Admitted, Call};
 use super::client_address::client_address;
-use super::connection::COPIED_BODY;
 use super::denied_changes;
 use super::envelope;
 use super::error::ApiError;
@@ -112,7 +112,7 @@ fn hold_until_written(response: &mut HttpResponse, permit: InFlightPermit) {
     };
     if bytes > COPIED_BODY {
         permit.hold_answer(bytes);
-        response.extensions_mut().insert(permit);
+        response.extensions_mut().insert(UntilWritten::new(permit));
     }
 }
 

@@ -13,10 +13,10 @@ use domain::money::Usd;
 use domain::rate::RateLimited;
 use domain::system::TaskError;
 use domain::usage::{RejectionReason, RejectionStatus};
+use http_server::HeadError;
 use serde_json::{Map, Value};
 
 use super::access_log::{AccessFields, ChargeFields};
-use super::connection::HeadError;
 use super::format::ErrorFormat;
 use crate::wires::{BodyError, ErrorLocation};
 

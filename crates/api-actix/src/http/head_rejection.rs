@@ -7,10 +7,12 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::http::header::{HeaderName, HeaderValue};
 
-use super::connection::{HeadError, LogLimit, RejectHead};
+use http_server::{HeadError, RejectHead};
+
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
+use super::log_limit::LogLimit;
 use super::recorder::Answer;
 use crate::gateway::Gateway;
 

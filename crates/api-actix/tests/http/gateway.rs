@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_actix::{
-    AdmissionSettings, Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings,
-    LiveServices, NoRecorder, RoutedServices, Services, Stopper, WireNames,
+    AdmissionSettings, Application, DestinationUseCases, GuardrailUseCases, HttpSettings, LiveServices, NoRecorder,
+    RoutedServices, Services, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -40,6 +40,7 @@ use domain::testing::{
 };
 use domain::usage::{FindRecord, RejectionRecorder, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
 
 use super::client::{Reply, exchange, request};

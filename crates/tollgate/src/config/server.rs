@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use api_actix::ConnectionSettings;
+use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
 

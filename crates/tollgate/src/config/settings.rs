@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use adapters_provider::NoProxy;
 use adapters_valkey::ValkeySettings;
-use api_actix::{AdmissionSettings, ConnectionSettings};
+use api_actix::AdmissionSettings;
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, UnpricedModels};
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
+use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
 

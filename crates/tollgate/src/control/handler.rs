@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_actix::Connections;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::budget::RenewingLedger;
@@ -12,6 +11,7 @@ use domain::error::StoreError;
 use domain::routing::{Endpoint, HealthBoard, ProviderSlug};
 use domain::system::{Clock, HealthProbe};
 use futures_util::future::join_all;
+use http_server::Connections;
 
 use super::test_endpoint::test_endpoint;
 use super::{

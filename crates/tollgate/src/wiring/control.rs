@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api_actix::Connections;
+use http_server::Connections;
 
 use super::{Background, Stores};
 use crate::config::Config;

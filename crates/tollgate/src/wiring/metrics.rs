@@ -9,15 +9,14 @@ use adapters_metrics::{LabelledValue, MetricKind, MetricSample, OPENMETRICS, Pro
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
 use adapters_valkey::RateStoreStatus;
-use api_actix::{
-    AdmissionBound, AdmissionSettings, Answer, Application, Connections, Exposition, NoRecorder, Recorder,
-};
+use api_actix::{AdmissionBound, AdmissionSettings, Answer, Application, Exposition, NoRecorder, Recorder};
 use domain::budget::RenewingLedger;
 use domain::decision::RecordQuotaStatus;
 use domain::observability::{Metrics, NoMetrics, Outbox};
 use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, ThrottleView};
 use domain::system::{Clock, DiskSpace};
+use http_server::Connections;
 
 use super::{Background, RateLimits, StoreDisks, Stores, directory};
 use crate::config::Config;

@@ -29,6 +29,7 @@ const ALL_OF_OURS: &[&str] = &[
     "adapters-journal",
     "adapters-metrics",
     "adapters-valkey",
+    "http-server",
     "api-actix",
 ];
 
@@ -65,6 +66,8 @@ const LAYERS: &[Layer] = &[
         technologies: &["redis", "rustls", "tokio"],
         others: None,
     },
+    // Connections, below any API.
+    Layer { name: "http-server", ours: &[], technologies: &["actix", "tokio"], others: None },
     // Validates bodies in tests only.
     Layer {
         name: "openapi-check",
@@ -74,7 +77,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "api-actix",
-        ours: &["domain", "wires", "openapi-check"],
+        ours: &["domain", "wires", "http-server", "openapi-check"],
         technologies: &["actix", "tokio"],
         others: None,
     },

@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// Permits at most ten lines per second.
 #[derive(Debug, Default)]
-pub(crate) struct LogLimit(Mutex<Option<Window>>);
+pub(super) struct LogLimit(Mutex<Option<Window>>);
 
 #[derive(Debug)]
 struct Window {
@@ -22,7 +22,7 @@ struct Window {
 
 impl LogLimit {
     /// Returns the number of lines suppressed since the last permitted one; `None` if this line must be suppressed.
-    pub(crate) fn permit(&self) -> Option<u64> {
+    pub(super) fn permit(&self) -> Option<u64> {
         let now = Instant::now();
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let window = window.get_or_insert(Window { began: now, lines: 0, suppressed: 0 });

@@ -1,5 +1,6 @@
 //! Writes a response: its head, then its body without a copy.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -12,15 +13,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Encoder;
 
 use super::transport::Transport;
-use crate::http::admission::InFlightPermit;
 
 /// A body up to this size is copied behind its head, so that one write sends both.
-pub(crate) const COPIED_BODY: usize = 4 * 1024;
+pub const COPIED_BODY: usize = 4 * 1024;
 /// The number of bytes of a streamed body that are collected before each write.
 const STREAMED_PIECE: usize = 64 * 1024;
 
-/// Writes a whole response. `head_only` is true for a response to HEAD. Releases the in-flight permit of the request
-/// once the last byte is written: an answer that its client does not read takes a place and memory.
+/// A value in the extensions of a response that is dropped once the last byte is written, or the connection has ended:
+/// an answer that its client does not read takes a place and memory.
+pub struct UntilWritten(#[expect(dead_code, reason = "dropped")] Box<dyn Any>);
+
+impl UntilWritten {
+    /// Keeps a value.
+    pub fn new(value: impl Any) -> Self {
+        Self(Box::new(value))
+    }
+}
+
+/// Writes a whole response, and drops what is kept until then. `head_only` is true for a response to HEAD.
 ///
 /// # Errors
 /// The connection broke, the client accepted no byte within the deadline, or the body failed.
@@ -29,7 +39,7 @@ pub(super) async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     mut response: Response<BoxBody>,
     head_only: bool,
 ) -> io::Result<()> {
-    let _permit = response.extensions_mut().remove::<InFlightPermit>();
+    let _kept = response.extensions_mut().remove::<UntilWritten>();
     let (head, body) = response.into_parts();
     let has_body = !head_only && !is_bodiless(head.status());
     let mut rest = encode(transport, head, body.size())?;

@@ -65,7 +65,7 @@ struct Shared {
 
 impl Connections {
     /// Creates a registry that serves at most `limit` connections at a time.
-    pub(crate) fn new(limit: usize, preemption: Preemption) -> Self {
+    pub fn new(limit: usize, preemption: Preemption) -> Self {
         Self(Arc::new(Shared {
             slots: Mutex::new(Slots::new(limit, preemption)),
             crowded: AtomicBool::new(false),

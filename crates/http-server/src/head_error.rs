@@ -9,11 +9,11 @@ use actix_web::HttpResponse;
 use thiserror::Error;
 
 /// Builds and logs the response to a request whose head cannot be read.
-pub(crate) type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
+pub type RejectHead = Arc<dyn Fn(HeadError, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
 
 /// The reason why a request head cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum HeadError {
+pub enum HeadError {
     /// The head is not HTTP/1.0 or HTTP/1.1, or its framing is ambiguous.
     #[error("The request head is malformed: {0}")]
     Malformed(&'static str),
@@ -30,7 +30,7 @@ pub(crate) enum HeadError {
 
 impl HeadError {
     /// Returns the status of the error response.
-    pub(crate) fn status(self) -> StatusCode {
+    pub fn status(self) -> StatusCode {
         match self {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,

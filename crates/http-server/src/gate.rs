@@ -1,26 +1,45 @@
 //! Stops new connections before a listening socket is closed.
 
 use std::io;
-use std::net::TcpListener;
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use socket2::Socket;
+
+use super::socket::ListenSocket;
 
 /// A second handle of a listening socket.
 ///
 /// Closing a socket resets the connections in its accept queue, including their requests. Therefore new connections are
 /// blocked first, pending ones are accepted, and then the socket is closed.
 #[derive(Debug)]
-pub(crate) struct Gate(Socket);
+pub(super) struct Gate {
+    socket: Socket,
+    /// The path of a Unix socket.
+    path: Option<PathBuf>,
+}
 
 impl Gate {
-    pub(super) fn new(listener: &TcpListener) -> io::Result<Self> {
-        Ok(Self(listener.try_clone()?.into()))
+    pub(super) fn new(listener: &ListenSocket) -> io::Result<Self> {
+        match listener {
+            ListenSocket::Tcp(listener) => Ok(Self { socket: listener.try_clone()?.into(), path: None }),
+            #[cfg(unix)]
+            ListenSocket::Unix(listener) => {
+                let path = listener.local_addr()?.as_pathname().map(Path::to_owned);
+                Ok(Self { socket: listener.try_clone()?.into(), path })
+            }
+        }
     }
 
     /// Makes the system ignore connection attempts. Clients retry after a second and find a closed port; handshakes in
-    /// progress complete. Does nothing if the system does not support it.
-    pub(crate) fn shut(&self) {
-        if let Err(error) = ignore_new_connections(&self.0) {
+    /// progress complete. Does nothing if the system does not support it. A Unix socket loses its path.
+    pub(super) fn shut(&self) {
+        let shut = match &self.path {
+            Some(path) => std::fs::remove_file(path),
+            None => ignore_new_connections(&self.socket),
+        };
+        if let Err(error) = shut {
             tracing::debug!(%error, "listen queue not closed before the listener");
         }
     }
@@ -54,7 +73,7 @@ fn ignore_new_connections(_: &Socket) -> io::Result<()> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::TcpStream;
+    use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
 
     use super::*;
@@ -65,7 +84,9 @@ mod tests {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let address = listener.local_addr().unwrap();
             let mut waiting = TcpStream::connect(address).unwrap();
+            let listener = ListenSocket::Tcp(listener);
             Gate::new(&listener).unwrap().shut();
+            let ListenSocket::Tcp(listener) = listener else { continue };
             let late = TcpStream::connect_timeout(&address, Duration::from_millis(300));
             assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
             waiting.write_all(b"request").unwrap();

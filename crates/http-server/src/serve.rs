@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use actix_http::{ConnectionType, Request, Response, ServiceConfig};
+use actix_http::{ConnectionType, HttpMessage as _, Request, Response, ServiceConfig};
 use actix_web::body::BoxBody;
 use actix_web::dev::{Payload, Service};
 use actix_web::http::{Method, Version};
@@ -19,7 +19,7 @@ use super::registry::{Connections, OpenConnection};
 use super::response;
 use super::settings::ConnectionSettings;
 use super::slots::State;
-use super::socket::Socket;
+use super::socket::{Peer, Socket};
 use super::transport::{Head, RequestBody, Transport};
 
 /// The response to an HTTP/2 client: empty SETTINGS, then GOAWAY with the code `HTTP_1_1_REQUIRED`.
@@ -35,7 +35,7 @@ pub(super) struct Context<S> {
 }
 
 /// Serves the requests of one connection until either side closes it, once it has a slot.
-pub(super) async fn serve<IO, S>(io: IO, peer: Option<SocketAddr>, context: Rc<Context<S>>)
+pub(super) async fn serve<IO, S>(io: IO, context: Rc<Context<S>>)
 where
     IO: Socket + 'static,
     S: Service<Request>,
@@ -46,18 +46,19 @@ where
     connection.wait_for_slot().await;
     tokio::select! {
         biased;
-        () = serve_requests(io, peer, &connection, &context) => {}
+        () = serve_requests(io, &connection, &context) => {}
         () = connection.wait_for_preemption() => {}
     }
 }
 
-async fn serve_requests<IO, S>(io: IO, peer: Option<SocketAddr>, connection: &OpenConnection, context: &Context<S>)
+async fn serve_requests<IO, S>(io: IO, connection: &OpenConnection, context: &Context<S>)
 where
     IO: Socket + 'static,
     S: Service<Request>,
     S::Response: Into<Response<BoxBody>>,
     S::Error: Into<actix_web::Error>,
 {
+    let peer = io.peer();
     let transport = Transport::new(io, context.http.clone(), context.settings);
     let transport = Rc::new(RefCell::new(transport));
     loop {
@@ -66,7 +67,7 @@ where
             Head::Closed => return,
             Head::Fault(fault) => {
                 connection.set(State::InRequest);
-                return reject(&transport, fault, peer, context).await;
+                return reject(&transport, fault, peer.address(), context).await;
             }
         };
         connection.set(State::InRequest);
@@ -95,14 +96,18 @@ struct Incoming {
 }
 
 impl Incoming {
-    fn new<IO>(mut request: Request, peer: Option<SocketAddr>, transport: &Rc<RefCell<Transport<IO>>>) -> Self
+    fn new<IO>(mut request: Request, peer: Peer, transport: &Rc<RefCell<Transport<IO>>>) -> Self
     where
         IO: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let head = request.head_mut();
-        head.peer_addr = peer;
+        head.peer_addr = peer.address();
         let head_only = head.method == Method::HEAD;
         let upgrade = head.version == Version::HTTP_11 && head.connection_type() == ConnectionType::Upgrade;
+        #[cfg(unix)]
+        if let Peer::Credentials(Some(credentials)) = peer {
+            request.extensions_mut().insert(credentials);
+        }
         if let Some(body) = RequestBody::current(transport) {
             *request.payload() = Payload::Stream { payload: Box::pin(body) };
         }

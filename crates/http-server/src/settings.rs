@@ -23,7 +23,7 @@ pub struct ConnectionSettings {
 
 /// The connections that may be closed for a new one at the connection limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Preemption {
+pub enum Preemption {
     /// Idle connections.
     Idle,
     /// Idle connections first, then the connection without progress for the longest time. For listeners with fast

@@ -6,28 +6,48 @@ use actix_web::dev::ServerHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::http::connection::{Connections, Gate};
+use super::gate::Gate;
+use super::registry::Connections;
 
 /// A server without connections for this long has no clients and no health checks that could lose a request.
 const UNUSED_PERIOD: Duration = Duration::from_mins(1);
 /// The longest wait for handshakes in progress when the gate is shut, and for their connections to be accepted.
 const ACCEPT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Stops an [`Application`](crate::Application) in two steps: [`Self::drain`], then [`Self::close`]. Dropping it before
-/// `close` has completed ends the server at once.
+/// How to stop a server.
+#[derive(Debug, Clone)]
+pub struct StopSettings {
+    /// The time during which responses carry `Connection: close` before the listener is closed.
+    pub drain_period: Duration,
+    /// The longest wait for requests in flight after that.
+    pub timeout: Duration,
+    /// Cancelled when the listener is closed: ends requests that wait for others.
+    pub stopping: CancellationToken,
+}
+
+/// Stops a server in two steps: [`Self::drain`], then [`Self::close`]. Dropping it before `close` has completed ends the
+/// server at once.
 pub struct Stopper {
-    pub(crate) connections: Connections,
-    pub(crate) gate: Gate,
-    pub(crate) server: ServerHandle,
-    pub(crate) drain_period: Duration,
-    pub(crate) timeout: Duration,
-    /// Ends requests that wait for others.
-    pub(crate) stopping: CancellationToken,
+    connections: Connections,
+    gate: Gate,
+    server: ServerHandle,
+    settings: StopSettings,
     /// Ends the server on drop.
-    pub(crate) ended: DropGuard,
+    ended: DropGuard,
 }
 
 impl Stopper {
+    /// Returns the stopper, with the signal that the server must end.
+    pub(super) fn new(
+        settings: StopSettings,
+        connections: Connections,
+        gate: Gate,
+        server: ServerHandle,
+    ) -> (Self, CancellationToken) {
+        let ended = CancellationToken::new();
+        (Self { connections, gate, server, settings, ended: ended.clone().drop_guard() }, ended)
+    }
+
     /// Begins the drain: `/health/ready` returns 503 and every response carries `Connection: close`; new connections
     /// are still served. Resolves after the drain period, or earlier if no client has connected for a minute.
     /// Cancel-safe: a drain that has begun continues.
@@ -35,13 +55,13 @@ impl Stopper {
         self.connections.begin_drain();
         let counts = self.connections.counts();
         tracing::info!(
-            drain_ms = millis(self.drain_period),
+            drain_ms = millis(self.settings.drain_period),
             connections.open = counts.open(),
             connections.in_request = counts.in_request,
             "draining: not ready, connections close after their next response"
         );
         tokio::select! {
-            () = sleep(self.drain_period) => {}
+            () = sleep(self.settings.drain_period) => {}
             () = self.connections.unused_for(UNUSED_PERIOD) => {}
         }
     }
@@ -49,7 +69,8 @@ impl Stopper {
     /// Closes the listener after it has accepted all pending connections, closes idle connections, ends requests that
     /// wait for others, waits for the rest up to the shutdown timeout, and ends the server.
     pub async fn close(self) {
-        let Self { connections, gate, server, drain_period, timeout, stopping, ended } = self;
+        let Self { connections, gate, server, settings, ended } = self;
+        let StopSettings { drain_period, timeout, stopping } = settings;
         connections.begin_drain();
         stopping.cancel();
         let until = Instant::now() + timeout;
