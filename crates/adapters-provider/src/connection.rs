@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
+use wires::provider::ReadError;
 
-use crate::http::{HttpClient, Payload, ReadError, SentCounter, Target};
+use crate::http::{HttpClient, Payload, SentCounter, Target};
 use crate::redaction::Redactor;
 use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
 

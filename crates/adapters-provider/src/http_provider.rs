@@ -10,27 +10,30 @@ use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderI
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use tokio::time::Instant;
 use tracing::Instrument;
+use wires::canonical::{Division, divide, remaining_input};
+use wires::provider::{BadAnswer, WireAnswer, WireCodec, account};
 
-use crate::account;
-use crate::canonical::{Division, divide, remaining_input};
 use crate::connection::Connection;
-use crate::http::{HttpClient, SentCounter, run_with_deadline};
+use crate::http::{HttpClient, Payload, SentCounter, run_with_deadline};
 use crate::provider_error;
 use crate::settings::{ProviderSettings, ProviderSettingsError};
-use crate::wire::{BadAnswer, WireAnswer, WireCodec};
 
 /// A provider behind a wire.
-pub struct HttpProvider<W> {
+pub struct HttpProvider {
     connection: Connection,
-    codec: W,
+    codec: Box<dyn WireCodec>,
 }
 
-impl<W: WireCodec> HttpProvider<W> {
+impl HttpProvider {
     /// Builds the provider over this client.
     ///
     /// # Errors
     /// The settings are invalid.
-    pub fn new(client: HttpClient, settings: &ProviderSettings, codec: W) -> Result<Self, ProviderSettingsError> {
+    pub fn new(
+        client: HttpClient,
+        settings: &ProviderSettings,
+        codec: Box<dyn WireCodec>,
+    ) -> Result<Self, ProviderSettingsError> {
         Ok(Self { connection: Connection::new(client, settings)?, codec })
     }
 
@@ -56,7 +59,7 @@ impl<W: WireCodec> HttpProvider<W> {
     }
 }
 
-impl<W: WireCodec> HttpProvider<W> {
+impl HttpProvider {
     async fn answer(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let endpoint = &call.endpoint;
         let division = self.divide(&call);
@@ -65,7 +68,7 @@ impl<W: WireCodec> HttpProvider<W> {
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer { answers, usage, sent_bytes: 0 });
         };
-        let write = || Ok(self.codec.write(&endpoint.upstream_model, remaining)?);
+        let write = || Ok(Payload::try_from(self.codec.write(&endpoint.upstream_model, remaining)?)?);
         let sent = SentCounter::of(&call.sent, Instant::now().checked_add(call.timeout));
         // Pinned in place: every future that it is moved into would reserve its size again.
         let posted = pin!(self.connection.post(&endpoint.upstream_model, write, &sent, self.codec.read_error()));
@@ -87,7 +90,7 @@ impl<W: WireCodec> HttpProvider<W> {
 }
 
 #[async_trait]
-impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
+impl DecisionProvider for HttpProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let span = tracing::debug_span!(
             "provider.call",

@@ -6,14 +6,10 @@ use domain::decision::DecisionProvider;
 use domain::routing::Wire;
 
 use crate::chat_completions::ChatCompletionsProvider;
-use crate::gemini_decisions::GeminiDecisions;
 use crate::http::HttpClient;
 use crate::http_provider::HttpProvider;
-use crate::openai_decisions::OpenAiDecisions;
 use crate::sandbox::SandboxProvider;
 use crate::settings::{ProviderSettings, ProviderSettingsError};
-use crate::sglang_decisions::SglangDecisions;
-use crate::system_one::SystemOne;
 
 /// Builds the provider of a wire over this client. The sandbox ignores both client and settings.
 ///
@@ -25,13 +21,9 @@ pub fn http_provider(
     wire: Wire,
     settings: ProviderSettings,
 ) -> Result<Arc<dyn DecisionProvider>, ProviderSettingsError> {
-    let model_location = settings.model_location;
-    Ok(match wire {
-        Wire::SystemOne => Arc::new(HttpProvider::new(client, &settings, SystemOne::of(&settings))?),
-        Wire::OpenAiDecisions => Arc::new(HttpProvider::new(client, &settings, OpenAiDecisions { model_location })?),
-        Wire::GeminiDecisions => Arc::new(HttpProvider::new(client, &settings, GeminiDecisions { model_location })?),
-        Wire::SglangDecisions => Arc::new(HttpProvider::new(client, &settings, SglangDecisions { model_location })?),
-        Wire::ChatCompletions => Arc::new(ChatCompletionsProvider::new(client, &settings)?),
-        Wire::Sandbox => Arc::new(SandboxProvider::new()),
+    Ok(match (wires::codec(wire, settings.model_location, settings.response_wrapper), wire) {
+        (Some(codec), _) => Arc::new(HttpProvider::new(client, &settings, codec)?),
+        (None, Wire::Sandbox) => Arc::new(SandboxProvider::new()),
+        (None, _) => Arc::new(ChatCompletionsProvider::new(client, &settings)?),
     })
 }

@@ -1,6 +1,7 @@
 //! Settings of one provider, for every wire over HTTP.
 
 use domain::routing::{ProviderSlug, Wire};
+use domain::secret::SecretString;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST,
     HeaderName, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -8,8 +9,8 @@ use http::header::{
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-use domain::secret::SecretString;
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
 
 /// The placeholder for the model's name in a path.
 const MODEL_PLACEHOLDER: &str = "{model}";
@@ -61,62 +62,19 @@ pub struct ProviderSettings {
 impl ProviderSettings {
     /// Returns settings with the default path and header of the wire, and without a key.
     pub fn new(slug: ProviderSlug, base_url: impl Into<String>, wire: Wire) -> Self {
-        let path = match wire {
-            Wire::SystemOne | Wire::Sandbox => "systemone",
-            Wire::OpenAiDecisions | Wire::GeminiDecisions | Wire::SglangDecisions => "decisions",
-            Wire::ChatCompletions => "chat/completions",
-        };
-        let (auth_header, auth_scheme) = match wire {
-            Wire::GeminiDecisions => ("x-goog-api-key", ""),
-            _ => ("authorization", "Bearer"),
-        };
+        let defaults = wires::defaults(wire);
         Self {
             slug,
             base_url: base_url.into(),
-            path: path.to_owned(),
+            path: defaults.path.to_owned(),
             model_location: ModelLocation::Body,
-            auth_header: auth_header.to_owned(),
-            auth_scheme: auth_scheme.to_owned(),
+            auth_header: defaults.auth_header.to_owned(),
+            auth_scheme: defaults.auth_scheme.to_owned(),
             api_key: None,
             headers: Vec::new(),
             response_wrapper: ResponseWrapper::None,
         }
     }
-}
-
-/// The location of the model's name in a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ModelLocation {
-    /// In the body.
-    #[default]
-    Body,
-    /// In the path; the body has no `model`.
-    Path,
-    /// The full name in the path, and its last segment in the body.
-    Both,
-}
-
-impl ModelLocation {
-    /// Returns the value of the body's member `model`; `None` to omit the member.
-    pub fn in_body(self, upstream_model: &str) -> Option<&str> {
-        match self {
-            Self::Body => Some(upstream_model),
-            Self::Path => None,
-            Self::Both => Some(upstream_model.rsplit('/').next().unwrap_or(upstream_model)),
-        }
-    }
-}
-
-/// The wrapper around the answers of the `system-one` wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ResponseWrapper {
-    /// No wrapper.
-    #[default]
-    None,
-    /// `{"result": {..}, "success": true}`, and errors as numbered codes.
-    WorkersAi,
-    /// `{"response": {..}}`; the value of a `noul` answer is called `probability`, and there is no `model`.
-    Databricks,
 }
 
 /// Invalid provider settings.

@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use adapters_provider::{ModelLocation, ProviderRouter, ProviderSettings, ResponseWrapper, SandboxProvider};
+use adapters_provider::{ProviderRouter, ProviderSettings, SandboxProvider};
 use domain::decision::{
     AssetPart, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes,
 };
@@ -15,6 +15,8 @@ use proptest::prelude::*;
 use support::provider_inputs::provider_input;
 use support::{AMPLE, Upstream};
 use tokio::runtime::Runtime;
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 

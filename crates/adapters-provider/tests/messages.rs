@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::{HttpClientSettings, ModelLocation, ProviderSettings, ResponseWrapper};
+use adapters_provider::{HttpClientSettings, ProviderSettings};
 use async_trait::async_trait;
 use domain::decision::{
     AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
@@ -16,6 +16,8 @@ use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endp
 use domain::secret::SecretString;
 use rstest::rstest;
 use support::{AMPLE, Upstream, closed, endpoint_of, read_request};
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
 
 const NOUL: &str = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":"noul","instructions":"?"}},"session_id":"private-session","trace":{"t":"private-trace"},"user":"private-user"}"#;
 

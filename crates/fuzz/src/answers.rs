@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use adapters_provider::canonical::{self, Extras};
 use anyhow::{Context as _, Result, ensure};
 use api_actix::wires::DecisionResponse;
 use api_actix::wires::dispatch::{ResponseFormat, Shape, write};
@@ -15,6 +14,7 @@ use domain::decision::{
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use domain::usage::UsageSource;
+use wires::canonical::{self, Extras};
 
 use crate::codecs;
 

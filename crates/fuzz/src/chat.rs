@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use adapters_provider::chat_completions::answers::{Method, answer};
 use adapters_provider::chat_completions::labels::{Labels, capacity};
-use adapters_provider::chat_completions::logprobs::{self, TokenProbability};
-use adapters_provider::chat_completions::members::Members;
-use adapters_provider::chat_completions::prompt::{self, Document, Prompt, outcomes};
-use adapters_provider::chat_completions::request::{self, RequestedOutput};
+use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
 use adapters_provider::chat_completions::tournament::Tournament;
-use adapters_provider::chat_completions::{response, structured};
-use adapters_provider::wire::BadAnswer;
-use adapters_provider::{canonical, chat_completions::response::Reply};
+use adapters_provider::chat_completions::{logprobs, structured};
 use anyhow::{Context as _, Result, ensure};
 use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
+use wires::canonical;
+use wires::chat::members::Members;
+use wires::chat::provider_request::{self, Prompt, RequestedOutput};
+use wires::chat::provider_response::{self, Reply, TokenProbability};
+use wires::provider::BadAnswer;
 
 use crate::answers::{check_every_wire, check_unique_members};
 use crate::readers::split_input;
@@ -33,8 +33,8 @@ const RULES: AnswerRules = AnswerRules { decimals: 4, confidence: ConfidenceSour
 /// The violated property.
 pub fn check(input: &[u8]) -> Result<()> {
     let Some((provider_input, body)) = split_input(input) else { return Ok(()) };
-    let Ok(questions) = request::check(&provider_input) else { return Ok(()) };
-    let reply: Reply = match response::read(body) {
+    let Ok(questions) = provider_request::check(&provider_input) else { return Ok(()) };
+    let reply: Reply = match provider_response::read(body) {
         Ok(reply) => reply,
         Err(BadAnswer { error, .. }) => {
             ensure!(!error.to_string().is_empty(), "a fault without a word");
@@ -103,9 +103,9 @@ fn check_weights(
 /// # Errors
 /// The violated property.
 pub fn check_outbound(provider_input: &ProviderInput) -> Result<()> {
-    let Ok(questions) = request::check(provider_input) else { return Ok(()) };
+    let Ok(questions) = provider_request::check(provider_input) else { return Ok(()) };
     let document = Document::of(provider_input);
-    check_prompt(&prompt::probabilities_prompt(&document, questions), &request::probabilities_output(questions))?;
+    check_prompt(&prompt::probabilities_prompt(&document, questions), &structured::probabilities_output(questions))?;
     for question in questions {
         let offered: Vec<usize> = (0..outcomes(&question.kind).min(capacity(TOP_LOGPROBS))).collect();
         check_prompt(
@@ -117,7 +117,8 @@ pub fn check_outbound(provider_input: &ProviderInput) -> Result<()> {
 }
 
 fn check_prompt(prompt: &Prompt, wanted: &RequestedOutput) -> Result<()> {
-    let body = Json::parse(&request::body(Some("m"), prompt, wanted, Members::default())).context("it is no JSON")?;
+    let body =
+        Json::parse(&provider_request::body(Some("m"), prompt, wanted, Members::default())).context("it is no JSON")?;
     check_unique_members(&body)?;
     ensure!(prompt.user.matches("</document>").count() == 1, "the document ends where it should not");
     Ok(())

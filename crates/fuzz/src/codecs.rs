@@ -1,12 +1,11 @@
 //! The outbound wires with one request and one answer, dialects included.
 
-use adapters_provider::gemini_decisions::GeminiDecisions;
-use adapters_provider::openai_decisions::OpenAiDecisions;
-use adapters_provider::sglang_decisions::SglangDecisions;
-use adapters_provider::system_one::SystemOne;
-use adapters_provider::wire::WireCodec;
-use adapters_provider::{ModelLocation, ResponseWrapper};
 use api_actix::wires::dispatch::Shape;
+use wires::gemini::GeminiDecisions;
+use wires::openai::OpenAiDecisions;
+use wires::provider::{ModelLocation, WireCodec};
+use wires::sglang::SglangDecisions;
+use wires::system_one::{ResponseWrapper, SystemOne};
 
 /// Every wire.
 pub const ALL: [&dyn WireCodec; 6] = [&SYSTEM_ONE, &WORKERS_AI, &DATABRICKS, &OPENAI, &GEMINI, &SGLANG];

@@ -14,7 +14,7 @@ pub struct Case {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters-provider/tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../wires/tests/golden")
 }
 
 /// Reads every case of every wire, in a fixed order.

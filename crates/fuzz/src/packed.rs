@@ -8,7 +8,7 @@ use domain::decision::Attachments;
 
 use crate::codecs;
 use crate::requests::{check_answerable, check_outbound};
-use adapters_provider::wire::WireCodec as _;
+use wires::provider::WireCodec as _;
 
 /// The maximum uncompressed size of a body. It is small to keep each execution fast.
 const MAX_BYTES: usize = 64 << 10;

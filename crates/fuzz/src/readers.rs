@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
 use domain::decision::{AnswerRules, Answers, DecisionDraft, ProviderInput};
 use domain::json::{Json, JsonKind};
 use domain::routing::ConfidenceSource;
+use wires::provider::WireCodec;
 
 use crate::answers;
 

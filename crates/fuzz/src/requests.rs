@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::canonical::divide;
-use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
 use api_actix::wires::dispatch::{Entry, ParsedRequest, ResponseFormat, Shape, read_bytes};
 use api_actix::wires::{BodyError, ErrorLocation, ErrorResponse, gemini, openai, sglang, system_one};
 use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
 use domain::json::Json;
+use wires::canonical::divide;
+use wires::provider::WireCodec;
 
 use crate::answers::{self, check_unique_members, member};
 use crate::{chat, codecs};

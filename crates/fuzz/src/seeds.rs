@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use adapters_provider::canonical::divide;
 use anyhow::Result;
 use domain::decision::{Answers, ProviderInput};
 use domain::json::Json;
+use wires::canonical::divide;
 
 use crate::answers::{self, member};
 use crate::targets::Target;

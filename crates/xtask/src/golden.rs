@@ -11,7 +11,7 @@ pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
 /// The tests with golden files: package, target, filter.
 const WRITERS: [(&str, &[&str], &str); 5] = [
     ("adapters-broadcast", &["--lib"], "otlp"),
-    ("adapters-provider", &["--test", "golden"], ""),
+    ("wires", &["--test", "provider"], "golden"),
     ("adapters-storage", &["--test", "schema_snapshot"], ""),
     ("api-actix", &["--lib"], "openapi"),
     ("api-actix", &["--test", "wires"], ""),

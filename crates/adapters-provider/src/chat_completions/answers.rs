@@ -2,10 +2,10 @@
 
 use domain::decision::{Question, QuestionKind};
 use domain::json::Json;
+use wires::canonical::{Extras, choice, noul, score};
+use wires::provider::MalformedAnswer;
 
 use super::rounding::{expectation, format_units, largest, soften, to_units};
-use crate::canonical::{Extras, choice, noul, score};
-use crate::wire::MalformedAnswer;
 
 /// The method that produced an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]

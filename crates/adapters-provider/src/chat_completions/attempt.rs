@@ -3,6 +3,9 @@
 use domain::decision::Question;
 use domain::json::Json;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
+use wires::canonical::refusal;
+use wires::chat::provider_request::RequestedOutput;
+use wires::provider::MalformedAnswer;
 
 use super::answers::{Method, answer};
 use super::calls::{CallError, Calls, unusable_answer};
@@ -10,11 +13,8 @@ use super::concurrency::run_concurrently;
 use super::labels::{Labels, capacity};
 use super::logprobs::{self, opens_tag};
 use super::prompt::{self, Document, outcomes};
-use super::request::{self, RequestedOutput};
 use super::structured;
 use super::tournament::Tournament;
-use crate::canonical::refusal;
-use crate::wire::MalformedAnswer;
 
 const NO_LOGPROBS: &str = "the provider returned no log-probabilities";
 const NOT_ANSWERING: &str = "the model was not answering the question";
@@ -70,7 +70,7 @@ impl Attempt<'_> {
 
     async fn answer_structured(&self) -> Result<Vec<Json>, CallError> {
         let prompt = prompt::probabilities_prompt(&self.document, self.questions);
-        let reply = self.calls.ask(&prompt, &request::probabilities_output(self.questions)).await?;
+        let reply = self.calls.ask(&prompt, &structured::probabilities_output(self.questions)).await?;
         if reply.refused {
             return Ok(self.questions.iter().map(|_| refusal()).collect());
         }

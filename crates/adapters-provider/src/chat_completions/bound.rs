@@ -3,12 +3,13 @@
 use domain::decision::Question;
 use domain::json::Json;
 use domain::routing::{ChatMethod, ChatSettings};
+use wires::chat::members::{Member, Members};
+use wires::chat::provider_request::{self, OutputKind, Prompt, RequestedOutput};
 
 use super::labels::capacity;
-use super::members::{Member, Members};
 use super::memory::ModelProperties;
-use super::prompt::{self, Document, Prompt, outcomes};
-use super::request::{self, OutputKind, RequestedOutput};
+use super::prompt::{self, Document, outcomes};
+use super::structured::probabilities_output;
 use super::tournament::groups;
 
 /// Bytes that an option adds to the list of labels: a comma, a space, its letter.
@@ -70,14 +71,14 @@ impl RequestBound<'_> {
     fn structured_calls(&self, document: u64) -> CallSizes {
         let prompt = prompt::probabilities_prompt(&Document::empty(), self.questions);
         let mut calls = CallSizes::default();
-        calls.add(self.body(&prompt, &request::probabilities_output(self.questions)) + document);
+        calls.add(self.body(&prompt, &probabilities_output(self.questions)) + document);
         calls
     }
 
     /// Returns the longest body of a kind: without the rejected members, with the longer name of the token limit.
     fn body(&self, prompt: &Prompt, output: &RequestedOutput) -> u64 {
         let omitted: Members = self.learned.omitted(OutputKind::of(output)).with(Member::MaxTokens);
-        count(request::body(self.model, prompt, output, omitted).len())
+        count(provider_request::body(self.model, prompt, output, omitted).len())
     }
 }
 

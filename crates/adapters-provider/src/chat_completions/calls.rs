@@ -4,18 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
+use wires::chat::errors::{self, Objection};
+use wires::chat::members::{Member, Members};
+use wires::chat::provider_request::{self, OutputKind, Prompt, RequestedOutput};
+use wires::chat::provider_response::{self, Reply};
+use wires::provider::ModelLocation;
 
-use super::errors::{self, Objection};
-use super::members::{Member, Members};
 use super::memory::ModelMemory;
-use super::prompt::Prompt;
-use super::request::{self, OutputKind, RequestedOutput};
-use super::response::{self, Reply};
 use super::usage_totals::{CallEntry, CallUsage, UsageTotals};
 use crate::connection::Connection;
 use crate::http::Payload;
 use crate::provider_error;
-use crate::settings::ModelLocation;
 
 /// The reason for a missing answer.
 #[derive(Debug)]
@@ -70,8 +69,9 @@ impl<'a> Calls<'a> {
         let model = &self.endpoint.upstream_model;
         loop {
             let omitted = self.omitted(output);
-            let write =
-                || Ok(Payload::json(request::body(self.model_location.in_body(model), prompt, output, omitted)));
+            let write = || {
+                Ok(Payload::json(provider_request::body(self.model_location.in_body(model), prompt, output, omitted)))
+            };
             let entry = self.totals.start_call();
             let posted = self.connection.post(model, write, &entry.sent, Some(errors::read)).await;
             let failure = match posted {
@@ -81,7 +81,7 @@ impl<'a> Calls<'a> {
             let answered = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
             entry.record(if answered { CallUsage::NotBilled } else { CallUsage::Unknown });
             match Objection::of(&failure) {
-                Some(Objection::Member(member)) => match request::member_to_omit(output, omitted, member) {
+                Some(Objection::Member(member)) => match provider_request::member_to_omit(output, omitted, member) {
                     Some(member) if self.take_retry(OutputKind::of(output)) => self.omit(member),
                     Some(member) => {
                         self.memory.learn(model, |learned| {
@@ -106,7 +106,7 @@ impl<'a> Calls<'a> {
         output: &RequestedOutput,
         omitted: Members,
     ) -> Result<Reply, CallError> {
-        match response::read(body) {
+        match provider_response::read(body) {
             Ok(reply) => {
                 entry.record(reply.usage.into());
                 let model = &self.endpoint.upstream_model;

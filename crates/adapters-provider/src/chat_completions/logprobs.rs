@@ -1,15 +1,8 @@
 //! Conversion of first-token log-probabilities to label probabilities.
 
-use super::labels::{label_index, trim_token};
+use wires::chat::provider_response::TokenProbability;
 
-/// A candidate for the first token.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TokenProbability {
-    /// Its text.
-    pub token: String,
-    /// From 0 to 1.
-    pub probability: f64,
-}
+use super::labels::{label_index, trim_token};
 
 /// The label probabilities from the first token.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::members::Members;
-use super::request::OutputKind;
+use wires::chat::members::Members;
+use wires::chat::provider_request::OutputKind;
 
 /// The known properties of one model. They only accumulate, so that a bound computed earlier stays valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,18 +4,19 @@ use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use tokio::time::Instant;
+use wires::canonical::{Division, divide, in_order, remaining_input};
+use wires::chat::provider_request;
+use wires::provider::ModelLocation;
 
 use super::attempt::Attempt;
 use super::bound::RequestBound;
 use super::calls::Calls;
 use super::memory::ModelMemory;
 use super::prompt::Document;
-use super::request;
 use super::usage_totals::{CallUsage, UsageTotals};
-use crate::canonical::{Division, divide, in_order, remaining_input};
 use crate::connection::Connection;
 use crate::http::{HttpClient, run_with_deadline};
-use crate::settings::{ModelLocation, ProviderSettings, ProviderSettingsError};
+use crate::settings::{ProviderSettings, ProviderSettingsError};
 
 /// A provider of chat models. It remembers the properties of each model for its own lifetime.
 pub struct ChatCompletionsProvider {
@@ -50,7 +51,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         )
     )]
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        request::check(&call.provider_input)?;
+        provider_request::check(&call.provider_input)?;
         let confidence = call.endpoint.confidence;
         let division = divide(&call.provider_input);
         let Some(remaining) = &division.remaining else {
@@ -62,7 +63,7 @@ impl DecisionProvider for ChatCompletionsProvider {
             });
         };
         let totals = UsageTotals::of(&call.sent, Instant::now().checked_add(call.timeout));
-        let questions = request::check(remaining)?;
+        let questions = provider_request::check(remaining)?;
         let calls = Calls::new(&self.connection, &self.memory, &totals, &call.endpoint, self.model_location);
         let attempt = Attempt { calls, questions, document: Document::of(remaining) };
         let made = run_with_deadline(call.timeout, call.client.as_ref(), Box::pin(attempt.answers())).await;
@@ -84,7 +85,9 @@ impl DecisionProvider for ChatCompletionsProvider {
     /// rejected members.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
         // An input that cannot be put into a prompt is not sent.
-        let Some(remaining) = request::check(provider_input).ok().and_then(|_| remaining_input(provider_input)) else {
+        let Some(remaining) =
+            provider_request::check(provider_input).ok().and_then(|_| remaining_input(provider_input))
+        else {
             return 0;
         };
         let bound = RequestBound {

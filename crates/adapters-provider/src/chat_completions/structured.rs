@@ -1,12 +1,14 @@
-//! Conversion of a JSON object from the model to one distribution per question.
+//! The method `structured`: the schema of one JSON object for all questions, and its conversion to one distribution per
+//! question.
 
 use std::collections::HashMap;
 
 use domain::decision::{Question, QuestionKind};
+use domain::json::{Json, JsonText};
+use wires::chat::provider_request::RequestedOutput;
+use wires::provider::{MalformedAnswer, Object, as_text, is_null, number};
 
 use super::prompt::outcomes;
-use crate::wire::{MalformedAnswer, Object, as_text, is_null, number};
-use domain::json::JsonText;
 
 const NOT_STATED: MalformedAnswer = MalformedAnswer::Answer("its probabilities are not stated");
 const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states is no probability");
@@ -73,4 +75,46 @@ fn options(stated: JsonText<'_>, count: usize) -> Result<Vec<f64>, MalformedAnsw
 
 fn weight(value: JsonText<'_>) -> Result<f64, MalformedAnswer> {
     number(value).map(|(_, number)| number).filter(|number| *number >= 0.0).ok_or(NO_PROBABILITY)
+}
+
+/// Token budget for models whose reasoning cannot be disabled.
+const REASONING_TOKENS: usize = 4096;
+/// Tokens of one probability, with its key and punctuation.
+const TOKENS_PER_PROBABILITY: usize = 16;
+
+/// Builds the output for all questions: one object of probabilities.
+pub fn probabilities_output(questions: &[Question]) -> RequestedOutput {
+    let number = Json::object([("type", "\"number\"")]);
+    let members: Vec<(String, Json)> = questions
+        .iter()
+        .enumerate()
+        .map(|(place, question)| {
+            let schema = match &question.kind {
+                QuestionKind::Noul { .. } => number.clone(),
+                kind => {
+                    let options = (0..outcomes(kind)).map(|option| (format!("o{option}"), number.clone()));
+                    object_schema(&options.collect::<Vec<_>>())
+                }
+            };
+            (format!("q{place}"), schema)
+        })
+        .collect();
+    let stated: usize = questions.iter().map(|question| outcomes(&question.kind) + 1).sum();
+    RequestedOutput::Object {
+        schema: object_schema(&members),
+        max_tokens: REASONING_TOKENS + TOKENS_PER_PROBABILITY * stated,
+    }
+}
+
+/// Builds the schema of an object with exactly these members.
+fn object_schema(members: &[(String, Json)]) -> Json {
+    let properties = Json::object(members.iter().map(|(name, schema)| (name.as_str(), schema.text())));
+    let names: Vec<Json> = members.iter().map(|(name, _)| Json::string(name)).collect();
+    let required = Json::array(names.iter().map(Json::text));
+    Json::object([
+        ("type", "\"object\""),
+        ("properties", properties.text()),
+        ("required", required.text()),
+        ("additionalProperties", "false"),
+    ])
 }

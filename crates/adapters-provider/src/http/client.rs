@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use domain::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
+use domain::routing::{AttemptFailure, FailureCause};
 use domain::system::Clock;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use wires::provider::{ReadError, account};
 
+use super::beginning::close_json;
 use super::body::{self, BodyError};
 use super::connector::Connector;
 use super::decoding;
@@ -21,9 +23,8 @@ use super::proxies::Proxies;
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
+use crate::provider_error;
 use crate::redaction::Redactor;
-use crate::wire::close_json;
-use crate::{account, provider_error};
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
@@ -57,22 +58,6 @@ impl Target {
         &self.redactor
     }
 }
-
-/// The meaning of a provider's error that says more than its status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ErrorMeaning {
-    /// The kind of failure.
-    pub kind: AttemptFailureKind,
-    /// The cause, if an operator can mend it.
-    pub cause: Option<FailureCause>,
-    /// The time to wait before the next call.
-    pub retry_after: Option<Duration>,
-    /// The description, without text of the provider.
-    pub detail: &'static str,
-}
-
-/// Reads the body of a response with this status. `None` if only the status counts.
-pub type ReadError = fn(status: u16, body: &[u8]) -> Option<ErrorMeaning>;
 
 /// The part of an error body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -262,25 +247,6 @@ impl HttpClient {
 
 fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Proxies>) -> Origins {
     Origins::new(Connector::new(tls.config.clone(), Arc::clone(proxies), settings), settings)
-}
-
-impl ErrorMeaning {
-    /// Returns the meaning of a cause.
-    pub(crate) fn of_cause(cause: FailureCause) -> Self {
-        let AttemptFailure { kind, .. } = AttemptFailure::of_cause(cause);
-        Self { kind, cause: Some(cause), retry_after: None, detail: cause.sentence() }
-    }
-
-    /// Returns the failure with this meaning and the longer of the two waits.
-    pub(crate) fn of(self, by_status: &AttemptFailure) -> AttemptFailure {
-        AttemptFailure {
-            kind: self.kind,
-            cause: self.cause,
-            retry_after: self.retry_after.max(by_status.retry_after),
-            detail: self.detail.to_owned(),
-            ..by_status.clone()
-        }
-    }
 }
 
 /// Returns true for a JSON media type and for a missing one.

@@ -2,6 +2,7 @@
 //! and bounded answers.
 
 mod attempt;
+mod beginning;
 mod body;
 mod client;
 mod connection_in_use;
@@ -25,8 +26,8 @@ mod tls;
 mod watcher;
 
 pub(crate) use attempt::run_with_deadline;
+pub use client::HttpClient;
 pub(crate) use client::Target;
-pub use client::{ErrorMeaning, HttpClient, ReadError};
 pub use errors::HttpClientError;
 pub use no_proxy::NoProxy;
 pub use payload::Payload;

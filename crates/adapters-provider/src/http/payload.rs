@@ -9,6 +9,7 @@ use domain::decision::SentBytes;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
+use wires::provider::{Piece, RequestBody, UnsupportedByWire};
 
 /// A body in pieces, so that large parts are not copied, with its media type.
 #[derive(Debug, Clone)]
@@ -62,6 +63,23 @@ impl Payload {
     pub(super) fn with_counter(self, sent: &SentCounter) -> TrackedPayload {
         let (left, sending) = (self.len_bytes(), sent.call().sending);
         TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sending, sent: sent.clone() }
+    }
+}
+
+impl TryFrom<RequestBody> for Payload {
+    type Error = UnsupportedByWire;
+
+    fn try_from(body: RequestBody) -> Result<Self, UnsupportedByWire> {
+        let (media_type, pieces) = match body {
+            RequestBody::Json(text) => return Ok(Self::json(text)),
+            RequestBody::Form { media_type, pieces } => (media_type, pieces),
+        };
+        let media_type = HeaderValue::try_from(media_type).map_err(|_| UnsupportedByWire::PartName)?;
+        let bytes = |piece| match piece {
+            Piece::Text(text) => Bytes::from(text),
+            Piece::File(data) => Bytes::from_owner(data),
+        };
+        Ok(Self::of(media_type, pieces.into_iter().map(bytes).collect()))
     }
 }
 

@@ -7,10 +7,10 @@ use domain::decision::{
     Attachments, DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, QuestionKind, ReportedUsage,
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
+use wires::provider::UnsupportedByWire;
 
 use super::answer::answers;
 use super::models::{self, Behaviour};
-use crate::wire::UnsupportedByWire;
 
 /// The wait of a simulated overload.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

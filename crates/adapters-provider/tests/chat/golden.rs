@@ -2,17 +2,18 @@
 
 use adapters_provider::chat_completions::answers::{Method, answer};
 use adapters_provider::chat_completions::labels::Labels;
-use adapters_provider::chat_completions::members::Members;
 use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
-use adapters_provider::chat_completions::{logprobs, request, response, structured};
+use adapters_provider::chat_completions::{logprobs, structured};
 use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
 use domain::routing::Wire;
 use rstest::rstest;
+use wires::chat::members::Members;
+use wires::chat::{provider_request as request, provider_response as response};
 
 use crate::support;
 
 fn golden(case: &str, part: &str) -> String {
-    let path = format!("{}/tests/golden/chat_completions/{case}.{part}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../wires/tests/golden/chat_completions/{case}.{part}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
 }
 
@@ -53,7 +54,8 @@ fn structured_request_matches_golden_file(#[values("noul", "choice", "score", "a
     let provider_input = support::provider_input(&golden(case, "caller"));
     let questions = typed_questions(&provider_input);
     let told = prompt::probabilities_prompt(&Document::of(&provider_input), questions);
-    let body = request::body(Some("judge-1.0"), &told, &request::probabilities_output(questions), Members::default());
+    let body =
+        request::body(Some("judge-1.0"), &told, &structured::probabilities_output(questions), Members::default());
     assert_eq!(body, golden(case, "structured.request"));
 }
 
@@ -82,7 +84,7 @@ fn answers_pass_domain_check() {
         .zip(&stated)
         .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap())
         .collect();
-    let answers = adapters_provider::canonical::in_order(
+    let answers = wires::canonical::in_order(
         typed_questions(&provider_input).iter().map(|question| question.name.as_str()).zip(&made),
     );
     let rules = AnswerRules { decimals: 4, ..AnswerRules::of(&support::endpoint_of(Wire::ChatCompletions)) };

@@ -10,7 +10,6 @@ mod contract;
 mod golden;
 mod methods;
 mod model;
-mod objections;
 mod prompts;
 mod reading;
 mod usage;

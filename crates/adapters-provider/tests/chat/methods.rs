@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use adapters_provider::{ModelLocation, ProviderSettings};
+use adapters_provider::ProviderSettings;
 use async_trait::async_trait;
 use domain::decision::{Attachments, ClientConnection, ProviderCall, ProviderInput};
 use domain::json::Json;
 use domain::routing::{AttemptFailureKind, ChatMethod, ChatSettings, Wire};
 use rstest::rstest;
 use serde_json::{Value, json};
+use wires::provider::ModelLocation;
 
 use crate::model::{
     Does, Server, answer_to, by, call, choice_of, error, label_answer, names, of_tokens, saying, stated_answer, units,

@@ -2,10 +2,10 @@
 
 use adapters_provider::chat_completions::labels::MAX_LABELS;
 use adapters_provider::chat_completions::prompt::{self, Document, escape, outcomes};
-use adapters_provider::chat_completions::request;
 use domain::decision::ProviderInput;
 use domain::json::Json;
 use proptest::prelude::*;
+use wires::chat::provider_request as request;
 
 use crate::support;
 
@@ -17,7 +17,7 @@ fn about(state: &str, instructions: &str, option: &str) -> std::sync::Arc<Provid
     ))
 }
 
-fn prompts(provider_input: &ProviderInput) -> Vec<prompt::Prompt> {
+fn prompts(provider_input: &ProviderInput) -> Vec<request::Prompt> {
     let document = Document::of(provider_input);
     let questions = request::check(provider_input).unwrap();
     let mut all = vec![prompt::probabilities_prompt(&document, questions)];

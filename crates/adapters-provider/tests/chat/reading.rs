@@ -1,10 +1,11 @@
 //! Parsing of untrusted model output.
 
-use adapters_provider::chat_completions::{response, structured};
-use adapters_provider::wire::MalformedAnswer;
+use adapters_provider::chat_completions::structured;
 use domain::decision::Question;
 use proptest::prelude::*;
 use rstest::rstest;
+use wires::chat::provider_response as response;
+use wires::provider::MalformedAnswer;
 
 use crate::support;
 

@@ -8,9 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use adapters_provider::{
-    CredentialCheck, Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter,
-    ProviderSettings, ProxySettings, ResponseWrapper, SandboxProvider, check_connection, check_credential,
-    http_provider,
+    CredentialCheck, Http2, HttpClient, HttpClientSettings, PingSettings, ProviderRouter, ProviderSettings,
+    ProxySettings, SandboxProvider, check_connection, check_credential, http_provider,
 };
 use adapters_system::SystemClock;
 use anyhow::Context;
@@ -19,6 +18,8 @@ use domain::model::SANDBOX_AUTHOR;
 use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
 use domain::secret::SecretString;
 use http::header::AUTHORIZATION;
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
 
 use super::endpoints;
 use crate::config::{Config, Environment, ModelLocationConfig, ProviderConfig, ProxyConfig, ResponseWrapperConfig};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use adapters_provider::canonical::{self, Extras};
 use api_actix::wires::DecisionResponse;
 use api_actix::wires::dispatch::write;
 use domain::decision::{
@@ -14,6 +13,7 @@ use domain::routing::ConfidenceSource;
 use domain::usage::UsageSource;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
+use wires::canonical::{self, Extras};
 
 use crate::form::Form;
 use crate::provider_inputs::provider_input;

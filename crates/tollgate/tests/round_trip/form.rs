@@ -1,13 +1,12 @@
 //! The formats of requests and responses that both sides support.
 
-use adapters_provider::gemini_decisions::GeminiDecisions;
-use adapters_provider::openai_decisions::OpenAiDecisions;
-use adapters_provider::sglang_decisions::SglangDecisions;
-use adapters_provider::system_one::SystemOne;
-use adapters_provider::wire::WireCodec;
-use adapters_provider::{ModelLocation, ResponseWrapper};
 use api_actix::wires::dispatch::{Entry, ResponseFormat};
 use api_actix::wires::openai::request::GeneratedNames;
+use wires::gemini::GeminiDecisions;
+use wires::openai::OpenAiDecisions;
+use wires::provider::{ModelLocation, WireCodec};
+use wires::sglang::SglangDecisions;
+use wires::system_one::{ResponseWrapper, SystemOne};
 
 /// The formats that exist on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Requests: canonical form, outbound writer, inbound parser.
 
-use adapters_provider::canonical;
 use api_actix::wires::dispatch::read_bytes;
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonKind};
 use proptest::prelude::*;
+use wires::canonical;
 
 use crate::form::Form;
 

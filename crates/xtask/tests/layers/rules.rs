@@ -46,7 +46,12 @@ const LAYERS: &[Layer] = &[
         others: None,
     },
     Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
-    Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
+    Layer {
+        name: "adapters-provider",
+        ours: &["domain", "wires"],
+        technologies: &["hyper", "rustls", "tokio"],
+        others: None,
+    },
     Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer {
@@ -115,7 +120,7 @@ const LAYERS: &[Layer] = &[
     // The fuzz targets read by one crate the output of another.
     Layer {
         name: "fuzz",
-        ours: &["domain", "adapters-journal", "adapters-provider", "api-actix"],
+        ours: &["domain", "wires", "adapters-journal", "adapters-provider", "api-actix"],
         technologies: &[],
         others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
     },

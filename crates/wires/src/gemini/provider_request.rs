@@ -1,0 +1,117 @@
+//! Conversion of the canonical form to a request body.
+
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
+use domain::json::Json;
+
+use crate::canonical::{instructions, is_blank, text, texts_of_parts};
+use crate::provider::{RequestBody, UnsupportedByWire, body};
+
+/// Most questions of a request.
+const MAX_QUESTIONS: usize = 1000;
+/// Most options of a choice and levels of a score; there must be two.
+const MAX_OUTCOMES: usize = 255;
+
+/// Builds the body: the model's name if given, the state as `input`, and the questions in order. Gemini input parts
+/// stay unchanged; other values than strings become their JSON text.
+///
+/// # Errors
+/// The feature that the wire does not support.
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
+    if typed.len() > MAX_QUESTIONS {
+        return Err(UnsupportedByWire::Questions(MAX_QUESTIONS));
+    }
+    match (&provider_input.attachments, provider_input.state_form) {
+        (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
+        _ => return Err(UnsupportedByWire::Attachments),
+    }
+    let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
+    let named = typed.iter().map(|question| question.name.as_str()).zip(questions.iter().map(Json::text));
+    let questions = Json::object(named);
+    let input = match &provider_input.state {
+        Some(state) => input(state, provider_input.state_form),
+        None => Json::string(""),
+    };
+    Ok(body(model, &[("input", input.text()), ("questions", questions.text())]))
+}
+
+fn input(state: &Json, form: StateForm) -> Json {
+    match form {
+        StateForm::GeminiParts => state.clone(),
+        StateForm::OpenAiItems => of_one_user(state).unwrap_or_else(|| string(state)),
+        StateForm::Plain => string(state),
+    }
+}
+
+/// Returns text parts if the state is a single user item of text. Several items have an order and roles, which parts
+/// cannot express.
+fn of_one_user(items: &Json) -> Option<Json> {
+    let [item] = items.elements()?.try_into().ok()?;
+    let members = item.members()?;
+    let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
+    let is_user = member("role")?.as_string()? == "user" && members.len() == 2;
+    is_user.then(|| texts_of_parts(member("content")?)).flatten().map(|texts| parts(&texts))
+}
+
+/// Builds text parts.
+fn parts(texts: &[String]) -> Json {
+    let parts: Vec<Json> =
+        texts.iter().map(|text| Json::object([("type", "\"text\""), ("text", Json::string(text).text())])).collect();
+    Json::array(parts.iter().map(Json::text))
+}
+
+/// Returns the instructions: a string, or text parts.
+fn instructions_json(question: &Question) -> Json {
+    let given = question.instructions.as_ref().filter(|given| !is_blank(given));
+    let texts = given.and_then(texts_of_parts).map(|texts| parts(&texts));
+    texts.unwrap_or_else(|| Json::string(&instructions(question)))
+}
+
+/// Returns a string unchanged, and any other value as a string of its JSON.
+fn string(json: &Json) -> Json {
+    if json.as_string().is_some() { json.clone() } else { Json::string(&text(json)) }
+}
+
+fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
+    let criteria = match &question.kind {
+        QuestionKind::Noul { when_true, when_false } => sides(when_true.as_ref(), when_false.as_ref()),
+        QuestionKind::Choice { options } => Some(choices(options)?),
+        QuestionKind::Score { levels } => Some(scale(levels)?),
+        QuestionKind::Box => return Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
+    };
+    let type_name = Json::string(question.kind.as_str());
+    let instructions = instructions_json(question);
+    let members = [("type", type_name.text()), ("instructions", instructions.text())];
+    Ok(Json::object(members.into_iter().chain(criteria.as_ref().map(|criteria| ("criteria", criteria.text())))))
+}
+
+fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
+    let sides = [("true_description", when_true), ("false_description", when_false)];
+    let descriptions: Vec<(&str, Json)> =
+        sides.into_iter().filter_map(|(name, side)| side.map(|side| (name, string(side)))).collect();
+    (!descriptions.is_empty()).then(|| Json::object(descriptions.iter().map(|(name, side)| (*name, side.text()))))
+}
+
+fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
+    if !(2..=MAX_OUTCOMES).contains(&options.len()) {
+        return Err(UnsupportedByWire::Options(MAX_OUTCOMES));
+    }
+    let is_taken = |name: &str| !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
+    if !options.iter().all(|option| is_taken(&option.name)) {
+        return Err(UnsupportedByWire::OptionName);
+    }
+    let meanings: Vec<Option<Json>> = options.iter().map(|option| option.meaning.as_ref().map(string)).collect();
+    let meanings = meanings.iter().map(|meaning| meaning.as_ref().map_or("null", Json::text));
+    Ok(Json::object(options.iter().map(|option| option.name.as_str()).zip(meanings)))
+}
+
+fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
+    if !(2..=MAX_OUTCOMES).contains(&levels.len()) {
+        return Err(UnsupportedByWire::Levels(MAX_OUTCOMES));
+    }
+    if levels.iter().any(is_blank) {
+        return Err(UnsupportedByWire::EmptyLevel);
+    }
+    let levels: Vec<Json> = levels.iter().map(string).collect();
+    Ok(Json::array(levels.iter().map(Json::text)))
+}

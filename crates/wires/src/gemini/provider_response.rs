@@ -1,0 +1,80 @@
+//! Conversion of a response body to canonical form.
+
+use domain::decision::{Question, QuestionKind, Questions};
+use domain::json::Json;
+
+use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
+use crate::provider::{
+    BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, by_question, confidence, distribution_of_map,
+    level, required_number, required_probability, string, type_of, usage,
+};
+
+/// The names of the token counts on this wire.
+const USAGE: UsageNames = UsageNames { input: "total_input_tokens", output: "total_output_tokens" };
+
+/// Reads the answers to these questions. Numbers and confidences keep their spelling. Blocked input is a refusal of
+/// every question.
+///
+/// # Errors
+/// The malformed element.
+pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
+    let used = usage(members.get("usage")?, USAGE)?;
+    match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
+        Ok(answers) => Ok(WireAnswer { answers, usage: used }),
+        Err(error) => Err(BadAnswer { error, usage: used }),
+    }
+}
+
+fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {
+    let given = members.get("answers")?;
+    let blocked = blocked(members)?;
+    let parsed: Vec<Json> = match given {
+        None if blocked => questions.iter().map(|_| refusal()).collect(),
+        Some(empty) if blocked && Object::of(empty).is_some_and(|answers| answers.members().is_empty()) => {
+            questions.iter().map(|_| refusal()).collect()
+        }
+        None => return Err(MalformedAnswer::NoAnswers),
+        Some(given) => {
+            let answers = by_question(questions, given)?;
+            let pairs = questions.iter().zip(&answers);
+            pairs.map(|(question, answer)| read_answer(question, answer)).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&parsed)))
+}
+
+/// Returns true if the whole input was blocked.
+fn blocked(members: &Object<'_>) -> Result<bool, MalformedAnswer> {
+    let Some(feedback) = members.get("prompt_feedback")? else { return Ok(false) };
+    let feedback = Object::of(feedback).ok_or(MalformedAnswer::NotOfItsForm)?;
+    Ok(feedback.get("block_reason")?.and_then(string).is_some_and(|reason| !reason.is_empty()))
+}
+
+fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
+    let type_name = type_of(answer)?;
+    // The vendor refuses whole requests; a gateway with this wire may refuse single questions.
+    if type_name == "refusal" {
+        return Ok(refusal());
+    }
+    if type_name != question.kind.as_str() {
+        return Err(MalformedAnswer::Answer("it is of another type than its question"));
+    }
+    let extras = Extras { confidence: confidence(answer)?, metadata: None };
+    match &question.kind {
+        QuestionKind::Noul { .. } => Ok(noul(required_probability(answer, "noul")?, extras)),
+        QuestionKind::Choice { options } => {
+            let place = |name: &str| options.iter().position(|option| option.name == name);
+            let chosen = answer.get("choice")?.and_then(string).filter(|chosen| place(chosen).is_some());
+            let chosen = chosen.ok_or(MalformedAnswer::Answer("it is none of the options"))?;
+            let probabilities = distribution_of_map(answer, options.len(), place)?;
+            Ok(choice(options, &chosen, &probabilities, extras))
+        }
+        QuestionKind::Score { levels } => {
+            let value = required_number(answer, "score")?;
+            let probabilities = distribution_of_map(answer, levels.len(), level)?;
+            Ok(score(levels, value, &probabilities, extras))
+        }
+        QuestionKind::Box => Err(MalformedAnswer::NotAsked),
+    }
+}

@@ -1,0 +1,103 @@
+//! Conversion of the canonical form to a request body.
+
+use std::collections::HashSet;
+
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
+use domain::json::Json;
+
+use crate::canonical::{default_instructions, is_blank};
+use crate::provider::{RequestBody, UnsupportedByWire, body};
+
+/// Most options of a choice: one per letter. The minimum is two.
+const MAX_OPTIONS: usize = 26;
+/// Most levels of a score: one per digit. The minimum is two.
+const MAX_LEVELS: usize = 10;
+
+/// Builds the body: the model's name if given, the state as `input`, images, and the questions in order, by id. Texts
+/// may be any JSON and stay unchanged. Unknown members are omitted, because the wire forbids them.
+///
+/// # Errors
+/// The feature that the wire does not support.
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
+    let images = match &provider_input.attachments {
+        Attachments::None => None,
+        Attachments::Images(images) => Some(images),
+        Attachments::Assets(_) | Attachments::InState => return Err(UnsupportedByWire::Attachments),
+    };
+    let input = provider_input.state.as_ref().filter(|state| !is_blank(state)).ok_or(UnsupportedByWire::EmptyState)?;
+    let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
+    let questions = Json::array(questions.iter().map(Json::text));
+    let mut members = vec![("input", input.text())];
+    members.extend(images.map(|images| ("images", images.text())));
+    members.push(("questions", questions.text()));
+    Ok(body(model, &members))
+}
+
+fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
+    if question.name.trim().is_empty() {
+        return Err(UnsupportedByWire::QuestionName);
+    }
+    let given = question.instructions.clone().filter(|instructions| !is_blank(instructions));
+    let text = given.unwrap_or_else(|| Json::string(default_instructions(question.kind.question_type())));
+    let id = Json::string(&question.name);
+    let common = |type_name| vec![("id", id.text()), ("type", type_name), ("question", text.text())];
+    match &question.kind {
+        QuestionKind::Noul { when_true, when_false } => {
+            let mut members = common("\"yes_no\"");
+            members.extend(when_true.as_ref().map(|yes| ("yes", yes.text())));
+            members.extend(when_false.as_ref().map(|no| ("no", no.text())));
+            Ok(Json::object(members))
+        }
+        QuestionKind::Choice { options } => {
+            let options = choices(options)?;
+            Ok(Json::object(common("\"choice\"").into_iter().chain([("options", options.text())])))
+        }
+        QuestionKind::Score { levels } => {
+            let levels = scale(levels)?;
+            Ok(Json::object(common("\"score\"").into_iter().chain([("levels", levels.text())])))
+        }
+        QuestionKind::Box => Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
+    }
+}
+
+fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
+    if !(2..=MAX_OPTIONS).contains(&options.len()) {
+        return Err(UnsupportedByWire::Options(MAX_OPTIONS));
+    }
+    let mut seen = HashSet::new();
+    for option in options {
+        let breaks_lines = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        if option.name.trim().is_empty() || option.name.chars().any(breaks_lines) {
+            return Err(UnsupportedByWire::OptionName);
+        }
+        if !seen.insert(folded(&option.name)) {
+            return Err(UnsupportedByWire::SameOptions);
+        }
+    }
+    let written: Vec<Json> = options
+        .iter()
+        .map(|option| {
+            let name = Json::string(&option.name);
+            let description = option.meaning.as_ref().map(|meaning| ("description", meaning.text()));
+            Json::object([("name", name.text())].into_iter().chain(description))
+        })
+        .collect();
+    Ok(Json::array(written.iter().map(Json::text)))
+}
+
+/// Normalises a name as the wire compares it: without case and surrounding spaces. Upper-casing first makes `ß` equal
+/// to `ss`, as case folding does.
+fn folded(name: &str) -> String {
+    name.trim().to_uppercase().to_lowercase()
+}
+
+fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
+    if !(2..=MAX_LEVELS).contains(&levels.len()) {
+        return Err(UnsupportedByWire::Levels(MAX_LEVELS));
+    }
+    if levels.iter().any(is_blank) {
+        return Err(UnsupportedByWire::EmptyLevel);
+    }
+    Ok(Json::array(levels.iter().map(Json::text)))
+}

@@ -1,0 +1,81 @@
+//! Conversion of a response body to canonical form.
+
+use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
+use domain::json::{Json, JsonText};
+
+use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
+use crate::provider::{
+    BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, by_question, distribution_of_map, level,
+    number, required_number, string, type_of, usage,
+};
+
+/// The names of the token counts on this wire. The model generates no tokens, so all are input.
+const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
+
+/// Tolerance for the sum of two probabilities: two decimals each, and float errors.
+const SLACK: f64 = 0.01 + 1e-6;
+
+/// Reads the answers to these questions. Numbers keep their spelling. The wire has no confidence; the probability of
+/// all labels is returned as `metadata.label_mass`.
+///
+/// # Errors
+/// The malformed element.
+pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
+    let used: Option<ReportedUsage> = usage(members.get("usage")?, USAGE)?;
+    match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
+        Ok(answers) => Ok(WireAnswer { answers, usage: used }),
+        Err(error) => Err(BadAnswer { error, usage: used }),
+    }
+}
+
+fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {
+    let given = members.get("answers")?.ok_or(MalformedAnswer::NoAnswers)?;
+    let answers = by_question(questions, given)?;
+    let told: Vec<Json> = questions
+        .iter()
+        .zip(&answers)
+        .map(|(question, answer)| read_answer(question, answer))
+        .collect::<Result<_, _>>()?;
+    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
+}
+
+fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
+    let type_name = type_of(answer)?;
+    // The vendor never refuses; a gateway with this wire may.
+    if type_name == "refusal" {
+        return Ok(refusal());
+    }
+    let mass = answer.get("label_mass")?.map(label_mass).transpose()?;
+    let metadata = mass.map(|mass| Json::object([("label_mass", mass)]));
+    let extras = Extras { confidence: None, metadata: metadata.as_ref().map(Json::text) };
+    match (&question.kind, type_name.as_str()) {
+        (QuestionKind::Noul { .. }, "yes_no") => {
+            let sides = distribution_of_map(answer, 2, |name| ["yes", "no"].iter().position(|side| *side == name))?;
+            let sum: f64 = sides.iter().filter_map(|side| side.parse::<f64>().ok()).sum();
+            if (sum - 1.0).abs() > SLACK {
+                return Err(MalformedAnswer::Answer("its distribution does not sum to 1"));
+            }
+            Ok(noul(sides[0], extras))
+        }
+        (QuestionKind::Choice { options }, "choice") => {
+            let place = |name: &str| options.iter().position(|option| option.name == name);
+            let chosen = answer.get("choice")?.and_then(string).filter(|chosen| place(chosen).is_some());
+            let chosen = chosen.ok_or(MalformedAnswer::Answer("it is none of the options"))?;
+            let probabilities = distribution_of_map(answer, options.len(), place)?;
+            Ok(choice(options, &chosen, &probabilities, extras))
+        }
+        (QuestionKind::Score { levels }, "score") => {
+            let value = required_number(answer, "score")?;
+            let probabilities = distribution_of_map(answer, levels.len(), level)?;
+            Ok(score(levels, value, &probabilities, extras))
+        }
+        _ => Err(MalformedAnswer::Answer("it is of another type than its question")),
+    }
+}
+
+/// Returns the text of a sum of probabilities, which float errors may put slightly above 1.
+fn label_mass(value: JsonText<'_>) -> Result<&str, MalformedAnswer> {
+    let mass = number(value).filter(|(_, mass)| (0.0..=1.0 + 1e-3).contains(mass));
+    mass.map(|(text, _)| text).ok_or(MalformedAnswer::Answer("its label mass is no number from 0 to 1"))
+}
