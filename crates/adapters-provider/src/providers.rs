@@ -21,7 +21,7 @@ pub fn http_provider(
     wire: Wire,
     settings: ProviderSettings,
 ) -> Result<Arc<dyn DecisionProvider>, ProviderSettingsError> {
-    Ok(match (wires::codec(wire, settings.model_location, settings.response_wrapper), wire) {
+    Ok(match (wires::formats::codec(wire, settings.model_location, settings.response_wrapper), wire) {
         (Some(codec), _) => Arc::new(HttpProvider::new(client, &settings, codec)?),
         (None, Wire::Sandbox) => Arc::new(SandboxProvider::new()),
         (None, _) => Arc::new(ChatCompletionsProvider::new(client, &settings)?),

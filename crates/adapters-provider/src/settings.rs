@@ -62,7 +62,7 @@ pub struct ProviderSettings {
 impl ProviderSettings {
     /// Returns settings with the default path and header of the wire, and without a key.
     pub fn new(slug: ProviderSlug, base_url: impl Into<String>, wire: Wire) -> Self {
-        let defaults = wires::defaults(wire);
+        let defaults = wires::formats::defaults(wire);
         Self {
             slug,
             base_url: base_url.into(),

@@ -8,13 +8,14 @@ use domain::ids::ApiKeyId;
 use futures_util::FutureExt;
 use uuid::Uuid;
 
+use crate::detection::{Entry, read};
 use crate::http::admission_bound::{Account, AdmissionSettings};
 use crate::http::body::from_form;
 use crate::http::body_memory::BodyMemory;
 use crate::http::encoding::ContentEncoding;
 use crate::http::multipart;
 use crate::http::recorder::NoRecorder;
-use crate::wires::dispatch::{Entry, ParsedRequest, read};
+use wires::formats::ParsedRequest;
 
 /// Reads a form of that content type; returns `None` if the type is not a form.
 ///

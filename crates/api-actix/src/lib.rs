@@ -6,6 +6,7 @@
 
 mod app;
 mod application;
+pub mod detection;
 mod endpoints;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -17,7 +18,6 @@ mod rendered_catalogue;
 mod rendered_openapi;
 mod services;
 mod settings;
-pub mod wires;
 
 pub use app::openapi_document;
 pub use application::Application;

@@ -3,6 +3,7 @@
 pub(crate) mod decisions;
 pub(crate) mod examples;
 pub(crate) mod operations;
+mod schemas;
 pub(crate) mod tags;
 
 use serde_json::{Value, json};

@@ -5,9 +5,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::DecisionResponse;
-use api_actix::wires::dispatch::{ResponseFormat, Shape, write};
-use api_actix::wires::openai::request::GeneratedNames;
 use domain::decision::{
     Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, Questions,
 };
@@ -15,6 +12,9 @@ use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use domain::usage::UsageSource;
 use wires::canonical::{self, Extras};
+use wires::client::DecisionResponse;
+use wires::formats::{ResponseFormat, Shape, write};
+use wires::openai::client_request::GeneratedNames;
 
 use crate::codecs;
 

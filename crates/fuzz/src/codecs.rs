@@ -1,6 +1,6 @@
 //! The outbound wires with one request and one answer, dialects included.
 
-use api_actix::wires::dispatch::Shape;
+use wires::formats::Shape;
 use wires::gemini::GeminiDecisions;
 use wires::openai::OpenAiDecisions;
 use wires::provider::{ModelLocation, WireCodec};

@@ -3,10 +3,11 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes};
+use api_actix::detection::{Entry, read_bytes};
 use domain::guardrail::filter::CompiledFilters;
 use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
 use domain::json::Json;
+use wires::formats::ParsedRequest;
 
 use crate::answers::check_unique_members;
 use crate::requests;

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result, ensure};
 use api_actix::fuzzing::{decompress, read_form};
-use api_actix::wires::dispatch::ParsedRequest;
 use bytes::Bytes;
 use domain::decision::Attachments;
+use wires::formats::ParsedRequest;
 
 use crate::codecs;
 use crate::requests::{check_answerable, check_outbound};

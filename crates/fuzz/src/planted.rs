@@ -1,8 +1,9 @@
 //! A planted fault: a search that misses it finds nothing.
 
 use anyhow::{Result, ensure};
-use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes};
+use api_actix::detection::{Entry, read_bytes};
 use domain::decision::QuestionKind;
+use wires::formats::ParsedRequest;
 
 /// Fails on a System One request with a score whose number of levels is outside the range of the seeds.
 pub fn check(body: &[u8]) -> Result<()> {

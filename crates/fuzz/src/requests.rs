@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use api_actix::wires::dispatch::{Entry, ParsedRequest, ResponseFormat, Shape, read_bytes};
-use api_actix::wires::{BodyError, ErrorLocation, ErrorResponse, gemini, openai, sglang, system_one};
+use api_actix::detection::{Entry, read_bytes};
 use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
 use domain::json::Json;
 use wires::canonical::divide;
+use wires::client::{BodyError, ErrorLocation, ErrorResponse};
+use wires::formats::{ParsedRequest, ResponseFormat, Shape};
 use wires::provider::WireCodec;
+use wires::{gemini, openai, sglang, system_one};
 
 use crate::answers::{self, check_unique_members, member};
 use crate::{chat, codecs};

@@ -57,7 +57,7 @@ fn bodies() -> Result<Vec<Vec<u8>>> {
     for (_, caller, provider_input) in callers()? {
         bodies.push(caller.into_bytes());
         for codec in codecs::ALL {
-            bodies.extend(codec.write("m", &provider_input).ok().map(|payload| payload.to_bytes().to_vec()));
+            bodies.extend(codec.write("m", &provider_input).ok().map(|payload| payload.to_bytes()));
         }
     }
     bodies.sort();

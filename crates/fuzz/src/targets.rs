@@ -1,7 +1,8 @@
 //! The list of targets.
 
 use anyhow::Result;
-use api_actix::wires::dispatch::{Entry, Shape};
+use api_actix::detection::Entry;
+use wires::formats::Shape;
 
 use crate::{chat, codecs, filters, journal, planted, readers, requests};
 

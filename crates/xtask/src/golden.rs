@@ -9,12 +9,13 @@ use crate::step;
 pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
 
 /// The tests with golden files: package, target, filter.
-const WRITERS: [(&str, &[&str], &str); 5] = [
+const WRITERS: [(&str, &[&str], &str); 6] = [
     ("adapters-broadcast", &["--lib"], "otlp"),
-    ("wires", &["--test", "provider"], "golden"),
     ("adapters-storage", &["--test", "schema_snapshot"], ""),
     ("api-actix", &["--lib"], "openapi"),
-    ("api-actix", &["--test", "wires"], ""),
+    ("api-actix", &["--test", "wires"], "golden"),
+    ("wires", &["--test", "client"], ""),
+    ("wires", &["--test", "provider"], "golden"),
 ];
 
 /// Runs the tests with golden files in the mode that writes them.

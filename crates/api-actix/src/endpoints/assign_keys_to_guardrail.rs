@@ -14,11 +14,11 @@ use utoipa::openapi::path::OperationBuilder;
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::json_members::read_members;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::http::segment;
 use crate::openapi::operations::{COMMON_STATUSES, example_body, operation, path, responses};
 use crate::openapi::{examples, tags};
+use wires::client::read_members;
 
 pub(crate) const ROUTE: Route = Route::new(
     Method::Post,

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::errors::api_error;
 use self::response_metadata::ResponseMetadata;
+use crate::detection::{self, Entry};
 use crate::http::access_log::ChargeFields;
 use crate::http::admission::InFlightPermit;
 use crate::http::body::JsonBody;
@@ -32,9 +33,9 @@ use crate::http::format::ErrorFormat;
 use crate::http::rate;
 use crate::http::routes::{Handler, KeyedHandler, Method, Route};
 use crate::openapi::{decisions, tags};
-use crate::wires::DecisionResponse;
-use crate::wires::ErrorLocation;
-use crate::wires::dispatch::{self, Entry, ResponseFormat};
+use wires::client::DecisionResponse;
+use wires::client::ErrorLocation;
+use wires::formats::{self, ResponseFormat};
 
 /// Creates the route of a path, by the formats that it accepts.
 macro_rules! route {
@@ -125,7 +126,7 @@ impl UnparsedDecision {
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, ResponseFormat), ApiError> {
         let Self { entry, under_base, session, bounds, permit } = self;
         let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
-        let parsed = dispatch::read(entry, body.text()?, parts);
+        let parsed = detection::read(entry, body.text()?, parts);
         let parsed = parsed.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);
         let format = in_format(Some(parsed.response_format.shape()));
@@ -174,7 +175,7 @@ async fn decide(
                 questions: provider_input.questions.typed.as_deref().unwrap_or_default(),
                 service_metadata: service_metadata.as_ref().map(|(name, value)| (*name, value)),
             };
-            let mut response = view(&decision, dispatch::write(response_format, &response));
+            let mut response = view(&decision, formats::write(response_format, &response));
             if provider_input.questions.typed.is_none() {
                 response.headers_mut().insert(QUESTIONS, HeaderValue::from_static("opaque"));
             }

@@ -15,7 +15,7 @@ use super::body_memory::BodyLease;
 use super::encoding::ContentEncoding;
 use super::error::ApiError;
 use super::multipart;
-use crate::wires;
+use wires::client;
 
 /// The longest pause between two pieces of a body, so that a stalled client does not hold memory.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ impl JsonBody {
 
     /// Returns the body as text that is safe to parse.
     pub(crate) fn text(&self) -> Result<&str, ApiError> {
-        Ok(wires::text(&self.0)?)
+        Ok(client::text(&self.0)?)
     }
 }
 

@@ -10,9 +10,7 @@ use utoipa::ToSchema;
 use super::error::{ApiError, whole_seconds};
 use super::format::ErrorFormat;
 use super::wire_names::WireNames;
-use crate::wires::error_response::ErrorBody;
-use crate::wires::object::Object;
-use crate::wires::{self, ErrorResponse};
+use wires::client::{ErrorResponse, ObjectWriter};
 
 /// The headers that ask for service metadata with the value `enabled`.
 static METADATA_HEADERS: [HeaderName; 2] =
@@ -84,6 +82,19 @@ fn body(format: ErrorFormat, error_response: &ErrorResponse<'_>) -> String {
     }
 }
 
+/// The error.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of a body that is written as text, because its amounts are no floats")]
+pub(crate) struct ErrorBody {
+    /// Equals the HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    code: i32,
+    message: String,
+    /// Machine-readable details; always contains `request_id`.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+}
+
 /// The body of every error response.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "the schema of a body that `envelope` writes as text")]
@@ -97,11 +108,11 @@ pub(crate) struct ErrorEnvelope {
 }
 
 fn envelope(error_response: &ErrorResponse<'_>) -> String {
-    let error = Object::new()
+    let error = ObjectWriter::new()
         .count("code", error_response.status.into())
         .text("message", error_response.message)
         .json("metadata", &error_response.metadata_json());
-    let body = Object::new().json("error", &error.end());
+    let body = ObjectWriter::new().json("error", &error.end());
     let body = match error_response.service_metadata {
         Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
         None => body,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::access_log::{AccessFields, ChargeFields};
 use super::format::ErrorFormat;
-use crate::wires::{BodyError, ErrorLocation};
+use wires::client::{BodyError, ErrorLocation};
 
 /// Returns the HTTP status of an error kind. This is the only such table.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 
-use crate::wires::dispatch::{Entry, Shape};
+use crate::detection::Entry;
+use wires::formats::Shape;
 
 /// The format of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

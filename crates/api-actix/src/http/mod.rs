@@ -17,7 +17,6 @@ pub(crate) mod error;
 pub(crate) mod etag;
 pub(crate) mod format;
 pub(crate) mod head_rejection;
-pub(crate) mod json_members;
 mod log_limit;
 pub(crate) mod multipart;
 mod path_hint;

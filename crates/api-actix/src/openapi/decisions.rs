@@ -10,13 +10,13 @@ use utoipa::openapi::{Ref, RefOr, Required};
 
 use super::examples;
 use super::operations::{COMMON_STATUSES, JSON, header, status_description};
+use super::schemas::gemini::{GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError};
+use super::schemas::openai::{OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError};
+use super::schemas::sglang::{SglangDecisionsRequest, SglangDecisionsResponse, SglangError};
+use super::schemas::system_one::{DecisionsForm, DecisionsRequest, DecisionsResponse, SystemOneError};
+use crate::detection::Entry;
 use crate::http::envelope::ErrorEnvelope;
 use crate::http::schemas::SchemaList;
-use crate::wires::dispatch::Entry;
-use crate::wires::gemini::schema::{GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError};
-use crate::wires::openai::schema::{OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError};
-use crate::wires::sglang::schema::{SglangDecisionsRequest, SglangDecisionsResponse, SglangError};
-use crate::wires::system_one::schema::{DecisionsForm, DecisionsRequest, DecisionsResponse, SystemOneError};
 
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];

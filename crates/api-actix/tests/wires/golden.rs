@@ -1,17 +1,18 @@
-//! Golden files: the canonical form of fixture requests, and their responses.
+//! The golden files of the crate `wires`: their bodies are detected, and what is written matches the served document.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::fs;
+use std::path::PathBuf;
 
-use api_actix::wires::DecisionResponse;
-use api_actix::wires::dispatch::{Entry, ParsedRequest, read_bytes, write};
-use domain::decision::{
-    Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, ProviderInput, QuestionKind, Questions,
-};
-use domain::error::ErrorKind;
+use api_actix::detection::{Entry, read_bytes};
 use domain::json::Json;
+use wires::formats::{ResponseFormat, Shape};
 
-use super::support::{assert_valid, body, decision, response_schema};
+use super::answers::body;
+use super::support::{assert_valid, response_schema};
+
+fn folder(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../wires/tests/client").join(path)
+}
 
 /// Returns a fixture member, byte for byte: `entry`, `body` and, for a valid request, `answers` in canonical form.
 fn member(fixture: &Json, name: &str) -> Option<Json> {
@@ -28,102 +29,82 @@ fn entry(name: &str) -> Entry {
     }
 }
 
-fn rendered(fixture: &Json) -> String {
-    let asked = read_bytes(
-        entry(&member(fixture, "entry").unwrap().as_string().unwrap()),
-        member(fixture, "body").unwrap().text().as_bytes(),
-    );
-    let asked = match asked {
-        Ok(asked) => asked,
-        Err((shape, fault)) => return format!("{shape:?}: {fault}\n"),
-    };
-    match asked.draft.clone().check() {
-        Ok(request) => {
-            let body = body(&asked, &request, &member(fixture, "answers").unwrap());
-            assert_valid(response_schema(asked.response_format.shape()), &body);
-            format!("{}\nanswer {body}\n", canonical(&asked, &request))
-        }
-        Err(fault) => format!("{:?}: {fault}\n", asked.response_format.shape()),
-    }
-}
-
-fn canonical(asked: &ParsedRequest, request: &DecisionRequest) -> String {
-    let provider_input = &request.provider_input;
-    let mut text =
-        format!("{:?}\nmodel {} {:?}\n", asked.response_format.shape(), request.model, request.fallback_models);
-    writeln!(
-        text,
-        "state {:?} {}",
-        provider_input.state_form,
-        provider_input.state.as_ref().map_or("none", Json::text)
-    )
-    .unwrap();
-    writeln!(text, "attachments {}", attachments(&provider_input.attachments)).unwrap();
-    writeln!(text, "user {:?}, session {:?}, partial {}", request.user, request.session_id, request.partial).unwrap();
-    for question in provider_input.questions.typed.iter().flatten() {
-        writeln!(text, "question {:?} {}", question.name, question.json.text()).unwrap();
-        if let QuestionKind::Choice { options } = &question.kind {
-            let booleans = |option: &&ChoiceOption| option.boolean.is_some();
-            for option in options.iter().filter(booleans) {
-                writeln!(text, "  option {:?} is {:?}", option.name, option.boolean).unwrap();
-            }
-        }
-    }
-    text
-}
-
-fn attachments(attachments: &Attachments) -> String {
-    match attachments {
-        Attachments::None => "none".to_owned(),
-        Attachments::InState => "in the state".to_owned(),
-        Attachments::Images(images) => format!("images {}", images.text()),
-        Attachments::Assets(assets) => {
-            let one = |asset: &Asset| format!("{:?} {} and {} bytes", asset.name, asset.entry.text(), asset.data.len());
-            format!("assets {}", assets.iter().map(one).collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
-#[test]
-fn fixtures_match_snapshots() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wires/golden");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 20, "{}", files.len());
-    for file in files {
-        let fixture = Json::parse(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        insta::assert_snapshot!(name, rendered(&fixture));
-    }
-}
-
-/// Checks a partial response with an unanswered question on every wire.
-#[test]
-fn unanswered_question_has_error_on_every_wire() {
-    let bodies = [
-        r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
-        r#"{"model":"m","input":"s","questions":[{"type":"predicate","name":"a","instructions":"?"},{"type":"predicate","instructions":"?"}]}"#,
-        r#"{"model":"m","input":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
-        r#"{"model":"m","input":"s","questions":[{"id":"a","type":"yes_no","question":"?"},{"id":"b","type":"yes_no","question":"?"}]}"#,
+/// Returns the format of a fixture by the beginning of its name.
+fn shape(name: &str) -> Shape {
+    let shapes = [
+        ("system-one-", Shape::SystemOne),
+        ("openai-", Shape::OpenAi),
+        ("gemini-", Shape::Gemini),
+        ("sglang-", Shape::Sglang),
     ];
-    let rendered: Vec<String> = bodies
-        .iter()
-        .map(|body| {
-            let asked = read_bytes(Entry::AnyShape, body.as_bytes()).unwrap();
-            let request = asked.draft.clone().check().unwrap();
-            let questions = request.provider_input.questions.typed.clone().unwrap();
-            let first = ProviderInput::new(Questions::from_typed(vec![questions[0].clone()]), None);
-            let first = DecisionRequest { provider_input: first.into(), ..request.clone() };
-            let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
-            let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);
-            let decision = Decision { answers, ..part };
-            let body = write(
-                &asked.response_format,
-                &DecisionResponse { decision: &decision, questions: &questions, service_metadata: None },
-            );
+    shapes.into_iter().find(|(prefix, _)| name.starts_with(prefix)).unwrap().1
+}
+
+#[test]
+fn fixtures_are_detected_and_their_responses_match_schema() {
+    let mut answered = 0;
+    for file in fs::read_dir(folder("golden")).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let fixture = Json::parse(&fs::read_to_string(&file).unwrap()).unwrap();
+        let entry = entry(&member(&fixture, "entry").unwrap().as_string().unwrap());
+        let asked = match read_bytes(entry, member(&fixture, "body").unwrap().text().as_bytes()) {
+            Ok(asked) => asked,
+            Err((found, _)) => {
+                assert_eq!(found, Some(shape(name)), "{name}");
+                continue;
+            }
+        };
+        assert_eq!(asked.response_format.shape(), shape(name), "{name}");
+        assert_eq!(asked.response_format == ResponseFormat::Contract, entry == Entry::Contract, "{name}");
+        if let Ok(request) = asked.draft.clone().check() {
+            let body = body(&asked, &request, &member(&fixture, "answers").unwrap());
             assert_valid(response_schema(asked.response_format.shape()), &body);
-            body
-        })
-        .collect();
-    insta::assert_snapshot!("unanswered", rendered.join("\n"));
+            answered += 1;
+        }
+    }
+    assert!(answered >= 15, "{answered}");
+}
+
+/// Returns the lines of a golden file behind its header.
+fn snapshot(name: &str) -> String {
+    let text = fs::read_to_string(folder("snapshots").join(name)).unwrap();
+    text.splitn(3, "---\n").nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn partial_responses_match_schema() {
+    let bodies = snapshot("client__golden__unanswered.snap");
+    let shapes = [Shape::SystemOne, Shape::OpenAi, Shape::Gemini, Shape::Sglang];
+    assert_eq!(bodies.lines().count(), shapes.len());
+    for (shape, body) in shapes.into_iter().zip(bodies.lines()) {
+        assert_valid(response_schema(shape), body);
+    }
+}
+
+#[test]
+fn errors_match_schema() {
+    let errors = snapshot("client__errors__failures.snap");
+    let schemas = [
+        ("system-one", "SystemOneError"),
+        ("openai", "OpenAiError"),
+        ("gemini", "GeminiError"),
+        ("sglang", "SglangError"),
+    ];
+    let mut count = 0;
+    for (name, body) in errors.lines().filter_map(|line| line.strip_prefix("  ")?.split_once('{')) {
+        let (_, schema) = schemas.into_iter().find(|(wire, _)| *wire == name.trim()).unwrap();
+        assert_valid(schema, &format!("{{{body}"));
+        count += 1;
+    }
+    assert_eq!(count, 7 * schemas.len());
+}
+
+#[test]
+fn unknown_shape_is_rejected() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wires/golden/unknown-shape.json");
+    let fixture = Json::parse(&fs::read_to_string(file).unwrap()).unwrap();
+    let body = member(&fixture, "body").unwrap();
+    let (shape, fault) = read_bytes(Entry::AnyShape, body.text().as_bytes()).unwrap_err();
+    insta::assert_snapshot!("unknown-shape", format!("{shape:?}: {fault}\n"));
 }

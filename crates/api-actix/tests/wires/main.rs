@@ -1,7 +1,8 @@
-//! All wires in both directions, as pure functions: golden files, and properties of the parsers.
+//! The formats behind the detection of bodies, and their schemas in the served document.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod errors;
+#[path = "../../../wires/tests/client/support.rs"]
+mod answers;
 mod golden;
 mod properties;
 mod support;

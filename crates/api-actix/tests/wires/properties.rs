@@ -1,11 +1,13 @@
 //! Properties that hold for every body.
 
-use api_actix::wires::BodyError;
-use api_actix::wires::dispatch::{Entry, Shape, read_bytes};
+use api_actix::detection::{Entry, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use wires::client::BodyError;
+use wires::formats::Shape;
 
-use super::support::{answers_to, assert_valid, body, response_schema};
+use super::answers::{answers_to, body};
+use super::support::{assert_valid, response_schema};
 
 const ENTRIES: [Entry; 4] = [Entry::Contract, Entry::SystemOne, Entry::AnyShape, Entry::Gemini];
 

@@ -1,5 +1,7 @@
 //! Gemini's format: `input` and a map of `noul | choice | score` questions whose texts are strings.
 
+pub mod client_request;
+pub mod client_response;
 mod codec;
 pub mod errors;
 pub mod provider_request;

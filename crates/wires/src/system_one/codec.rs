@@ -3,20 +3,9 @@
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
+use super::provider_response::ResponseWrapper;
 use super::{errors, provider_request, provider_response};
 use crate::provider::{BadAnswer, ModelLocation, ReadError, RequestBody, UnsupportedByWire, WireAnswer, WireCodec};
-
-/// The wrapper around the answers of the `system-one` wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ResponseWrapper {
-    /// No wrapper.
-    #[default]
-    None,
-    /// `{"result": {..}, "success": true}`, and errors as numbered codes.
-    WorkersAi,
-    /// `{"response": {..}}`; the value of a `noul` answer is called `probability`, and there is no `model`.
-    Databricks,
-}
 
 /// The codec with its dialects: the location of the model's name, and the answer wrapper.
 #[derive(Debug, Clone, Copy, Default)]

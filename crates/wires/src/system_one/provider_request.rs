@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::decision::{Asset, Attachments, ProviderInput, QuestionKind};
 use domain::json::{Json, push_string};
 
-use super::ResponseWrapper;
+use super::provider_response::ResponseWrapper;
 use crate::provider::{Piece, RequestBody, UnsupportedByWire};
 
 /// Builds the body: the model's name if given, and the members of the provider input byte for byte. Assets that came as

@@ -3,11 +3,22 @@
 use domain::decision::ReportedUsage;
 use domain::json::{Json, JsonText};
 
-use super::ResponseWrapper;
 use crate::provider::{BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, string, usage};
 
 /// The names of the token counts on this wire.
 const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_tokens" };
+
+/// The wrapper around the answers of the `system-one` wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResponseWrapper {
+    /// No wrapper.
+    #[default]
+    None,
+    /// `{"result": {..}, "success": true}`, and errors as numbered codes.
+    WorkersAi,
+    /// `{"response": {..}}`; the value of a `noul` answer is called `probability`, and there is no `model`.
+    Databricks,
+}
 
 /// Reads a response body. Answers are kept byte for byte, except for members that a wrapper renames.
 ///

@@ -41,7 +41,7 @@ pub const DOMAIN: Order = Order {
 pub const API: Order = Order {
     folder: "crates/api-actix/src",
     lines: &[
-        &["gateway", "http", "rendered_catalogue", "rendered_openapi", "services", "settings", "wires"],
+        &["detection", "gateway", "http", "rendered_catalogue", "rendered_openapi", "services", "settings"],
         &["openapi", "stopper"],
         &["endpoints"],
         &["app"],

@@ -3,7 +3,7 @@
 use domain::observability::{DestinationError, InvalidDestination};
 
 use crate::http::error::ApiError;
-use crate::wires::ErrorLocation;
+use wires::client::ErrorLocation;
 
 impl From<InvalidDestination> for ApiError {
     fn from(invalid: InvalidDestination) -> Self {

@@ -5,8 +5,8 @@ use domain::observability::DestinationFields;
 use serde::de::DeserializeOwned;
 
 use crate::http::error::ApiError;
-use crate::http::json_members::{check_names, read_members};
-use crate::wires::ErrorLocation;
+use wires::client::ErrorLocation;
+use wires::client::{check_names, read_members};
 
 /// The members of a destination.
 const NAMES: [&str; 10] = [

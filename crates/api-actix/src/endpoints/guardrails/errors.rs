@@ -5,7 +5,7 @@ use domain::decision::FilteringError;
 use domain::guardrail::{GuardrailError, InvalidGuardrail};
 
 use crate::http::error::ApiError;
-use crate::wires::ErrorLocation;
+use wires::client::ErrorLocation;
 
 impl From<InvalidGuardrail> for ApiError {
     fn from(invalid: InvalidGuardrail) -> Self {

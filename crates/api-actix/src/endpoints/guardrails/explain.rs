@@ -16,16 +16,16 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::id;
 use super::record::time;
+use crate::detection::{self, Entry};
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::json_members::read_members;
 use crate::http::raw_json::{opaque, usd};
 use crate::http::response_body::Data;
 use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
 use crate::http::value_sets::{FilterAction, ResetInterval};
 use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
 use crate::openapi::tags;
-use crate::wires::dispatch::{self, Entry};
+use wires::client::read_members;
 
 pub(crate) const ROUTE: Route = Route::new(
     Method::Post,
@@ -82,7 +82,7 @@ fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, A
     }
     let [state, input] = read_members(body.get(), &["state", "input"])?;
     let entry = if state.is_none() && input.is_some() { Entry::AnyShape } else { Entry::Contract };
-    let asked = dispatch::read(entry, body.get(), Vec::new()).map_err(|(_, fault)| fault)?;
+    let asked = detection::read(entry, body.get(), Vec::new()).map_err(|(_, fault)| fault)?;
     Ok(asked.draft.check_within(bounds)?)
 }
 

@@ -24,8 +24,8 @@ use domain::guardrail::GuardrailDraft;
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::json_members::read_object;
 use crate::http::segment;
+use wires::client::read_object;
 
 /// Returns the guardrail id in the path. A segment that is not valid UTF-8 names no guardrail.
 fn id<'a>(call: &Call<'a>) -> Result<std::borrow::Cow<'a, str>, ApiError> {

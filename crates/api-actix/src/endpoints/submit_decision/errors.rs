@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::http::access_log::ChargeFields;
 use crate::http::error::{ApiError, whole_seconds};
-use crate::wires::ErrorLocation;
+use wires::client::ErrorLocation;
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 

@@ -61,7 +61,7 @@ fn decision() -> Decision {
 
 fn body(service_metadata: Option<(&'static str, &Value)>) -> String {
     let decision = decision();
-    dispatch::write(
+    formats::write(
         &ResponseFormat::Contract,
         &DecisionResponse { decision: &decision, questions: &[], service_metadata },
     )
@@ -149,7 +149,7 @@ fn full_usage_records_return_429_until_next_day() {
 #[test]
 fn body_session_id_overrides_header() {
     let draft = |body: &str, headers: &HeaderMap| {
-        let asked = dispatch::read(Entry::Contract, body, Vec::new()).unwrap();
+        let asked = detection::read(Entry::Contract, body, Vec::new()).unwrap();
         with_session(asked.draft, session_id(headers))
     };
     let bad = headers(&[b"\xff", b"twice"]);

@@ -1,0 +1,87 @@
+//! The content of a successful response, independent of the wire format.
+
+use domain::decision::{Answer, AnswerValue, ChoiceOption, Decision, Question, choice_confidence, score_confidence};
+use domain::error::ErrorKind;
+use serde_json::Value;
+
+use super::object::{ObjectWriter, number};
+
+/// The content of a successful response, from which each wire writes its body.
+#[derive(Debug, Clone, Copy)]
+pub struct DecisionResponse<'a> {
+    /// The decision.
+    pub decision: &'a Decision,
+    /// The questions in request order, with the names, options and levels of the client.
+    pub questions: &'a [Question],
+    /// The name and value of the service metadata member, if the client asked for it.
+    pub service_metadata: Option<(&'static str, &'a Value)>,
+}
+
+impl<'a> DecisionResponse<'a> {
+    /// Pairs each question with its answer.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'a Question, &'a Answer)> + use<'a> {
+        self.questions.iter().zip(self.decision.answers.typed().unwrap_or_default())
+    }
+
+    /// Returns the total of input and output tokens.
+    pub(crate) fn total_tokens(&self) -> u64 {
+        self.decision.input_tokens.saturating_add(self.decision.output_tokens)
+    }
+
+    /// Completes a body with the answer id and the service metadata.
+    pub(crate) fn end(&self, body: ObjectWriter) -> String {
+        let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
+        let service_metadata = self.service_metadata.map(|(name, value)| (name, value.to_string()));
+        match &service_metadata {
+            Some((name, value)) => body.json(name, value),
+            None => body,
+        }
+        .end()
+    }
+}
+
+/// Appends the members that every wire passes through unchanged: the provider's own confidence and details.
+pub(crate) fn append_provider_members(object: ObjectWriter, answer: &Answer) -> String {
+    let members = answer.json.members().unwrap_or_default();
+    let passed_through = members.iter().filter(|(name, _)| matches!(name.as_str(), "native_confidence" | "metadata"));
+    passed_through.fold(object, |object, (name, json)| object.json(name, json.text())).end()
+}
+
+/// Writes the error of an unanswered question in a partial response.
+pub(crate) fn unanswered(kind: ErrorKind) -> ObjectWriter {
+    ObjectWriter::with_type("error").text("error", kind.as_str())
+}
+
+/// Returns the confidence of a choice or score: the answer's own, or the one computed from its distribution.
+pub(crate) fn confidence(value: &AnswerValue) -> Option<String> {
+    let confidence = match value {
+        AnswerValue::Choice { confidence, probabilities, .. } => {
+            confidence.or_else(|| probabilities.as_deref().map(|given| decimals(choice_confidence(given), 4)))
+        }
+        AnswerValue::Score { confidence, probabilities, .. } => {
+            confidence.or_else(|| probabilities.as_deref().map(|given| decimals(score_confidence(given), 4)))
+        }
+        _ => None,
+    };
+    confidence.map(number)
+}
+
+/// Writes a distribution over options, by name.
+pub(crate) fn by_option(options: &[ChoiceOption], given: &[f64]) -> String {
+    options.iter().zip(given).fold(ObjectWriter::new(), |object, (option, p)| object.number(&option.name, *p)).end()
+}
+
+/// Writes a distribution over levels, by number.
+pub(crate) fn by_level(given: &[f64]) -> String {
+    given.iter().enumerate().fold(ObjectWriter::new(), |object, (level, p)| object.number(&level.to_string(), *p)).end()
+}
+
+/// Returns `1 - probability` without floating-point noise in the last digits.
+pub(crate) fn complement(probability: f64) -> f64 {
+    decimals(1.0 - probability, 12)
+}
+
+fn decimals(number: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals);
+    (number * scale).round() / scale
+}

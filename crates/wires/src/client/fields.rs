@@ -1,0 +1,104 @@
+//! The members of one request object, with their paths for errors.
+
+use domain::decision::InvalidDecision;
+use domain::json::{Json, JsonKind};
+
+use super::path;
+
+/// The members of an object. Null counts as absent.
+pub(crate) struct Fields {
+    path: String,
+    members: Vec<(String, Json)>,
+}
+
+impl Fields {
+    /// Reads the members of the object at `path`.
+    pub(crate) fn new(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
+        let path = path.into();
+        match json.members() {
+            Some(members) => Ok(Self { path, members }),
+            None => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article()))),
+        }
+    }
+
+    /// Returns the path of the object.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the path of a member.
+    pub(crate) fn member_path(&self, name: &str) -> String {
+        path::member(&self.path, name)
+    }
+
+    /// Creates the error of a member.
+    pub(crate) fn fault(&self, name: &str, fault: impl Into<String>) -> InvalidDecision {
+        InvalidDecision::new(self.member_path(name), fault)
+    }
+
+    /// Returns a member. A duplicate member is rejected because it is ambiguous.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<&Json>, InvalidDecision> {
+        let mut found = self.members.iter().filter(|(member, _)| member == name);
+        let first = found.next();
+        if found.next().is_some() {
+            return Err(self.fault(name, DUPLICATE));
+        }
+        Ok(first.map(|(_, json)| json).filter(|json| json.kind() != JsonKind::Null))
+    }
+
+    pub(crate) fn required(&self, name: &str) -> Result<&Json, InvalidDecision> {
+        self.get(name)?.ok_or_else(|| self.fault(name, "is required"))
+    }
+
+    /// Returns an optional string member.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, InvalidDecision> {
+        self.get(name)?.map(|json| json.as_string().ok_or_else(|| self.fault(name, "must be a string"))).transpose()
+    }
+
+    pub(crate) fn required_text(&self, name: &str) -> Result<String, InvalidDecision> {
+        self.text(name)?.ok_or_else(|| self.fault(name, "is required"))
+    }
+
+    /// Returns an optional string member as JSON.
+    pub(crate) fn text_json(&self, name: &str) -> Result<Option<Json>, InvalidDecision> {
+        let json = self.get(name)?;
+        match json {
+            Some(json) if json.kind() != JsonKind::String => Err(self.fault(name, "must be a string")),
+            other => Ok(other.cloned()),
+        }
+    }
+
+    /// Returns the elements of a required array of `least` to `most` elements; `things` names them in the error.
+    pub(crate) fn elements(
+        &self,
+        name: &str,
+        least: usize,
+        most: usize,
+        things: &str,
+    ) -> Result<Vec<Json>, InvalidDecision> {
+        let elements = self.required(name)?.elements();
+        let elements = elements.ok_or_else(|| self.fault(name, format!("must be an array of {things}")))?;
+        check_count(elements.len(), least, most, things).map_err(|fault| self.fault(name, fault))?;
+        Ok(elements)
+    }
+
+    /// Returns all members; duplicates are rejected.
+    pub(crate) fn members(&self) -> Result<&[(String, Json)], InvalidDecision> {
+        let mut names = std::collections::HashSet::new();
+        match self.members.iter().find(|(name, _)| !names.insert(name)) {
+            Some((name, _)) => Err(self.fault(name, DUPLICATE)),
+            None => Ok(&self.members),
+        }
+    }
+}
+
+const DUPLICATE: &str = "is in the object more than once";
+
+/// Checks that the count is within its bounds.
+pub(crate) fn check_count(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {
+    if (least..=most).contains(&count) {
+        Ok(())
+    } else {
+        Err(format!("must have {least} to {most} {things}, not {count}"))
+    }
+}

@@ -1,0 +1,190 @@
+//! OpenAI Decisions requests.
+
+use std::collections::HashSet;
+
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use super::input;
+use crate::client::fields::Fields;
+use crate::client::{Body, path};
+
+const MAX_CHOICES: usize = 255;
+const MAX_LEVELS: usize = 10;
+/// The maximum number of characters of `safety_identifier`.
+const MAX_IDENTIFIER_CHARS: usize = 128;
+
+/// The names generated for unnamed questions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GeneratedNames(HashSet<String>);
+
+impl GeneratedNames {
+    /// Returns true if the name was generated, so the client does not know it.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+/// Parses a request into canonical form and generates names for unnamed questions.
+///
+/// `prompt_cache_key`, `prompt_cache_options` and `prompt_cache_breakpoint` are ignored: caching is up to the provider.
+/// `safety_identifier` becomes `user` if that is absent.
+///
+/// # Errors
+/// The first violation, with its path in the wire's own body.
+pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, GeneratedNames), InvalidDecision> {
+    let mut draft = body.draft();
+    let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
+    draft.user = draft.user.or(identifier);
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    let mut read = input::read(&input)?;
+    let (typed, generated_names, has_media) = questions(body.questions.map(Json::from))?;
+    if has_media {
+        read = input::as_items(&input);
+    }
+    let draft = DecisionDraft {
+        typed: Some(typed),
+        state: Some(read.state),
+        state_form: Some(read.form),
+        media_in_state: read.has_media,
+        ..draft
+    };
+    Ok((draft, GeneratedNames(generated_names)))
+}
+
+fn checked_identifier(json: &Json) -> Result<Json, InvalidDecision> {
+    let fault = |fault: String| InvalidDecision::new("safety_identifier", fault);
+    let text = json.as_string().ok_or_else(|| fault("must be a string".to_owned()))?;
+    if text.chars().count() > MAX_IDENTIFIER_CHARS {
+        return Err(fault(format!("must have at most {MAX_IDENTIFIER_CHARS} characters")));
+    }
+    Ok(json.clone())
+}
+
+/// Returns the questions, the generated names, and true if instructions contain media.
+fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool), InvalidDecision> {
+    let json = json.ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
+    let elements = json.elements().ok_or_else(|| InvalidDecision::new("questions", "must be an array of questions"))?;
+    let mut read = Vec::with_capacity(elements.len());
+    let mut names = HashSet::new();
+    for (index, element) in elements.iter().enumerate() {
+        let fields = Fields::new(element, path::element("questions", index))?;
+        let name = fields.text("name")?;
+        if let Some(name) = &name
+            && !names.insert(name.clone())
+        {
+            return Err(fields.fault("name", "is in more than one question"));
+        }
+        read.push((fields, name));
+    }
+    let mut generated_names = HashSet::new();
+    let mut has_media = false;
+    let questions = read.iter().enumerate().map(|(index, (fields, name))| {
+        let name = name.clone().unwrap_or_else(|| {
+            let name = unused_name(&format!("question_{index}"), &names);
+            generated_names.insert(name.clone());
+            name
+        });
+        let (question, is_media) = question(fields, &name)?;
+        has_media |= is_media;
+        Ok(question)
+    });
+    let questions = questions.collect::<Result<_, InvalidDecision>>()?;
+    Ok((questions, generated_names, has_media))
+}
+
+/// Returns the name, or a similar one that is not taken.
+fn unused_name(name: &str, taken: &HashSet<String>) -> String {
+    let mut name = name.to_owned();
+    while taken.contains(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// Returns one question, and true if its instructions contain media.
+fn question(fields: &Fields, name: &str) -> Result<(Question, bool), InvalidDecision> {
+    let kind = match fields.required_text("type")?.as_str() {
+        "predicate" => QuestionKind::Noul { when_true: None, when_false: None },
+        "choice" => QuestionKind::Choice { options: options(fields)? },
+        "score" => QuestionKind::Score { levels: levels(fields)? },
+        _ => return Err(fields.fault("type", "must be predicate, choice or score")),
+    };
+    let (instructions, has_media) = instructions(fields)?;
+    Ok((Question::canonical(name, Some(instructions), kind, fields.path())?, has_media))
+}
+
+/// Returns the instructions, and true if they contain media. Parts with a single text or value become that value, so
+/// that the instructions are the same on every wire.
+fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
+    const NAME: &str = "instructions";
+    let json = fields.required(NAME)?;
+    if json.kind() == JsonKind::String {
+        return Ok((json.clone(), false));
+    }
+    let parts = json.elements().ok_or_else(|| fields.fault(NAME, "must be a string or an array of parts"))?;
+    if parts.is_empty() {
+        return Err(fields.fault(NAME, "must have at least one part"));
+    }
+    let (mut only, mut has_media) = (None, false);
+    for (index, part) in parts.iter().enumerate() {
+        let part = Fields::new(part, path::element(&fields.member_path(NAME), index))?;
+        let (value, is_media) = input::read_part(&part, &["input_text", "input_json", "input_image"])?;
+        has_media |= is_media;
+        only = value;
+    }
+    Ok((only.filter(|_| parts.len() == 1).unwrap_or_else(|| json.clone()), has_media))
+}
+
+/// Reads the options. A boolean is a different option than the string of the same text, so its canonical name must not
+/// equal the name of any string.
+fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
+    let elements = fields.elements("choices", 2, MAX_CHOICES, "choices")?;
+    let mut read = Vec::with_capacity(elements.len());
+    let mut names = HashSet::new();
+    let mut booleans = HashSet::new();
+    for (index, element) in elements.iter().enumerate() {
+        let choice = Fields::new(element, path::element(&fields.member_path("choices"), index))?;
+        let value = choice.required("value")?;
+        let boolean = (value.kind() == JsonKind::Bool).then(|| value.text() == "true");
+        let is_new = match (boolean, value.as_string()) {
+            (Some(boolean), _) => booleans.insert(boolean),
+            (None, Some(text)) => names.insert(text),
+            (None, None) => return Err(choice.fault("value", "must be a string or a boolean")),
+        };
+        if !is_new {
+            return Err(choice.fault("value", "is in more than one choice"));
+        }
+        read.push((boolean, value.as_string(), choice.text_json("description")?));
+    }
+    let options = read.into_iter().map(|(boolean, text, meaning)| {
+        let name = text.or_else(|| boolean.map(|boolean| boolean_name(boolean, &names)));
+        ChoiceOption { name: name.unwrap_or_default(), boolean, meaning }
+    });
+    Ok(options.collect())
+}
+
+/// Returns the canonical name of a boolean. If a string has that name, the replacement still describes the value to a
+/// model.
+fn boolean_name(boolean: bool, taken: &HashSet<String>) -> String {
+    let name = boolean.to_string();
+    if taken.contains(&name) { unused_name(&format!("{name} (boolean)"), taken) } else { name }
+}
+
+/// Reads the levels: each is a label, or an object with a label and a description.
+fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
+    let elements = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let level = Fields::new(element, path::element(&fields.member_path("levels"), index))?;
+            level.required_text("label")?;
+            let label = level.required("label")?;
+            Ok(match level.text_json("description")? {
+                None => label.clone(),
+                Some(description) => Json::object([("label", label.text()), ("description", description.text())]),
+            })
+        })
+        .collect()
+}

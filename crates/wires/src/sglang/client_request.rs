@@ -1,0 +1,139 @@
+//! Requests of SGLang's own Decisions wire.
+
+use std::collections::HashSet;
+
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::json::{Json, JsonKind, JsonText};
+
+use crate::client::fields::Fields;
+use crate::client::{Body, path};
+
+/// More options than the wire's own server supports, because other providers can answer the request.
+const MAX_OPTIONS: usize = 255;
+const MAX_LEVELS: usize = 10;
+
+/// Parses a request into canonical form.
+///
+/// # Errors
+/// The first violation, with its path in the wire's own body. Parameters of the wire's own server are rejected by name:
+/// a `temperature` other than 1, `chat_template_kwargs`, a `prompt_format_version` other than 1,
+/// `return_prompt_token_ids`.
+pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
+    only_defaults(body)?;
+    let draft = body.draft();
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    not_blank(&input, "input")?;
+    Ok(DecisionDraft {
+        typed: Some(questions(body.questions.map(Json::from))?),
+        state: Some(input),
+        images: body.images.map(Json::from),
+        ..draft
+    })
+}
+
+fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
+    let one = |json: &Json| json.as_f64() == Some(1.0);
+    let empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
+    let off = |json: &Json| json.text() == "false";
+    require_default("temperature", body.temperature, one, "1")?;
+    require_default("chat_template_kwargs", body.chat_template_kwargs, empty, "an empty object")?;
+    require_default("prompt_format_version", body.prompt_format_version, one, "1")?;
+    require_default("return_prompt_token_ids", body.return_prompt_token_ids, off, "false")
+}
+
+fn require_default(
+    name: &str,
+    given: Option<JsonText<'_>>,
+    is_default: impl Fn(&Json) -> bool,
+    default: &str,
+) -> Result<(), InvalidDecision> {
+    match given.map(Json::from) {
+        Some(json) if !is_default(&json) => {
+            Err(InvalidDecision::new(name, format!("is not served here other than as {default}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
+    let json = json.ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
+    let elements = json.elements().ok_or_else(|| InvalidDecision::new("questions", "must be an array of questions"))?;
+    let mut ids = HashSet::new();
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let fields = Fields::new(element, path::element("questions", index))?;
+            let id = fields.required_text("id")?;
+            if id.trim().is_empty() {
+                return Err(fields.fault("id", "must not be blank"));
+            }
+            let question = question(&fields, &id)?;
+            if ids.insert(id) { Ok(question) } else { Err(fields.fault("id", "is in more than one question")) }
+        })
+        .collect()
+}
+
+fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
+    let kind = match fields.required_text("type")?.as_str() {
+        "yes_no" => QuestionKind::Noul { when_true: text(fields, "yes")?, when_false: text(fields, "no")? },
+        "choice" => QuestionKind::Choice { options: options(fields)? },
+        "score" => QuestionKind::Score { levels: levels(fields)? },
+        _ => return Err(fields.fault("type", "must be choice, score or yes_no")),
+    };
+    let asked = fields.required("question")?;
+    not_blank(asked, &fields.member_path("question"))?;
+    Question::canonical(id, Some(asked.clone()), kind, fields.path())
+}
+
+/// Reads the options. Names that differ only in case or white space are the same to the wire's own server, so they are
+/// rejected.
+fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
+    let elements = fields.elements("options", 2, MAX_OPTIONS, "options")?;
+    let mut names = HashSet::new();
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let option = Fields::new(element, path::element(&fields.member_path("options"), index))?;
+            let name = option.required_text("name")?;
+            if name.trim().is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+                return Err(option.fault("name", "must be a name without control characters"));
+            }
+            if !names.insert(name.trim().to_lowercase()) {
+                return Err(option.fault("name", "is in more than one option"));
+            }
+            Ok(ChoiceOption::new(name, text(&option, "description")?))
+        })
+        .collect()
+}
+
+fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
+    let levels = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    for (index, level) in levels.iter().enumerate() {
+        not_blank(level, &path::element(&fields.member_path("levels"), index))?;
+    }
+    Ok(levels)
+}
+
+/// Returns an optional string, object or array.
+fn text(fields: &Fields, name: &str) -> Result<Option<Json>, InvalidDecision> {
+    match fields.get(name)? {
+        Some(json) if !is_text(json) => Err(fields.fault(name, "must be a string, object or array")),
+        other => Ok(other.cloned()),
+    }
+}
+
+fn is_text(json: &Json) -> bool {
+    matches!(json.kind(), JsonKind::String | JsonKind::Object | JsonKind::Array)
+}
+
+fn not_blank(json: &Json, path: &str) -> Result<(), InvalidDecision> {
+    let is_blank = match json.kind() {
+        JsonKind::String => json.as_string().is_some_and(|text| text.trim().is_empty()),
+        JsonKind::Object => json.members().is_some_and(|members| members.is_empty()),
+        JsonKind::Array => json.elements().is_some_and(|elements| elements.is_empty()),
+        _ => return Err(InvalidDecision::new(path, "must be a string, object or array")),
+    };
+    if is_blank { Err(InvalidDecision::new(path, "must not be blank")) } else { Ok(()) }
+}

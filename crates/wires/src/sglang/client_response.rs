@@ -1,0 +1,72 @@
+//! Answers of SGLang's own Decisions wire.
+
+use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use crate::client::DecisionResponse;
+use crate::client::decision_response::{append_provider_members, by_level, by_option, complement, unanswered};
+use crate::client::object::{ObjectWriter, string};
+
+/// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider
+/// returned one.
+pub fn write(response: &DecisionResponse<'_>) -> String {
+    let decision = response.decision;
+    let answers = response.pairs().fold(ObjectWriter::new(), |object, (question, answer)| {
+        object.json(&question.name, &write_answer(question, answer))
+    });
+    let usage = ObjectWriter::new()
+        .count("prompt_tokens", decision.input_tokens)
+        .count("completion_tokens", decision.output_tokens)
+        .count("total_tokens", response.total_tokens())
+        .json("cost", &decision.cost.to_string());
+    let body = ObjectWriter::new()
+        .text("object", "decisions")
+        .text("model", decision.model.as_str())
+        .count("prompt_format_version", 1)
+        .json("answers", &answers.end())
+        .json("usage", &usage.end());
+    response.end(body)
+}
+
+fn write_answer(question: &Question, answer: &Answer) -> String {
+    let object = match (&answer.value, &question.kind) {
+        (AnswerValue::Noul { probability }, _) => {
+            let both = ObjectWriter::new().number("yes", *probability).number("no", complement(*probability));
+            ObjectWriter::with_type("yes_no").json("probabilities", &both.end())
+        }
+        (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
+            let name = options.get(*chosen).map_or("null".to_owned(), |option| string(&option.name));
+            let probabilities = probabilities.as_deref().map(|given| by_option(options, given));
+            ObjectWriter::with_type("choice").json("choice", &name).maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { .. }) => {
+            let probabilities = probabilities.as_deref().map(by_level);
+            ObjectWriter::with_type("score").number("score", *score).maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Refusal, _) => ObjectWriter::with_type("refusal"),
+        (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
+        // These answers do not exist for the question types of this wire.
+        (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
+            return answer.json.text().to_owned();
+        }
+    };
+    let mass = label_mass(answer);
+    append_provider_members(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
+}
+
+/// Returns the provider's `label_mass`, from the answer or its details. Other wires may use the name differently, so
+/// only a valid sum of probabilities is passed on.
+fn label_mass(answer: &Answer) -> Option<Json> {
+    let member = |json: &Json, wanted: &str| {
+        json.members().into_iter().flatten().find(|(name, _)| name == wanted).map(|(_, value)| value)
+    };
+    let is_mass = |json: &Json| {
+        let number = (json.kind() == JsonKind::Number).then(|| json.text().parse::<f64>().ok()).flatten();
+        number.is_some_and(|mass| (0.0..=MAX_LABEL_MASS).contains(&mass))
+    };
+    let beside = member(&answer.json, "label_mass").filter(is_mass);
+    beside.or_else(|| member(&member(&answer.json, "metadata")?, "label_mass").filter(is_mass))
+}
+
+/// The maximum sum of probabilities, with a tolerance for floating-point error.
+const MAX_LABEL_MASS: f64 = 1.0 + 1e-3;

@@ -1,0 +1,6 @@
+//! The halves for clients: golden files of requests, responses and errors.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod errors;
+mod golden;
+mod support;
