@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use super::contract::CatalogueSource;
+use super::contract::{CatalogueSource, Catalogues};
 use super::system::lock;
 use crate::model::{Catalogue, CatalogueSnapshot, Model};
 
@@ -29,5 +29,13 @@ impl Catalogue for MemoryCatalogue {
 impl CatalogueSource for MemoryCatalogue {
     async fn replace(&self, rows: Vec<Model>) {
         *lock(&self.0) = Arc::new(CatalogueSnapshot::build(rows));
+    }
+}
+
+impl Catalogues {
+    /// Returns the fake.
+    pub fn memory() -> Self {
+        let catalogue = MemoryCatalogue::default();
+        Self { catalogue: Arc::new(catalogue.clone()), source: Arc::new(catalogue), keep: Box::new(()) }
     }
 }

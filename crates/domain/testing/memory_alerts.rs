@@ -3,21 +3,14 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_ledger::LedgerState;
-use super::memory_store::{MemoryAlerts, State};
+use super::memory_state::{LedgerState, State, StoredAlert};
+use super::memory_store::MemoryAlerts;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{Account, BudgetAlert, BudgetAlertStore, CounterLimit, crossed_thresholds};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::usage::OutboxMessage;
-
-/// An alert, and whether it was published.
-#[derive(Clone)]
-pub(super) struct StoredAlert {
-    pub(super) alert: BudgetAlert,
-    pub(super) is_published: bool,
-}
 
 impl State {
     /// Adds an alert for each threshold that spend crossed since an earlier state of the ledger.

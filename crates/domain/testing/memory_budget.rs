@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::memory_ledger::{LedgerState, Posting, negative, not_negative, plus};
-use super::memory_store::{MemoryBudget, State};
+use super::memory_ledger::{Posting, negative, not_negative, plus};
+use super::memory_state::{Allotments, Amounts, LedgerState, Process, Recalled, State};
+use super::memory_store::MemoryBudget;
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterBalance, CounterLimit, CounterLimits, DrawReply,
@@ -20,33 +21,6 @@ use crate::usage::UsageOutcome;
 
 /// How long a recall lasts.
 const RECALL: TimeDelta = TimeDelta::seconds(5);
-
-/// Processes and their allowances.
-#[derive(Default, Clone)]
-pub(super) struct Allotments {
-    processes: BTreeMap<ProcessId, Process>,
-    pub(super) allowances: Amounts,
-    pub(super) adjustments: Amounts,
-    recalled: BTreeMap<CounterId, Recalled>,
-    declared_older_at: Option<DateTime<Utc>>,
-}
-
-/// The first and the last recall of a counter.
-#[derive(Clone, Copy)]
-struct Recalled {
-    began_at: DateTime<Utc>,
-    renewed_at: DateTime<Utc>,
-}
-
-pub(super) type Amounts = BTreeMap<(ProcessId, CounterId), Usd>;
-
-#[derive(Clone)]
-struct Process {
-    status: ProcessStatus,
-    seen_at: DateTime<Utc>,
-    /// The reply to the last call, if it was a draw.
-    last_reply: Option<DrawReply>,
-}
 
 impl Process {
     /// Returns true if the number is that of the last call.

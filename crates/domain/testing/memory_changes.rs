@@ -1,40 +1,12 @@
 //! The change feed in memory.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_store::{MemoryChangeFeed, State};
+use super::memory_state::{State, mark};
+use super::memory_store::MemoryChangeFeed;
 use crate::change_feed::{CHANGE_RETENTION, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
-
-/// The kept changes, and the numbers of the newest ones.
-#[derive(Clone)]
-pub(super) struct MemoryChanges {
-    /// The changes with their times. Never empty.
-    kept: VecDeque<(Change, DateTime<Utc>)>,
-    newest: ChangePosition,
-    /// The number of the newest change of limits.
-    pub(super) limits: u64,
-    /// The number of the newest change of the catalogue.
-    pub(super) catalogue: u64,
-}
-
-impl Default for MemoryChanges {
-    fn default() -> Self {
-        let newest = ChangePosition { number: 0, mark: mark() };
-        let first = Change { position: newest, subject: ChangeSubject::Everything };
-        Self { kept: VecDeque::from([(first, DateTime::UNIX_EPOCH)]), newest, limits: 0, catalogue: 0 }
-    }
-}
-
-/// Returns a mark that is unique in this process: copies of a store continue with different marks.
-fn mark() -> i64 {
-    static MARKS: AtomicI64 = AtomicI64::new(1);
-    MARKS.fetch_add(1, Ordering::Relaxed)
-}
 
 impl State {
     /// Writes changes to the feed, in their transaction.

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_store::{MemoryDocuments, State, StoredClaim, StoredDocument};
+use super::memory_state::{State, StoredClaim, StoredDocument};
+use super::memory_store::MemoryDocuments;
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::file::{

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_store::{MemoryGuardrails, State};
+use super::memory_state::State;
+use super::memory_store::MemoryGuardrails;
 use crate::api_key::{ApiKeyScope, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::change_feed::ChangeSubject;

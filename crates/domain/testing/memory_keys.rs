@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::memory_store::{MemoryApiKeys, MemoryKeyGrants, State, StoredKey};
+use super::memory_state::{State, StoredKey};
+use super::memory_store::{MemoryApiKeys, MemoryKeyGrants};
 use crate::api_key::{
     ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
     KeyReference,

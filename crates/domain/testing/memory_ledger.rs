@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_store::{MemoryLedger, State};
+use super::memory_state::{Counter, CounterKey, LedgerState, State};
+use super::memory_store::MemoryLedger;
 use crate::budget::{
     Account, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
     admit,
@@ -15,32 +16,6 @@ use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use crate::workspace::Workspace;
-
-/// An account in one period: the interval (`None` is all time) and the beginning of the period.
-pub(super) type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
-
-/// The counters, holds and archived costs of the ledger.
-#[derive(Default, Clone)]
-pub(super) struct LedgerState {
-    pub(super) counters: BTreeMap<CounterKey, Counter>,
-    holds: BTreeMap<DecisionId, Hold>,
-    /// The cost of pruned records.
-    archived: BTreeMap<Account, Usd>,
-    /// The bytes of records by workspace and day of their addition.
-    record_bytes: BTreeMap<(WorkspaceId, DateTime<Utc>), u64>,
-    /// The total spend of a workspace at the beginning of its credit, by account.
-    credit_bases: BTreeMap<Account, Usd>,
-    /// The beginning of the credit, by account.
-    credits_began: BTreeMap<Account, DateTime<Utc>>,
-}
-
-#[derive(Default, Clone, Copy)]
-pub(super) struct Counter {
-    pub(super) spent: Usd,
-    pub(super) reserved: Usd,
-    /// The sum of its allowances.
-    pub(super) allotted: Usd,
-}
 
 /// The amounts that are added to all accounts of a payer.
 pub(super) struct Posting {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::contract::{Receiver, ReceiverReaction};
+use super::contract::{Receiver, ReceiverReaction, Senders};
 use super::system::lock;
 use crate::json::Json;
 use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
@@ -98,6 +98,21 @@ impl MessageSender for MemoryMessageSender {
                 self.timer.sleep(DEADLINE).await;
                 Err(error(DeliveryErrorKind::Receiver, None))
             }
+        }
+    }
+}
+
+impl Senders {
+    /// Returns the fake.
+    pub fn memory(timer: Arc<dyn Timer>) -> Self {
+        let receiver = MemoryReceiver::default();
+        let sender = |is_open| Arc::new(MemoryMessageSender::new(receiver.clone(), Arc::clone(&timer), is_open));
+        Self {
+            sender: sender(true),
+            public_only: sender(false),
+            receiver: Arc::new(receiver.clone()),
+            timer,
+            keep: Box::new(()),
         }
     }
 }

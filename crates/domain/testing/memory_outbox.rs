@@ -5,21 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::memory_store::{MemoryOutbox, State};
+use super::memory_state::{State, StoredMessage};
+use super::memory_store::MemoryOutbox;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
 use crate::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
 use crate::usage::OutboxMessage;
-
-/// A message with its delivery state.
-#[derive(Clone)]
-pub(super) struct StoredMessage {
-    pub(super) message: OutboxMessage,
-    failures: u32,
-    created_at: DateTime<Utc>,
-    /// `None` for a dead letter.
-    next_at: Option<DateTime<Utc>>,
-}
 
 impl StoredMessage {
     fn is_due(&self, now: DateTime<Utc>) -> bool {

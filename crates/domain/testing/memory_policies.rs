@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use super::contract::PolicySource;
+use super::contract::{Policies, PolicySource};
 use super::system::lock;
 use crate::api_key::InferenceKey;
 use crate::error::StoreError;
@@ -73,4 +73,12 @@ impl PolicySource for MemoryPolicies {
     async fn show_changes(&self) {}
 
     async fn expire(&self) {}
+}
+
+impl Policies {
+    /// Returns the fake.
+    pub fn memory() -> Self {
+        let policies = Arc::new(MemoryPolicies::default());
+        Self { policies: Arc::clone(&policies) as _, source: policies }
+    }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::future::{Either, pending, select};
 
 use super::EventCount;
-use super::contract::{RemoteProvider, RemoteReaction};
+use super::contract::{Providers, RemoteProvider, RemoteProviders, RemoteReaction};
 use super::system::lock;
 use crate::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use crate::json::Json;
@@ -86,5 +86,13 @@ impl RemoteProvider for MemoryProvider {
 
     async fn reached(&self, requests: usize) {
         self.requests.reached(requests).await;
+    }
+}
+
+impl RemoteProviders {
+    /// Returns the fake.
+    pub fn memory(timer: Arc<dyn Timer>) -> Self {
+        let remote = Arc::new(MemoryProvider::new(Arc::clone(&timer)));
+        Self { providers: Providers::over(Arc::clone(&remote) as _), remote, timer }
     }
 }

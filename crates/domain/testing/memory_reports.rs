@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::memory_ledger::{LedgerState, Posting, negative, payer_of, plus};
-use super::memory_store::{MemoryLedgerAuditor, MemoryLimits, MemoryUsagePruner, MemoryVolumes, State};
+use super::memory_ledger::{Posting, negative, payer_of, plus};
+use super::memory_state::{LedgerState, State};
+use super::memory_store::{MemoryLedgerAuditor, MemoryLimits, MemoryUsagePruner, MemoryVolumes};
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
     Discrepancy, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,

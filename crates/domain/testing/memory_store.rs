@@ -1,92 +1,13 @@
 //! The database in memory: one state with one lock, so that every method of every port is one transaction.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
-
-use chrono::{DateTime, Utc};
+use std::sync::{Arc, Mutex};
 
 use super::FixedClock;
-use super::memory_alerts::StoredAlert;
-use super::memory_budget::Allotments;
-use super::memory_changes::MemoryChanges;
-use super::memory_ledger::LedgerState;
-use super::memory_outbox::StoredMessage;
-use super::system::lock;
-use crate::api_key::ApiKey;
-use crate::audit::{AuditDraft, AuditEntry, AuditHash};
-use crate::file::{Document, IdempotencyKey, PendingDocument};
-use crate::guardrail::{Guardrail, GuardrailVersion};
-use crate::ids::{ApiKeyId, DocumentId};
-use crate::model::Model;
-use crate::observability::Destination;
-use crate::system::Clock;
-use crate::usage::{Rejection, UsageRecord};
-use crate::workspace::Workspace;
+use super::memory_state::Database;
 
 /// A database in memory, which hands out a fake of each port. Clones and fakes share the state.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Database);
-
-/// The state of a database, and its clock.
-#[derive(Clone, Default)]
-pub(super) struct Database {
-    state: Arc<Mutex<State>>,
-    clock: FixedClock,
-}
-
-#[derive(Default, Clone)]
-pub(super) struct State {
-    pub(super) changes: MemoryChanges,
-    pub(super) workspaces: Vec<Workspace>,
-    pub(super) keys: HashMap<ApiKeyId, StoredKey>,
-    pub(super) guardrails: Vec<Guardrail>,
-    pub(super) documents: HashMap<DocumentId, StoredDocument>,
-    pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
-    pub(super) models: Vec<Model>,
-    pub(super) usage: Vec<UsageRecord>,
-    pub(super) ledger: LedgerState,
-    pub(super) allotments: Allotments,
-    pub(super) destinations: Vec<Destination>,
-    pub(super) outbox: Vec<StoredMessage>,
-    pub(super) guardrail_versions: Vec<GuardrailVersion>,
-    pub(super) audit: Vec<AuditEntry>,
-    pub(super) alerts: Vec<StoredAlert>,
-    pub(super) rejections: HashMap<(Rejection, DateTime<Utc>), u64>,
-}
-
-impl State {
-    /// Appends the audit entry of a change, in its transaction.
-    pub(super) fn note(&mut self, audit: &AuditDraft, at: DateTime<Utc>) -> AuditEntry {
-        let previous = self.audit.last().map(|entry| (entry.seq, entry.hash));
-        // Rows in memory cannot be modified past the log, so there is no row state to verify.
-        let entry = AuditEntry::following(previous, at, audit, AuditHash::NONE);
-        self.audit.push(entry.clone());
-        entry
-    }
-}
-
-#[derive(Clone)]
-pub(super) struct StoredKey {
-    pub(super) key: ApiKey,
-    /// The row stays so that id and hash are never reused.
-    pub(super) deleted: bool,
-    /// The actor and the time of the guardrail's assignment.
-    pub(super) assigned: Option<(String, DateTime<Utc>)>,
-}
-
-#[derive(Clone)]
-pub(super) enum StoredDocument {
-    Pending(PendingDocument),
-    /// The document, and its bytes of the quota.
-    Ready(Document, u64),
-}
-
-#[derive(Clone)]
-pub(super) struct StoredClaim {
-    pub(super) subject: String,
-    pub(super) document: DocumentId,
-    pub(super) made_at: DateTime<Utc>,
-}
 
 impl MemoryStore {
     /// Creates an empty database.
@@ -105,16 +26,6 @@ impl MemoryStore {
     pub fn copy(&self) -> Self {
         let state = Arc::new(Mutex::new(self.0.state().clone()));
         Self(Database { state, clock: self.0.clock.clone() })
-    }
-}
-
-impl Database {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    pub(super) fn now(&self) -> DateTime<Utc> {
-        self.clock.now()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::memory_store::{MemoryWorkspaces, State, StoredDocument, StoredKey};
+use super::memory_state::{State, StoredDocument, StoredKey};
+use super::memory_store::MemoryWorkspaces;
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
 use crate::budget::{Account, LimitStatus, WorkspaceBudgets};

@@ -26,6 +26,7 @@ mod memory_provider;
 mod memory_rate_limiter;
 mod memory_rejections;
 mod memory_reports;
+mod memory_state;
 mod memory_store;
 mod memory_usage;
 mod memory_workspaces;

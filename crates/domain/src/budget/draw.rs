@@ -4,44 +4,9 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::allowances::{CounterId, CounterPeriod};
-use super::{Account, BudgetScope, DrawAhead, DrawAsk, LimitExceeded, LimitStatus, SpendLimit, admit};
+use super::allowances::CounterId;
+use super::{Account, BudgetScope, CounterLimit, DrawAhead, DrawAsk, LimitExceeded, LimitStatus, admit};
 use crate::money::Usd;
-
-/// A limit of one counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CounterLimit {
-    /// The most that may be spent in a period.
-    pub limit: SpendLimit,
-    /// For credit only: the total spend of the account when the credit began.
-    pub base: Usd,
-    /// True for the prepaid credit of a workspace.
-    pub is_credit: bool,
-}
-
-/// The limits of one account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CounterLimits {
-    /// The account.
-    pub account: Account,
-    /// Its limits, each with its own period.
-    pub limits: Vec<CounterLimit>,
-}
-
-impl CounterLimits {
-    /// Returns the counters of the account that have limits at a time, each once.
-    pub fn counters(&self, at: DateTime<Utc>) -> Vec<CounterId> {
-        let mut counters = Vec::with_capacity(self.limits.len());
-        for CounterLimit { limit, .. } in &self.limits {
-            let period = CounterPeriod::containing(limit.reset, at);
-            let counter = CounterId { account: self.account, period };
-            if !counters.contains(&counter) {
-                counters.push(counter);
-            }
-        }
-        counters
-    }
-}
 
 /// A counter as a store has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,9 +5,6 @@ use std::sync::Arc;
 use super::resolve::{self, Names};
 use super::{CatalogueViolation, DynamicVariant, ModalityFilter, ModalitySet, Model};
 
-/// The author of the sandbox models, which answer inside this process. They are never a fallback for another model.
-pub const SANDBOX_AUTHOR: &str = "sandbox";
-
 /// An immutable state of the catalogue. Reads take no lock.
 #[derive(Debug, Default)]
 pub struct CatalogueSnapshot {

@@ -3,11 +3,6 @@
 use super::ModelId;
 use crate::error::{ErrorKind, StoreError};
 
-/// The text is not a model name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a model id is author/slug with an optional :variant, made of letters, digits and - . _ ~")]
-pub struct InvalidModelId;
-
 /// The text is not a list of output modalities. Holds the invalid element, cut to 64 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -61,26 +56,6 @@ impl FindCallableModelError {
 /// Returns the end of a sentence that names callable models; empty without any.
 pub(crate) fn or_nearest(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!("; nearest callable models: {}", nearest.join(", ")) }
-}
-
-/// An error of listing models.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ListModelsError {
-    /// The filter is invalid.
-    #[error(transparent)]
-    Filter(#[from] InvalidModalityFilter),
-    /// The page size is zero or too large.
-    #[error("limit must be 1 to {}", super::Page::MAX_LIMIT)]
-    Limit,
-}
-
-impl ListModelsError {
-    /// Returns the meaning of the error.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Filter(_) | Self::Limit => ErrorKind::InvalidRequest,
-        }
-    }
 }
 
 /// A violation of a set of catalogue rows.

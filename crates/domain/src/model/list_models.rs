@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    CallableModels, Catalogue, CatalogueSnapshot, ListModelsError, Modality, ModalityFilter, ModalitySet, Model,
+    CallableModels, Catalogue, CatalogueSnapshot, InvalidModalityFilter, Modality, ModalityFilter, ModalitySet, Model,
     Visibility,
 };
+use crate::error::ErrorKind;
 
 /// The filter of a list without an output modality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,26 @@ impl DefaultModality {
             Self::Decisions => Modality::Decisions,
         };
         ModalityFilter::AnyOf(ModalitySet::default().with(modality))
+    }
+}
+
+/// An error of listing models.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ListModelsError {
+    /// The filter is invalid.
+    #[error(transparent)]
+    Filter(#[from] InvalidModalityFilter),
+    /// The page size is zero or too large.
+    #[error("limit must be 1 to {}", Page::MAX_LIMIT)]
+    Limit,
+}
+
+impl ListModelsError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Filter(_) | Self::Limit => ErrorKind::InvalidRequest,
+        }
     }
 }
 

@@ -4,7 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::InvalidModelId;
+/// The author of the sandbox models, which answer inside this process. They are never a fallback for another model.
+pub const SANDBOX_AUTHOR: &str = "sandbox";
+
+/// The text is not a model name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a model id is author/slug with an optional :variant, made of letters, digits and - . _ ~")]
+pub struct InvalidModelId;
 
 /// The name of a model: `author/slug` with an optional `:variant`, in lower case. At most 256 bytes; author and slug
 /// are made of `a-z 0-9 - . _ ~`, a variant of `a-z 0-9 - _`. Clones share the text.

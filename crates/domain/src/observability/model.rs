@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::SampledGroup;
+use crate::audit::{Actor, AuditDraft};
 use crate::budget::BudgetAlert;
 use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
@@ -121,4 +122,25 @@ pub struct OutboxStatus {
     pub dead: u64,
     /// The time at which the oldest pending message was added.
     pub oldest: Option<DateTime<Utc>>,
+}
+
+/// A request to retry dead letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterRetry {
+    /// The requesting actor.
+    pub actor: Actor,
+    /// The destination whose dead letters are retried; `None` for all.
+    pub destination: Option<DestinationId>,
+}
+
+impl DeadLetterRetry {
+    /// Returns the audit entry for the number of retried dead letters.
+    pub fn audited(&self, retried: u64) -> AuditDraft {
+        let subject = match self.destination {
+            Some(id) => format!("destination {id}"),
+            None => "every destination".to_owned(),
+        };
+        let details = Json::object([("retried_count", retried.to_string().as_str())]);
+        AuditDraft::done(&self.actor, "destination.retry", subject, details)
+    }
 }

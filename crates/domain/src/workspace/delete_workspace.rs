@@ -1,56 +1,11 @@
 //! Deleting a workspace.
 
-use std::fmt;
 use std::sync::Arc;
 
-use super::{ChangeWorkspaceError, Workspace, WorkspaceRepository};
+use super::{ChangeWorkspaceError, Workspace, WorkspaceDeletion, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
-
-/// The contents that keep a workspace from being deleted, by number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WorkspaceContents {
-    /// Keys that are not deleted.
-    pub keys: u64,
-    /// Documents, pending ones included.
-    pub documents: u64,
-    /// Guardrails.
-    pub guardrails: u64,
-    /// Destinations of traces.
-    pub destinations: u64,
-}
-
-impl WorkspaceContents {
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl fmt::Display for WorkspaceContents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, documents, guardrails, destinations } = self;
-        let counts =
-            [(keys, "keys"), (documents, "documents"), (guardrails, "guardrails"), (destinations, "destinations")];
-        let present: Vec<String> =
-            counts.iter().filter(|(count, _)| **count > 0).map(|(count, name)| format!("{name}: {count}")).collect();
-        f.write_str(&present.join(", "))
-    }
-}
-
-/// The result of [`WorkspaceRepository::delete`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkspaceDeletion {
-    /// The workspace is deleted.
-    Deleted,
-    /// The workspace does not exist.
-    Unknown,
-    /// It is the default workspace; nothing was changed.
-    IsDefault,
-    /// It has contents; nothing was changed.
-    NotEmpty(WorkspaceContents),
-}
 
 /// Deletes workspaces.
 pub struct DeleteWorkspace {
@@ -87,7 +42,7 @@ impl DeleteWorkspace {
 mod tests {
     use super::*;
     use crate::testing::{FixedClock, MemoryStore, SequentialIds};
-    use crate::workspace::{CreateWorkspace, MockWorkspaceRepository};
+    use crate::workspace::{CreateWorkspace, MockWorkspaceRepository, WorkspaceContents};
 
     #[tokio::test]
     async fn execute_deletes_all_but_the_default_workspace() {

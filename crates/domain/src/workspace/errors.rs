@@ -1,14 +1,9 @@
 //! Errors of workspaces.
 
+use super::{InvalidWorkspaceName, WorkspaceContents};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
-use crate::workspace::WorkspaceContents;
-
-/// The name is empty, too long or has control characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a workspace name has 1 to 100 characters and no control characters")]
-pub struct InvalidWorkspaceName;
 
 /// An error of creating or finding a workspace.
 #[derive(Debug, thiserror::Error)]

@@ -26,6 +26,3 @@ pub use rename_workspace::*;
 pub use set_workspace_budgets::*;
 pub use set_workspace_rates::*;
 pub use suspend_workspace::*;
-
-/// The most attempts of an update under concurrent changes.
-const MAX_ATTEMPTS: u32 = 8;

@@ -1,5 +1,7 @@
 //! The workspace.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 
 use crate::budget::WorkspaceBudgets;
@@ -35,18 +37,23 @@ pub struct Workspace {
     pub created_at: DateTime<Utc>,
 }
 
+/// The name is empty, too long or has control characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a workspace name has 1 to 100 characters and no control characters")]
+pub struct InvalidWorkspaceName;
+
 /// A name of 1 to 100 characters without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceName(String);
 
 impl WorkspaceName {
     /// Validates length and characters.
-    pub fn try_new(name: &str) -> Result<Self, crate::workspace::InvalidWorkspaceName> {
+    pub fn try_new(name: &str) -> Result<Self, InvalidWorkspaceName> {
         let length = name.chars().count();
         if (1..=100).contains(&length) && !name.chars().any(char::is_control) && !name.trim().is_empty() {
             Ok(Self(name.to_owned()))
         } else {
-            Err(crate::workspace::InvalidWorkspaceName)
+            Err(InvalidWorkspaceName)
         }
     }
 
@@ -54,4 +61,48 @@ impl WorkspaceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The contents that keep a workspace from being deleted, by number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkspaceContents {
+    /// Keys that are not deleted.
+    pub keys: u64,
+    /// Documents, pending ones included.
+    pub documents: u64,
+    /// Guardrails.
+    pub guardrails: u64,
+    /// Destinations of traces.
+    pub destinations: u64,
+}
+
+impl WorkspaceContents {
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for WorkspaceContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keys, documents, guardrails, destinations } = self;
+        let counts =
+            [(keys, "keys"), (documents, "documents"), (guardrails, "guardrails"), (destinations, "destinations")];
+        let present: Vec<String> =
+            counts.iter().filter(|(count, _)| **count > 0).map(|(count, name)| format!("{name}: {count}")).collect();
+        f.write_str(&present.join(", "))
+    }
+}
+
+/// The result of [`WorkspaceRepository::delete`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceDeletion {
+    /// The workspace is deleted.
+    Deleted,
+    /// The workspace does not exist.
+    Unknown,
+    /// It is the default workspace; nothing was changed.
+    IsDefault,
+    /// It has contents; nothing was changed.
+    NotEmpty(WorkspaceContents),
 }

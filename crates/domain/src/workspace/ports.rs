@@ -11,6 +11,9 @@ use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 
+/// The most attempts of an update under concurrent changes.
+pub(super) const MAX_ATTEMPTS: u32 = 8;
+
 /// Stores workspaces.
 ///
 /// # Contract

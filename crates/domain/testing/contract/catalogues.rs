@@ -7,7 +7,6 @@ use std::thread;
 
 use async_trait::async_trait;
 
-use super::super::MemoryCatalogue;
 use crate::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
 use crate::money::Price;
 
@@ -41,12 +40,6 @@ pub trait CatalogueSource: Send + Sync {
 }
 
 impl Catalogues {
-    /// Returns the fake.
-    pub fn memory() -> Self {
-        let catalogue = MemoryCatalogue::default();
-        Self { catalogue: Arc::new(catalogue.clone()), source: Arc::new(catalogue), keep: Box::new(()) }
-    }
-
     async fn replace(&self, ids: &[&str]) {
         let row = |id: &&str| Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
         self.source.replace(ids.iter().map(row).collect()).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::{Either, join, select};
 
-use super::super::{AlreadyDisconnected, ManualClient, MemoryProvider, join_all};
+use super::super::{AlreadyDisconnected, ManualClient, join_all};
 use crate::decision::{
     ClientConnection, DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes,
 };
@@ -105,12 +105,6 @@ const SHORT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl RemoteProviders {
-    /// Returns the fake.
-    pub fn memory(timer: Arc<dyn Timer>) -> Self {
-        let remote = Arc::new(MemoryProvider::new(Arc::clone(&timer)));
-        Self { providers: Providers::over(Arc::clone(&remote) as _), remote, timer }
-    }
-
     /// Makes an attempt, and fails the test if it does not end.
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         match select(self.providers.provider.decide(call), self.timer.sleep(PATIENCE)).await {

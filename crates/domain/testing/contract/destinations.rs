@@ -1,11 +1,12 @@
 //! Cases of [`crate::observability::DestinationRepository`].
 
-use super::super::{SequentialIds, join_all};
+use super::super::join_all;
 use super::Stores;
 use super::outbox::put;
-use super::samples::{add_workspace, at, audit, changed_since, key_id, newest_change, workspace_id};
+use super::samples::{
+    add_workspace, at, audit, changed_since, destination, destination_id, newest_change, workspace_id,
+};
 use crate::change_feed::ChangeSubject;
-use crate::ids::DestinationId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind};
 use crate::secret::SecretString;
 
@@ -20,28 +21,6 @@ suite! {
         concurrent_updates_succeed_once,
         delete_removes_pending_messages,
         changes_write_feed_and_audit_log,
-    }
-}
-
-pub(super) fn destination_id(number: u64) -> DestinationId {
-    DestinationId::from_uuid(SequentialIds::uuid(number))
-}
-
-pub(super) fn destination(number: u64, workspace: u64) -> Destination {
-    Destination {
-        id: destination_id(number),
-        workspace_id: workspace_id(workspace),
-        name: format!("destination {number} ✓"),
-        kind: DestinationKind::Webhook,
-        url: "https://example.org/in?x=1".to_owned(),
-        headers: vec![("x-team".to_owned(), SecretString::new("a \"b\""))],
-        signing_secret: Some(SecretString::new("0123456789abcdef")),
-        enabled: true,
-        privacy_mode: true,
-        sampling: 2_500,
-        api_key_ids: Some(vec![key_id(1), key_id(2)]),
-        created_at: at(i64::try_from(number).unwrap()),
-        updated_at: None,
     }
 }
 

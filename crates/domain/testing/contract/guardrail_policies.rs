@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::DateTime;
 
-use super::super::{MemoryPolicies, SequentialIds, join_all};
+use super::super::{SequentialIds, join_all};
 use crate::api_key::{ApiKeyHash, InferenceKey};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{ContentFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules};
@@ -59,12 +59,6 @@ pub trait PolicySource: Send + Sync {
 }
 
 impl Policies {
-    /// Returns the fake.
-    pub fn memory() -> Self {
-        let policies = Arc::new(MemoryPolicies::default());
-        Self { policies: Arc::clone(&policies) as _, source: policies }
-    }
-
     /// Stores guardrails 1 and 2, which the key has, and guardrail 3.
     async fn with_guardrails(&self) {
         for number in 1..=3 {

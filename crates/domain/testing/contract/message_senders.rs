@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use futures_util::future::{Either, select};
 
-use super::super::{MemoryMessageSender, MemoryReceiver, SequentialIds, join_all};
+use super::super::{SequentialIds, join_all};
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender};
@@ -83,19 +83,6 @@ pub const RECEIVER_TEXT: &str = "receiver-text";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Senders {
-    /// Returns the fake.
-    pub fn memory(timer: Arc<dyn Timer>) -> Self {
-        let receiver = MemoryReceiver::default();
-        let sender = |is_open| Arc::new(MemoryMessageSender::new(receiver.clone(), Arc::clone(&timer), is_open));
-        Self {
-            sender: sender(true),
-            public_only: sender(false),
-            receiver: Arc::new(receiver.clone()),
-            timer,
-            keep: Box::new(()),
-        }
-    }
-
     /// Sends, and fails the test if the call does not end.
     async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError> {
         match select(pin!(self.sender.send(to, delivery)), pin!(self.timer.sleep(PATIENCE))).await {

@@ -7,8 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{SequentialIds, join_all};
 use super::Stores;
-use super::destinations::{destination, destination_id};
-use super::samples::{add_workspace, audit, fold_charge};
+use super::samples::{add_workspace, audit, destination, destination_id, fold_charge};
 use super::usage::record;
 use crate::audit::{Actor, AuditEntry};
 use crate::budget::UsageCharge;

@@ -14,10 +14,12 @@ use crate::budget::{
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
-use crate::ids::{ApiKeyId, DocumentId, GuardrailId, ProcessId, WorkspaceId};
+use crate::ids::{ApiKeyId, DestinationId, DocumentId, GuardrailId, ProcessId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
+use crate::observability::{Destination, DestinationKind};
 use crate::rate::RateLimits;
+use crate::secret::SecretString;
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Returns a time in whole milliseconds, `minutes` after the first one.
@@ -153,4 +155,26 @@ pub(super) async fn changed_since(stores: &Stores, last: ChangePosition) -> Vec<
 
 pub(super) async fn catalogue_version(stores: &Stores) -> u64 {
     stores.models.version().await.expect("the catalogue has a version")
+}
+
+pub(super) fn destination_id(number: u64) -> DestinationId {
+    DestinationId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn destination(number: u64, workspace: u64) -> Destination {
+    Destination {
+        id: destination_id(number),
+        workspace_id: workspace_id(workspace),
+        name: format!("destination {number} ✓"),
+        kind: DestinationKind::Webhook,
+        url: "https://example.org/in?x=1".to_owned(),
+        headers: vec![("x-team".to_owned(), SecretString::new("a \"b\""))],
+        signing_secret: Some(SecretString::new("0123456789abcdef")),
+        enabled: true,
+        privacy_mode: true,
+        sampling: 2_500,
+        api_key_ids: Some(vec![key_id(1), key_id(2)]),
+        created_at: at(i64::try_from(number).unwrap()),
+        updated_at: None,
+    }
 }

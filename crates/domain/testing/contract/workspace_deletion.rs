@@ -1,10 +1,9 @@
 //! Cases of [`crate::workspace::WorkspaceRepository`] on names and deletion.
 
 use super::Stores;
-use super::destinations::destination;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, audit, changed_since, document_id, guardrail, inference_key, key_id,
-    newest_change, workspace, workspace_id,
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, destination, document_id, guardrail,
+    inference_key, key_id, newest_change, workspace, workspace_id,
 };
 use crate::change_feed::ChangeSubject;
 use crate::file::{DocumentQuota, PendingDocument, Reservation};

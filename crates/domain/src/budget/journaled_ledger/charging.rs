@@ -1,7 +1,7 @@
 //! The ends of requests in the journal: charges and releases.
 
 use super::calls::lock;
-use super::keeper::journal_failed;
+use super::errors::{ChargeError, journal_failed};
 use super::omission::Omission;
 use super::{JournaledLedger, amounts, check_amount};
 use crate::budget::entries::{encode_charged, encode_released};
@@ -9,31 +9,6 @@ use crate::budget::{EntryKind, UsageCharge, UsageJournalError};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
-
-/// An error of appending a charge.
-#[derive(Debug)]
-pub(super) enum ChargeError {
-    /// The journal was sealed. The charge belongs into the next journal of the process.
-    Sealed(Box<UsageCharge>),
-    /// The charge is invalid, or the journal failed.
-    Store(StoreError),
-}
-
-impl ChargeError {
-    /// Converts the error for a caller without another journal.
-    pub(super) fn into_store_error(self) -> StoreError {
-        match self {
-            Self::Sealed(_) => journal_failed(UsageJournalError::Sealed),
-            Self::Store(error) => error,
-        }
-    }
-}
-
-impl From<StoreError> for ChargeError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
 
 impl JournaledLedger {
     /// Appends a charge and ends the hold of its request. Returns the number of the entry.

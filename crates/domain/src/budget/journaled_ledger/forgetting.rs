@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::super::{BudgetStore, LiveProcess, OrphanedJournals, ProcessState, RemainingAllowances};
 use super::calls::lock;
-use super::keeper::journal_failed;
+use super::errors::journal_failed;
 use super::sync::Mutex;
 use crate::error::StoreError;
 use crate::ids::ProcessId;

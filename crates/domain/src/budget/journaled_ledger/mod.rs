@@ -6,6 +6,7 @@
 mod asks;
 mod calls;
 mod charging;
+mod errors;
 mod forgetting;
 mod keeper;
 mod omission;
@@ -27,9 +28,9 @@ use futures_util::lock::Mutex as AsyncMutex;
 
 use self::asks::{Answer, Ask};
 use self::calls::{OpenCall, lock};
-use self::charging::ChargeError;
+use self::errors::{ChargeError, journal_failed};
 pub use self::forgetting::{ForgetError, ForgetProcesses, ForgetSettings};
-use self::keeper::{Keeper, journal_failed};
+use self::keeper::Keeper;
 pub use self::recovery::{RecoverJournals, RecoveryReport};
 pub use self::renewing::{RenewingLedger, RenewingLedgerPorts};
 use self::state::SharedState;

@@ -12,7 +12,7 @@ use super::super::{
     abandoned_record,
 };
 use super::calls::lock;
-use super::keeper::journal_failed;
+use super::errors::journal_failed;
 use super::sync::Mutex;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId};

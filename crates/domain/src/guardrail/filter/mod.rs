@@ -6,7 +6,7 @@
 //! | `pattern`, `builtin` | find matches in one text |
 //! | `text`, `map`, `normalize` | give a string of a JSON text a plain and a normalised view |
 //! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
-//! | `spans`, `marks`, `bits` | hold the matches of a text in bounded memory |
+//! | `found`, `spans`, `marks`, `bits` | hold the matches of a text in bounded memory |
 //! | `rewrite`, `paths` | redact the matches, and report their paths |
 //! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
 //! | `attachment`, `media` | decide which parts of assets and items are readable |
@@ -20,6 +20,7 @@ mod builtin;
 mod compile;
 mod documents;
 mod errors;
+mod found;
 mod label;
 mod labels;
 mod map;

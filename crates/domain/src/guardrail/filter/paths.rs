@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::bits::Bits;
-use super::scan::{Node, NodeKind};
+use super::found::{Node, NodeKind};
 use crate::json::{Token, Tokens, string_content};
 
 /// The highest length in bytes of a name in a path.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::builtin::{Hint, Source};
 use super::compile::Search;
-use super::scan::{Found, Node, NodeKind};
+use super::found::{Found, Node, NodeKind};
 use super::text::{Views, ends};
 use crate::usage::FilterAction;
 

@@ -1,14 +1,18 @@
 //! One delivery to one destination.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::DeliverOutbox;
+use super::settings::DeliverySettings;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DueMessage};
+use crate::observability::{
+    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationRepository, DueMessage, MessageSender, Outbox,
+};
+use crate::system::{Randomness, TimeSource};
 
 /// The most payload bytes of one delivery.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
@@ -16,6 +20,20 @@ const MAX_BATCH_BYTES: usize = 1024 * 1024;
 const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
 /// How long messages to the operator's collector wait for a process that has it configured.
 const ORPHAN_AGE: TimeDelta = TimeDelta::hours(1);
+
+/// The ports of [`super::DeliverOutbox`].
+pub struct DeliverOutboxPorts {
+    /// The outbox.
+    pub outbox: Arc<dyn Outbox>,
+    /// The destinations.
+    pub destinations: Arc<dyn DestinationRepository>,
+    /// The sender.
+    pub sender: Arc<dyn MessageSender>,
+    /// The clock that decides which messages are due, and the timer of the pauses.
+    pub time: TimeSource,
+    /// The source of jitter.
+    pub random: Arc<dyn Randomness>,
+}
 
 /// The outcome of one delivery.
 #[derive(Debug)]
@@ -46,13 +64,15 @@ pub(super) enum DeliveryOutcome {
     },
 }
 
-impl DeliverOutbox {
+/// Delivers due messages to one destination.
+pub(super) struct DeliverBatch {
+    pub(super) ports: DeliverOutboxPorts,
+    pub(super) settings: DeliverySettings,
+}
+
+impl DeliverBatch {
     /// Takes up to `batch_size` due messages of a destination and sends them.
-    pub(super) async fn deliver_batch(
-        &self,
-        id: DestinationId,
-        batch_size: u64,
-    ) -> Result<DeliveryOutcome, StoreError> {
+    pub(super) async fn execute(&self, id: DestinationId, batch_size: u64) -> Result<DeliveryOutcome, StoreError> {
         let now = self.ports.time.now();
         let Some(destination) = self.destination(id).await? else {
             let before = if id == Destination::OPERATORS { now - ORPHAN_AGE } else { now };

@@ -2,43 +2,25 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
-use super::DeliverySettings;
-use super::deliver_batch::DeliveryOutcome;
+use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome};
 use super::destination_state::DestinationState;
+use super::settings::DeliverySettings;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
-use crate::observability::{DestinationRepository, MessageSender, Outbox};
-use crate::system::{Randomness, TimeSource};
 
 /// The most destinations that are served at the same time.
 const MAX_CONCURRENT_DELIVERIES: usize = 32;
 
-/// The ports of [`DeliverOutbox`].
-pub struct DeliverOutboxPorts {
-    /// The outbox.
-    pub outbox: Arc<dyn Outbox>,
-    /// The destinations.
-    pub destinations: Arc<dyn DestinationRepository>,
-    /// The sender.
-    pub sender: Arc<dyn MessageSender>,
-    /// The clock that decides which messages are due, and the timer of the pauses.
-    pub time: TimeSource,
-    /// The source of jitter.
-    pub random: Arc<dyn Randomness>,
-}
-
 /// Delivers the messages of the outbox until stopped. Destinations are independent: a slow or unreachable one delays no
 /// other, and the delay between its own attempts grows. Several processes may share one outbox.
 pub struct DeliverOutbox {
-    pub(super) ports: DeliverOutboxPorts,
-    pub(super) settings: DeliverySettings,
+    batch: DeliverBatch,
 }
 
 type Deliveries<'a> = FuturesUnordered<BoxFuture<'a, (DestinationId, Result<DeliveryOutcome, StoreError>)>>;
@@ -46,7 +28,7 @@ type Deliveries<'a> = FuturesUnordered<BoxFuture<'a, (DestinationId, Result<Deli
 impl DeliverOutbox {
     /// Wires the ports.
     pub fn new(ports: DeliverOutboxPorts, settings: DeliverySettings) -> Self {
-        Self { ports, settings }
+        Self { batch: DeliverBatch { ports, settings } }
     }
 
     /// Delivers until `stopped` ends, then waits up to [`DeliverySettings::grace`] for running deliveries. Undelivered
@@ -57,7 +39,7 @@ impl DeliverOutbox {
         let mut deliveries: Deliveries<'_> = FuturesUnordered::new();
         loop {
             self.begin(&mut states, &mut deliveries).await;
-            let pause = self.ports.time.sleep(self.settings.poll_every);
+            let pause = self.batch.ports.time.sleep(self.batch.settings.poll_every);
             let ended = pin!(next_of(&mut deliveries));
             let next = select(ended, pause);
             let ended = match select(&mut stopped, next).await {
@@ -69,7 +51,7 @@ impl DeliverOutbox {
                 self.end(&mut states, id, outcome);
             }
         }
-        let grace = self.ports.time.sleep(self.settings.grace);
+        let grace = self.batch.ports.time.sleep(self.batch.settings.grace);
         let all = async { while deliveries.next().await.is_some() {} };
         select(pin!(all), grace).await;
     }
@@ -81,9 +63,9 @@ impl DeliverOutbox {
         if free == 0 {
             return;
         }
-        let unavailable = states.unavailable(self.ports.time.monotonic());
+        let unavailable = states.unavailable(self.batch.ports.time.monotonic());
         let mut ended = Vec::new();
-        let mut asked = self.ports.outbox.due(self.ports.time.now(), &unavailable);
+        let mut asked = self.batch.ports.outbox.due(self.batch.ports.time.now(), &unavailable);
         let due = loop {
             match select(asked, pin!(next_of(deliveries))).await {
                 Either::Left((due, _)) => break due,
@@ -96,12 +78,12 @@ impl DeliverOutbox {
         match due {
             Ok(due) => {
                 states.store_answers();
-                states.forget_idle(&due, self.ports.time.monotonic());
+                states.forget_idle(&due, self.batch.ports.time.monotonic());
                 for id in due.into_iter().take(free) {
                     let state = states.of(id);
                     state.busy = true;
                     let batch_size = state.batch_size;
-                    deliveries.push(async move { (id, self.deliver_batch(id, batch_size).await) }.boxed());
+                    deliveries.push(async move { (id, self.batch.execute(id, batch_size).await) }.boxed());
                 }
             }
             Err(error) => states.store_failed(&error),
@@ -112,7 +94,7 @@ impl DeliverOutbox {
     }
 
     fn end(&self, states: &mut DestinationStates, id: DestinationId, outcome: Result<DeliveryOutcome, StoreError>) {
-        let now = self.ports.time.monotonic();
+        let now = self.batch.ports.time.monotonic();
         let state = states.of(id);
         state.busy = false;
         state.paused_until = Duration::ZERO;
@@ -137,11 +119,11 @@ impl DeliverOutbox {
                 }
                 state.failures = state.failures.saturating_add(1);
                 state.batch_size = 1;
-                let wait = self.settings.wait(state.failures, asked, self.ports.random.next_u64());
+                let wait = self.batch.settings.wait(state.failures, asked, self.batch.ports.random.next_u64());
                 state.paused_until = now.saturating_add(wait);
             }
             Err(error) => {
-                state.paused_until = now.saturating_add(self.settings.retry_initial_delay);
+                state.paused_until = now.saturating_add(self.batch.settings.retry_initial_delay);
                 states.store_failed(&error);
             }
         }

@@ -2,33 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::Actor;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
-use crate::json::Json;
-use crate::observability::Outbox;
+use crate::observability::{DeadLetterRetry, Outbox};
 use crate::system::Clock;
-
-/// A request to retry dead letters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadLetterRetry {
-    /// The requesting actor.
-    pub actor: Actor,
-    /// The destination whose dead letters are retried; `None` for all.
-    pub destination: Option<DestinationId>,
-}
-
-impl DeadLetterRetry {
-    /// Returns the audit entry for the number of retried dead letters.
-    pub fn audited(&self, retried: u64) -> AuditDraft {
-        let subject = match self.destination {
-            Some(id) => format!("destination {id}"),
-            None => "every destination".to_owned(),
-        };
-        let details = Json::object([("retried_count", retried.to_string().as_str())]);
-        AuditDraft::done(&self.actor, "destination.retry", subject, details)
-    }
-}
 
 /// Makes dead letters due again.
 pub struct RetryDeadLetters {

@@ -12,8 +12,8 @@ use crate::budget::{Ledger, UsageCharge};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
-    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository, DueMessage,
-    MessageSender, MockDestinationRepository, Outbox, OutboxStatus,
+    DeadLetterRetry, Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository,
+    DueMessage, MessageSender, MockDestinationRepository, Outbox, OutboxStatus,
 };
 use crate::system::{Clock, Randomness, TimeSource};
 use crate::testing::contract::usage_record;

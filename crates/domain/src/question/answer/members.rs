@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::AnswerRules;
 use crate::json::{JsonKind, JsonPart, Member, first_duplicate};
-use crate::question::{ChoiceOption, expectation};
+use crate::question::{AnswerRules, ChoiceOption, expectation};
 
 /// The tolerance for float arithmetic, in addition to rounding.
 const EPSILON: f64 = 1e-6;

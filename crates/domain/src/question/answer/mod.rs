@@ -5,7 +5,9 @@ mod members;
 use std::collections::HashMap;
 
 use self::members::{Members, Outcomes, is_probability};
-use super::{ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence};
+use super::{
+    AnswerRules, ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence,
+};
 use crate::error::ErrorKind;
 use crate::json::{Json, JsonPart};
 
@@ -59,22 +61,6 @@ pub enum AnswerValue {
     Refusal,
     /// The question has no answer, and the caller accepted partial results.
     Unanswered(ErrorKind),
-}
-
-/// The rules for reading the answers of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnswerRules {
-    /// The number of decimals that numbers are rounded to.
-    pub decimals: u32,
-    /// The source of `confidence`.
-    pub confidence: ConfidenceSource,
-}
-
-impl AnswerRules {
-    /// Returns half of the last decimal: the highest rounding error of one number.
-    fn half_step(self) -> f64 {
-        0.5 * 10_f64.powi(-i32::try_from(self.decimals.min(15)).unwrap_or(15))
-    }
 }
 
 impl Answers {

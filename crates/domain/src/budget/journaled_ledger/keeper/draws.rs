@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::super::asks::{Answer, Ask};
 use super::super::calls::lock;
-use super::{Keeper, PendingCall, PendingDraw};
+use super::Keeper;
+use super::progress::{PendingCall, PendingDraw};
 use crate::budget::allowances::{CounterId, HoldError};
 use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded};
 use crate::error::StoreError;

@@ -1,53 +1,17 @@
 //! The fold: charges from the journal to the store.
 
-use std::time::Duration;
-
 use super::super::calls::lock;
-use super::{Keeper, journal_failed};
+use super::super::errors::journal_failed;
+use super::Keeper;
+use super::progress::FoldBatch;
 use crate::budget::entries::Entry;
 use crate::budget::{BudgetStoreError, EntryKind, FoldEntry, FoldRequest};
 use crate::error::StoreError;
 
-/// The most entries of one transaction. At most half of them are charges.
-pub(in crate::budget::journaled_ledger) const MAX_ENTRIES: usize = 1024;
-/// The fewest entries of one transaction, unless there are no more.
-const MIN_ENTRIES: usize = 64;
-/// The duration of a transaction above which the next one is smaller, if a request waited for a draw meanwhile.
-const LONG_FOLD: Duration = Duration::from_millis(20);
 /// The most bytes of journal entries of one transaction.
 const MAX_BYTES: usize = 1 << 20;
 /// The attempts to fold an entry that the store rejects as corrupt. A table that is briefly missing looks the same.
 const CORRUPT_TRIES: u32 = 256;
-
-/// Charges that are folded in one transaction, with the numbers of their entries.
-#[derive(Debug)]
-pub(super) struct FoldBatch {
-    request: FoldRequest,
-    sequences: Vec<u64>,
-}
-
-/// The most entries of the next transaction. A draw waits for it, so it is short while requests wait and entries belong
-/// to many accounts.
-#[derive(Debug)]
-pub(super) struct BatchSize(usize);
-
-impl Default for BatchSize {
-    fn default() -> Self {
-        Self(MAX_ENTRIES)
-    }
-}
-
-impl BatchSize {
-    /// Halves after a long transaction that a request waited for. Doubles after a short one, and after one that nobody
-    /// waited for: a slow store folds best in large transactions.
-    fn follow(&mut self, took: Duration, is_awaited: bool) {
-        if took > LONG_FOLD && is_awaited {
-            self.0 = (self.0 / 2).max(MIN_ENTRIES);
-        } else if took < LONG_FOLD / 2 || !is_awaited {
-            self.0 = (self.0 * 2).min(MAX_ENTRIES);
-        }
-    }
-}
 
 impl Keeper {
     /// Folds the oldest entries. Returns false if there are none. A batch without an answer is repeated unchanged.
@@ -139,28 +103,5 @@ impl Keeper {
         }
         batch.sequences.clear();
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batch_size_follows_duration_of_transactions() {
-        let mut size = BatchSize::default();
-        size.follow(Duration::from_millis(15), true);
-        assert_eq!(size.0, MAX_ENTRIES);
-        size.follow(Duration::from_millis(21), true);
-        assert_eq!(size.0, MAX_ENTRIES / 2);
-        (0..20).for_each(|_| size.follow(Duration::from_secs(1), true));
-        assert_eq!(size.0, MIN_ENTRIES);
-        size.follow(Duration::from_millis(9), true);
-        assert_eq!(size.0, MIN_ENTRIES * 2);
-        (0..20).for_each(|_| size.follow(Duration::ZERO, true));
-        assert_eq!(size.0, MAX_ENTRIES);
-        size.follow(Duration::from_secs(1), true);
-        size.follow(Duration::from_secs(1), false);
-        assert_eq!(size.0, MAX_ENTRIES, "nobody waited");
     }
 }

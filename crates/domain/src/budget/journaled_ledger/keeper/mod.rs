@@ -1,26 +1,18 @@
 //! The only writer of a process to the store of allowances: it draws, returns and folds, one call at a time.
 
-mod answers;
 mod draws;
 mod folds;
+mod progress;
 mod returns;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
-use self::answers::RecallAnswers;
-use self::folds::{BatchSize, FoldBatch};
+use self::progress::{PendingCall, PendingDraw, Progress};
+use super::errors::journal_failed;
 use super::state::SharedState;
-use crate::budget::allowances::CounterId;
-use crate::budget::{
-    BudgetStore, BudgetStoreError, DrawReply, DrawRequest, ProcessState, ProcessStatus, ReturnRequest, UsageJournal,
-    UsageJournalError,
-};
+use crate::budget::{BudgetStore, BudgetStoreError, DrawReply, ProcessState, ProcessStatus, UsageJournal};
 use crate::error::StoreError;
-use crate::ids::WorkspaceId;
 use crate::system::Clock;
 
 /// How long a counter stays recalled, by the rule of the store.
@@ -34,22 +26,6 @@ const SCAN_EVERY: Duration = Duration::from_millis(200);
 /// The time between two removals of old segments.
 const SEGMENTS_EVERY: Duration = Duration::from_secs(1);
 
-/// A draw or return without an answer. It is repeated with its number before any other draw or return.
-#[derive(Debug)]
-enum PendingCall {
-    Draw(PendingDraw),
-    Return(ReturnRequest),
-}
-
-/// A draw without an answer.
-#[derive(Debug, Clone)]
-struct PendingDraw {
-    request: DrawRequest,
-    owners: HashMap<CounterId, WorkspaceId>,
-    /// The number of the last entry that was folded before the draw.
-    folded: u64,
-}
-
 /// Draws, returns and folds for a process.
 pub(super) struct Keeper {
     store: Arc<dyn BudgetStore>,
@@ -57,27 +33,6 @@ pub(super) struct Keeper {
     clock: Arc<dyn Clock>,
     state: Arc<SharedState>,
     progress: Progress,
-}
-
-/// The progress of calls to the store.
-#[derive(Debug, Default)]
-struct Progress {
-    /// The number of the last draw or return that took effect.
-    number: u64,
-    /// Returns the number of the last folded entry.
-    folded: u64,
-    pending: Option<PendingCall>,
-    pending_fold: Option<FoldBatch>,
-    batch_size: BatchSize,
-    /// Failed attempts to fold an entry that the store rejects as corrupt.
-    corrupt_folds: u32,
-    next_signals: Duration,
-    next_scan: Duration,
-    next_segments: Duration,
-    is_registered: bool,
-    answers: RecallAnswers,
-    /// The last followed declaration of an older store.
-    declared_older_at: Option<DateTime<Utc>>,
 }
 
 impl Keeper {
@@ -221,8 +176,4 @@ impl Keeper {
             }
         }
     }
-}
-
-pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
-    StoreError::unavailable(error)
 }

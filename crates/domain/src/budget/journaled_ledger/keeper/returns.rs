@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::super::calls::lock;
-use super::{Keeper, PendingCall};
+use super::Keeper;
+use super::progress::PendingCall;
 use crate::budget::ReturnRequest;
 use crate::error::StoreError;
 

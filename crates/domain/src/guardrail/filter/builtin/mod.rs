@@ -10,53 +10,15 @@ mod ip;
 mod phone;
 mod secrets;
 mod ssn;
+mod subject;
 
 use std::ops::Range;
 
-use self::bytes::Reach;
 use crate::guardrail::BuiltinFilter;
 
 pub(super) use groups::Digits;
 pub(super) use hint::Hint;
-
-/// The origin of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    /// A name or a string value.
-    String,
-    /// A number as written.
-    Number,
-    /// Neighbouring strings, concatenated.
-    Concatenated,
-    /// Neighbouring strings, joined with spaces. Telephone and social security numbers are not searched here: they may
-    /// contain spaces, so unrelated neighbouring numbers would match.
-    SpaceSeparated,
-}
-
-impl Source {
-    /// Returns true if the text is made of neighbouring strings.
-    pub(super) fn is_joined(self) -> bool {
-        matches!(self, Self::Concatenated | Self::SpaceSeparated)
-    }
-}
-
-/// A text to scan.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Subject<'t> {
-    /// The normalised text.
-    pub(super) text: &'t str,
-    pub(super) source: Source,
-    pub(super) hint: Hint,
-    /// The start positions of the second and each further string in a text made of neighbours. Matches within one
-    /// string may be left out, because the scan of that string reports them.
-    pub(super) joints: &'t [usize],
-}
-
-impl Subject<'_> {
-    fn reach(&self) -> Reach<'_> {
-        if self.source.is_joined() { Reach::Across(self.joints) } else { Reach::Whole }
-    }
-}
+pub(super) use subject::{Source, Subject};
 
 /// The built-in filters of a set, each with its index in the set.
 #[derive(Debug, Clone, Default)]
