@@ -13,14 +13,15 @@ use domain::audit::{Actor, AuditDraft};
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
-    ContentFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
-    GuardrailVersion, Policy,
+    ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules, GuardrailVersion,
+    Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
 use domain::system::Clock;
 use domain::testing::SequentialIds;
 use domain::testing::contract::{Policies, PolicySource};
+use domain::usage::FilterAction;
 
 const STALE: Duration = Duration::from_millis(800);
 const MAX_STALE: Duration = Duration::from_secs(30);

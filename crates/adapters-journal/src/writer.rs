@@ -162,7 +162,7 @@ impl Journal {
         if last >= sequence { Ok(()) } else { Err(JournalError::Sealed) }
     }
 
-    /// Ends the journal and releases its folder. Returns the entries that the disk refused; a second call returns none.
+    /// Ends the journal and releases its folder. Returns the entries that the disk rejected; a second call returns none.
     /// Blocks.
     pub fn seal(&self) -> Vec<StoredEntry> {
         let unwritten = {

@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::budget::BudgetScope;
+use domain::decision::Metrics;
 use domain::ids::IdMap;
-use domain::observability::Metrics;
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -37,9 +37,8 @@ pub(crate) struct DecisionMetrics {
 /// The series of one provider, resolved once so that counting needs no look-up.
 #[derive(Debug)]
 struct ProviderMetrics {
-    /// In the order of [`ATTEMPT_OUTCOMES`].
-    attempts: [Counter; ATTEMPT_OUTCOMES.len()],
-    other_outcomes: Counter,
+    /// In the order of [`AttemptOutcome::ALL`].
+    attempts: [Counter; AttemptOutcome::ALL.len()],
     latency: Histogram,
     input_tokens: Counter,
     output_tokens: Counter,
@@ -97,25 +96,8 @@ struct TokenLabels {
     direction: &'static str,
 }
 
-/// The label for unknown providers and outcomes.
+/// The label for unknown providers, and for outcomes that only a recovery records.
 const OTHER: &str = "other";
-
-/// The outcomes of attempts, as in records.
-const ATTEMPT_OUTCOMES: [&str; 13] = [
-    "completed",
-    "connect_error",
-    "http_error",
-    "invalid_response",
-    "provider_auth_failed",
-    "overloaded",
-    "timed_out",
-    "rejected_by_provider",
-    "no_usable_answer",
-    "client_disconnected",
-    "cancelled",
-    "hedge_lost",
-    "simulated",
-];
 
 const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
 
@@ -216,15 +198,15 @@ impl Families {
 
     fn of(&self, provider: &Arc<str>) -> ProviderMetrics {
         let labels = ProviderLabels { provider: Arc::clone(provider) };
-        let attempts = |outcome| {
+        let attempts = |outcome: AttemptOutcome| {
+            let outcome = if outcome == AttemptOutcome::Abandoned { OTHER } else { outcome.as_str() };
             let labels = AttemptLabels { provider: Arc::clone(provider), outcome };
             self.attempts.get_or_create_owned(&labels)
         };
         let tokens =
             |direction| self.tokens.get_or_create_owned(&TokenLabels { provider: Arc::clone(provider), direction });
         ProviderMetrics {
-            attempts: ATTEMPT_OUTCOMES.map(&attempts),
-            other_outcomes: attempts(OTHER),
+            attempts: AttemptOutcome::ALL.map(attempts),
             latency: self.latency.get_or_create_owned(&labels),
             input_tokens: tokens("input"),
             output_tokens: tokens("output"),
@@ -235,8 +217,7 @@ impl Families {
 
 impl ProviderMetrics {
     fn attempt(&self, attempt: &AttemptRecord) {
-        let place = ATTEMPT_OUTCOMES.iter().position(|outcome| *outcome == attempt.outcome);
-        place.and_then(|place| self.attempts.get(place)).unwrap_or(&self.other_outcomes).inc();
+        self.attempts[attempt.outcome as usize].inc();
         self.latency.observe(attempt.latency.as_secs_f64());
         self.input_tokens.inc_by(attempt.input_tokens);
         self.output_tokens.inc_by(attempt.output_tokens);
@@ -283,8 +264,8 @@ impl HoldCounters {
         }
     }
 
-    fn of(&self, refused_by: Option<BudgetScope>) -> &Counter {
-        match refused_by {
+    fn of(&self, rejected_by: Option<BudgetScope>) -> &Counter {
+        match rejected_by {
             None => &self.granted,
             Some(BudgetScope::Workspace) => &self.by_workspace,
             Some(BudgetScope::Key) => &self.by_key,
@@ -309,8 +290,8 @@ impl Metrics for PrometheusMetrics {
         }
     }
 
-    fn record_hold(&self, refused_by: Option<BudgetScope>, took: Duration) {
-        self.decisions.reservations.of(refused_by).inc();
+    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
+        self.decisions.reservations.of(rejected_by).inc();
         self.decisions.reservation.observe(took.as_secs_f64());
     }
 

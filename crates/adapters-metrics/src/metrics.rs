@@ -14,7 +14,7 @@ use crate::sample::MetricSample;
 /// The media type of [`PrometheusMetrics::text`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics of a process. It also implements the domain's [`Metrics`](domain::observability::Metrics).
+/// All metrics of a process. It also implements the domain's [`Metrics`](domain::decision::Metrics).
 pub struct PrometheusMetrics {
     registry: Mutex<Registry>,
     /// Process metrics with the standard names.

@@ -13,9 +13,9 @@ use common::*;
 use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerAuditor, UsageCharge, UsagePruner};
 use domain::ids::{DecisionId, ProcessId, RequestId};
 use domain::money::Price;
-use domain::routing::TokenPrices;
+use domain::pricing::TokenPrices;
 use domain::testing::FixedClock;
-use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageFilter, UsageRecord, UsageRepository, UsageSource};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ fn typical(number: u64, keys: u64) -> UsageRecord {
         provider: "typesafe".to_owned(),
         model: "typesafe/jev-1.14".parse().unwrap(),
         upstream_model: "jev-1.14.0".to_owned(),
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         began: Duration::from_micros(137),
         latency: Duration::from_micros(5_120),
         output_tokens: 3,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::*;
 use domain::error::StoreError;
 use domain::testing::join_all;
-use domain::usage::{AttemptRecord, UsageRecord, UsageShare};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageRecord, UsageShare};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 
@@ -73,7 +73,7 @@ async fn missing_members_of_older_attempts_follow_from_record() {
         model: record.model.clone(),
         upstream_model: "m-1".to_owned(),
         part: 0,
-        outcome: "overloaded".to_owned(),
+        outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
         began: Duration::ZERO,
         latency: Duration::from_millis(2),
@@ -85,7 +85,7 @@ async fn missing_members_of_older_attempts_follow_from_record() {
     let answered = AttemptRecord {
         provider: "acme".to_owned(),
         upstream_model: "m-2".to_owned(),
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::from_millis(2),
         latency: Duration::from_millis(3),

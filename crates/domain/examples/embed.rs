@@ -12,8 +12,8 @@ use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, RecordVolumeReader, UsageCharge};
 use domain::decision::{
-    DecisionDraft, DecisionProvider, DecisionSettings, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall,
-    ReportedUsage, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionDraft, DecisionProvider, DecisionSettings, FilterPorts, NeverDisconnects, NoBroadcast, NoMetrics,
+    ProviderAnswer, ProviderCall, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
@@ -23,7 +23,7 @@ use domain::ids::{
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
 use domain::money::Usd;
-use domain::observability::{NoBroadcast, NoMetrics};
+use domain::pricing::ReportedUsage;
 use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,

@@ -1,8 +1,9 @@
 //! Traces in a plain encoding for tests.
 
 use crate::budget::BudgetAlert;
+use crate::decision::TraceContent;
 use crate::json::Json;
-use crate::observability::{AlertEncoder, TraceContent, TraceEncoder};
+use crate::observability::{AlertEncoder, TraceEncoder};
 use crate::usage::UsageRecord;
 
 /// Encodes a trace as one JSON object: the request's id and, unless it is private, its input, answers and labels.

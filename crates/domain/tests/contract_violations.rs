@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes};
-use domain::question::Attachments;
+use domain::decision::{DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes};
+use domain::question::{Attachments, ProviderInput};
 use domain::rate::{RateLimitError, RateLimited, RateLimiter, RateLimits, RateSubject};
 use domain::routing::{AttemptFailure, Endpoint};
 use domain::system::{TaskError, Timer, Work, WorkOwner, Workers};

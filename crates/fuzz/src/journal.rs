@@ -11,7 +11,9 @@ use domain::guardrail::FilterAction;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
-use domain::usage::{AttemptRecord, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::usage::{
+    AttemptOutcome, AttemptRecord, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 
 /// Reads the number of an entry kind and a payload. A decoded payload must round-trip, and no shorter payload may
 /// decode to the same entry.
@@ -88,7 +90,7 @@ impl Samples {
             model: "acme/judge:free".parse()?,
             upstream_model: "judge".to_owned(),
             part: 1,
-            outcome: "completed".to_owned(),
+            outcome: AttemptOutcome::Completed,
             upstream_status: Some(200),
             began: Duration::from_micros(5),
             latency: Duration::from_millis(3),

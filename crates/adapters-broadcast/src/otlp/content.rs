@@ -1,7 +1,7 @@
 //! The questions and answers of a request, for destinations that may receive content.
 
+use domain::decision::TraceContent;
 use domain::json::Json;
-use domain::observability::TraceContent;
 
 use super::attributes::{Attributes, json_string, truncate};
 

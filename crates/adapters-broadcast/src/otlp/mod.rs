@@ -13,8 +13,9 @@ mod trace;
 
 pub(crate) use body::merged;
 use domain::budget::BudgetAlert;
+use domain::decision::TraceContent;
 use domain::json::Json;
-use domain::observability::{AlertEncoder, TraceContent, TraceEncoder};
+use domain::observability::{AlertEncoder, TraceEncoder};
 use domain::usage::UsageRecord;
 
 /// Encodes traces as OTLP in JSON.

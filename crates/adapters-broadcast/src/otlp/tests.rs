@@ -7,7 +7,7 @@ use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::question::{ProviderInput, Questions};
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, FilterAction, Finding, UsageOutcome, UsageShare, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageShare, UsageSource};
 
 use super::trace::trace;
 use super::*;
@@ -19,7 +19,7 @@ fn record() -> UsageRecord {
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge-1.0".to_owned(),
         part: 0,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::from_millis(30),
         latency: Duration::from_millis(80),
@@ -30,7 +30,7 @@ fn record() -> UsageRecord {
     };
     let overloaded = AttemptRecord {
         provider: "slow \"quoted\"".to_owned(),
-        outcome: "overloaded".to_owned(),
+        outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
         began: Duration::from_millis(1),
         latency: Duration::from_millis(29),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use domain::decision::TraceContent;
 use domain::json::Json;
-use domain::observability::{TraceContent, TraceMetadata, span_id};
-use domain::usage::{AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
+use domain::observability::{TraceMetadata, span_id};
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
 use super::attributes::{Attributes, truncate};
 use super::body::RESOURCE_SPANS;
@@ -135,7 +136,9 @@ fn failure(record: &UsageRecord) -> Option<String> {
 
 fn last_outcome(record: &UsageRecord) -> &str {
     match record.outcome {
-        UsageOutcome::Failed => record.attempts.last().map_or(record.outcome.as_str(), |attempt| &attempt.outcome),
+        UsageOutcome::Failed => {
+            record.attempts.last().map_or(record.outcome.as_str(), |attempt| attempt.outcome.as_str())
+        }
         other => other.as_str(),
     }
 }
@@ -165,7 +168,7 @@ fn attempt_span<'a>(
         .text("gen_ai.provider.name", &attempt.provider)
         .text("gen_ai.request.model", &attempt.upstream_model)
         .text("tollgate.attempt.model", attempt.model.as_str())
-        .text("tollgate.attempt.outcome", &attempt.outcome)
+        .text("tollgate.attempt.outcome", attempt.outcome.as_str())
         .int("tollgate.attempt.part", attempt.part)
         .int("tollgate.attempt.input_tokens", attempt.input_tokens)
         .int("tollgate.attempt.output_tokens", attempt.output_tokens)
@@ -173,9 +176,9 @@ fn attempt_span<'a>(
     if let Some(status) = attempt.upstream_status {
         attributes.int("http.response.status_code", status);
     }
-    let failed = attempt.outcome != UsageOutcome::Completed.as_str();
+    let failed = attempt.outcome != AttemptOutcome::Completed;
     if failed {
-        attributes.text("error.type", &attempt.outcome);
+        attributes.text("error.type", attempt.outcome.as_str());
     }
     Span {
         trace_id,
@@ -186,6 +189,6 @@ fn attempt_span<'a>(
         time_range: TimeRange::after(record.created_at, attempt.began, attempt.latency),
         attributes,
         events: Vec::new(),
-        error: failed.then(|| attempt.outcome.clone()),
+        error: failed.then(|| attempt.outcome.to_string()),
     }
 }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
+use domain::decision::Metrics;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
-use domain::observability::{Metrics, OutboxStatus};
+use domain::observability::OutboxStatus;
+use domain::pricing::TokenPrices;
 use domain::rate::{RateScope, RateUnit};
-use domain::routing::TokenPrices;
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 use super::*;
 use crate::{LabelledValue, MetricKind};
@@ -42,7 +43,7 @@ fn attempt(provider: &str, outcome: &str, began_ms: u64, ms: u64) -> AttemptReco
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge-1".to_owned(),
         part: 0,
-        outcome: outcome.to_owned(),
+        outcome: AttemptOutcome::from_name(outcome).unwrap(),
         upstream_status: None,
         began: Duration::from_millis(began_ms),
         latency: Duration::from_millis(ms),
@@ -137,8 +138,8 @@ fn added_provider_has_series_and_known_ones_keep_their_counts() {
 #[test]
 fn holds_are_counted_by_result() {
     let metrics = metrics();
-    for refused_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
-        metrics.record_hold(refused_by, Duration::from_millis(1));
+    for rejected_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
+        metrics.record_hold(rejected_by, Duration::from_millis(1));
     }
     metrics.record_guardrail_action("redact");
     metrics.record_hold_exceeded();

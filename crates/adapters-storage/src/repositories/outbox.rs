@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
-use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxMessage, OutboxStatus};
+use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
+use domain::usage::OutboxMessage;
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::error::StoreError;
-use domain::guardrail::FilterAction;
-use domain::guardrail::filter::Finding;
 use domain::ids::DecisionId;
 use domain::json::Json;
 use domain::money::{Price, Usd};
-use domain::routing::TokenPrices;
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::pricing::TokenPrices;
+use domain::usage::{
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 use sea_orm::Value;
 use serde::{Deserialize, Serialize};
 
@@ -176,7 +176,7 @@ fn to_stored(
     (record, prices): (&UsageRecord, &PriceTexts),
     end_of_last: Duration,
 ) -> StoredAttempt {
-    let charged = attempt.outcome == UsageOutcome::Completed.as_str();
+    let charged = attempt.outcome == AttemptOutcome::Completed;
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
     let (model, began) = (attempt.model.as_str(), micros(attempt.began));
     let unless = |is_known: bool, text: &str| (!is_known).then(|| text.to_owned());
@@ -185,7 +185,7 @@ fn to_stored(
     StoredAttempt {
         provider: unless(attempt.provider == record.provider, &attempt.provider),
         upstream_model: unless(attempt.upstream_model == model, &attempt.upstream_model),
-        outcome: unless(attempt.outcome == record.outcome.as_str(), &attempt.outcome),
+        outcome: unless(attempt.outcome.as_str() == record.outcome.as_str(), attempt.outcome.as_str()),
         upstream_status: attempt.upstream_status,
         latency_us: micros(attempt.latency),
         model: unless(attempt.model == record.model, model),
@@ -249,7 +249,7 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
         },
         provider: stored.provider?,
         upstream_model: stored.upstream_model?,
-        outcome: stored.outcome?,
+        outcome: AttemptOutcome::from_name(&stored.outcome?)?,
         upstream_status: stored.upstream_status,
     })
 }

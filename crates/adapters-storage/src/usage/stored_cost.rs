@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use domain::budget::cost_of_tokens;
 use domain::error::StoreError;
 use domain::money::{Price, Usd};
-use domain::routing::TokenPrices;
+use domain::pricing::TokenPrices;
 use domain::usage::UsageOutcome;
 use sea_orm::{QueryResult, TryGetable};
 use serde::Deserialize;

@@ -25,12 +25,12 @@ use domain::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use domain::ids::{ApiKeyId, DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
 use domain::json::Json;
 use domain::money::Usd;
+use domain::pricing::TokenPrices;
 use domain::rate::RateLimits;
-use domain::routing::TokenPrices;
 use domain::system::Clock;
 use domain::testing::contract::Stores;
 use domain::testing::{FixedClock, MemoryStore};
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use domain::workspace::{Workspace, WorkspaceName};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -313,7 +313,7 @@ pub fn attempt(pico: u32) -> AttemptRecord {
         model: "a/b".parse().unwrap(),
         upstream_model: "b".to_owned(),
         part: 0,
-        outcome: "abandoned".to_owned(),
+        outcome: AttemptOutcome::Abandoned,
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::ZERO,

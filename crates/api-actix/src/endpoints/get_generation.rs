@@ -8,9 +8,8 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
 use domain::decision::Generation;
-use domain::guardrail::filter::Finding;
 use domain::ids::DecisionId;
-use domain::usage::{AttemptRecord, GetGenerationError, UsageOutcome};
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, GetGenerationError, UsageOutcome};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
@@ -246,7 +245,7 @@ struct Response<'a> {
     /// `completed`, `connect_error`, `http_error`, `invalid_response`, `provider_auth_failed`, `overloaded`,
     /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `client_disconnected`, `cancelled`, `hedge_lost`,
     /// `simulated`, or `abandoned`.
-    outcome: &'a str,
+    outcome: &'static str,
     /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: u64,
     /// The duration of the attempt in milliseconds.
@@ -315,7 +314,7 @@ impl<'a> View<'a> {
 
 impl<'a> Response<'a> {
     fn new(attempt: &'a AttemptRecord, generation: &'a Generation) -> Self {
-        let completed = attempt.outcome == UsageOutcome::Completed.as_str();
+        let completed = attempt.outcome == AttemptOutcome::Completed;
         Self {
             provider_name: generation.provider_name(&attempt.provider),
             provider: &attempt.provider,
@@ -324,7 +323,7 @@ impl<'a> Response<'a> {
             upstream_model: &attempt.upstream_model,
             part: attempt.part,
             status: attempt.upstream_status.or(completed.then_some(200)),
-            outcome: &attempt.outcome,
+            outcome: attempt.outcome.as_str(),
             began: milliseconds(attempt.began),
             latency: milliseconds(attempt.latency),
             input_tokens: attempt.input_tokens,
@@ -351,4 +350,17 @@ fn finish_reason(outcome: UsageOutcome) -> Option<&'static str> {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schema_names_every_outcome_of_attempts() {
+        let schema = serde_json::to_string(&<Response<'_> as utoipa::PartialSchema>::schema()).unwrap();
+        for outcome in AttemptOutcome::ALL {
+            assert!(schema.contains(&format!("`{outcome}`")), "{outcome} in {schema}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use actix_web::HttpResponse;
-use domain::decision::QuestionType;
 use domain::model::{Model, Pricing};
+use domain::question::QuestionType;
 use domain::routing::{
     Endpoint, EndpointStatus, LatencyPercentiles, ModelEndpoints, ThrottleView, ThroughputPercentiles,
 };

@@ -31,12 +31,12 @@ pub(crate) enum FilterAction {
     Flag,
 }
 
-impl From<domain::guardrail::FilterAction> for FilterAction {
-    fn from(action: domain::guardrail::FilterAction) -> Self {
+impl From<domain::usage::FilterAction> for FilterAction {
+    fn from(action: domain::usage::FilterAction) -> Self {
         match action {
-            domain::guardrail::FilterAction::Block => Self::Block,
-            domain::guardrail::FilterAction::Redact => Self::Redact,
-            domain::guardrail::FilterAction::Flag => Self::Flag,
+            domain::usage::FilterAction::Block => Self::Block,
+            domain::usage::FilterAction::Redact => Self::Redact,
+            domain::usage::FilterAction::Flag => Self::Flag,
         }
     }
 }
@@ -51,7 +51,7 @@ mod tests {
         for interval in domain::budget::ResetInterval::ALL {
             assert_eq!(to_value(ResetInterval::from(interval)).unwrap(), interval.as_str());
         }
-        for action in domain::guardrail::FilterAction::ALL {
+        for action in domain::usage::FilterAction::ALL {
             assert_eq!(to_value(FilterAction::from(action)).unwrap(), action.as_str());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::decision::Attachments;
+use domain::question::Attachments;
 use domain::routing::{AttachmentForm, Endpoint};
 use domain::testing::ScriptedProvider;
 

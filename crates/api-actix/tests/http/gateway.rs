@@ -17,10 +17,9 @@ use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, DraftBounds, GetGeneration, MeterTokens, ProviderAnswer, ReportedUsage,
-    SubmitDecision,
+    DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, GetGeneration,
+    MeterTokens, ProviderAnswer, SubmitDecision,
 };
-use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
 use domain::error::StoreError;
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
 use domain::guardrail::{
@@ -31,6 +30,7 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
 use domain::observability::{DestinationPorts, MessageSender, MockMessageSender};
+use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};

@@ -6,17 +6,20 @@ use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyRepository};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{ResetInterval, SpendLimit};
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::error::StoreError;
 use domain::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies,
-    GuardrailRepository, GuardrailRules, MockGuardrailPolicies, Policy,
+    BuiltinContentFilter, BuiltinFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository,
+    GuardrailRules, MockGuardrailPolicies, Policy,
 };
 use domain::json::Json;
 use domain::model::{Model, Pricing};
 use domain::money::Usd;
+use domain::pricing::ReportedUsage;
+use domain::question::QuestionKind;
 use domain::routing::AttemptFailure;
 use domain::testing::{FixedSecrets, MemoryCatalogue};
+use domain::usage::FilterAction;
 use domain::workspace::WorkspaceRepository;
 use serde_json::{Value, json};
 

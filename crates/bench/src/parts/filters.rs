@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use domain::decision::{DecisionDraft, ProviderInput};
+use domain::decision::DecisionDraft;
 use domain::guardrail::filter::CompiledFilters;
-use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
+use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, GuardrailRules};
 use domain::ids::GuardrailId;
 use domain::json::Json;
+use domain::question::ProviderInput;
+use domain::usage::FilterAction;
 
 use super::bench::Bench;
 use crate::clock::now;

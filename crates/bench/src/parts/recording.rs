@@ -5,12 +5,12 @@ use std::time::Duration;
 use adapters_metrics::PrometheusMetrics;
 use adapters_system::SystemClock;
 use anyhow::Result;
+use domain::decision::Metrics as _;
 use domain::ids::{ApiKeyId, DecisionId, RequestId, WorkspaceId};
 use domain::money::{Price, Usd};
-use domain::observability::Metrics as _;
-use domain::routing::TokenPrices;
+use domain::pricing::TokenPrices;
 use domain::system::Clock as _;
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use uuid::Uuid;
 
 use super::bench::Bench;
@@ -57,7 +57,7 @@ fn record() -> Result<UsageRecord> {
         model: "bench/decider".parse()?,
         upstream_model: "decider-1".to_owned(),
         part: 0,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::from_millis(1),
         latency: Duration::from_millis(9),

@@ -121,7 +121,7 @@ fn draft(key: CountKey, count: &Count) -> AuditDraft {
         actor: Actor { name, source: count.sources.first().filter(|_| alone).cloned() },
         action: ACTION,
         subject,
-        outcome: AuditOutcome::Refused,
+        outcome: AuditOutcome::Denied,
         details: Json::object(members),
     }
 }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(drafts.len(), 2, "100 seconds are two minutes");
         let first = &drafts[0];
         assert_eq!(first.actor, Actor { name: "key:a".to_owned(), source: Some("10.0.0.1".to_owned()) });
-        assert_eq!((first.action, first.outcome), ("request.refused", AuditOutcome::Refused));
+        assert_eq!((first.action, first.outcome), ("request.refused", AuditOutcome::Denied));
         assert_eq!(first.subject, "DELETE /guardrails/{id}");
         let expected = r#"{"count":60000,"minute":"2026-09-21T14:14:00Z","statuses":{"403":15000,"404":45000}}"#;
         assert_eq!(first.details.text(), expected);

@@ -9,7 +9,7 @@ pub enum AuditOutcome {
     /// The change was made; the entry is of the same transaction.
     Done,
     /// The change was denied, once or several times within a minute.
-    Refused,
+    Denied,
 }
 
 impl AuditOutcome {
@@ -17,13 +17,13 @@ impl AuditOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
-            Self::Refused => "refused",
+            Self::Denied => "refused",
         }
     }
 
     /// Returns the outcome with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Done, Self::Refused].into_iter().find(|outcome| outcome.as_str() == name)
+        [Self::Done, Self::Denied].into_iter().find(|outcome| outcome.as_str() == name)
     }
 }
 

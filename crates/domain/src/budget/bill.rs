@@ -84,6 +84,7 @@ mod tests {
     use crate::ids::{DecisionId, RequestId, WorkspaceId};
     use crate::money::Price;
     use crate::testing::SequentialIds;
+    use crate::usage::AttemptOutcome;
     use chrono::DateTime;
     use uuid::Uuid;
 
@@ -94,7 +95,7 @@ mod tests {
             model: "acme/judge".parse().unwrap(),
             upstream_model: "judge".to_owned(),
             part: 0,
-            outcome: "abandoned".to_owned(),
+            outcome: AttemptOutcome::Abandoned,
             upstream_status: None,
             began: Duration::ZERO,
             latency: Duration::ZERO,

@@ -6,12 +6,13 @@ use super::submit::affordable::AffordablePlans;
 use super::submit::bounds::Bounds;
 use super::submit::filter::InputFilter;
 use super::submit::route::RoutePlanner;
-use super::{DecisionRequest, FilteringError, ProviderInput, SubmitDecisionError, UnpricedModels};
+use super::{DecisionRequest, FilteringError, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::guardrail::filter::{Blocked, FilteredInput};
 use crate::ids::WorkspaceId;
 use crate::model::{CatalogueSnapshot, ModelId};
 use crate::money::Usd;
+use crate::question::ProviderInput;
 use crate::routing::Candidate;
 
 /// Filters and plans requests without sending them.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    AnswerRules, Answers, ChoiceOption, DecisionProvider, NeverDisconnects, ProviderCall, ProviderInput, Question,
-    QuestionKind, QuestionType, Questions, ReportedUsage, SentBytes,
-};
+use super::{DecisionProvider, NeverDisconnects, ProviderCall, SentBytes};
 use crate::json::Json;
+use crate::pricing::ReportedUsage;
+use crate::question::{
+    AnswerRules, Answers, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, Questions,
+};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use crate::system::Clock;
 

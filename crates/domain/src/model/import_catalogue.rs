@@ -345,8 +345,8 @@ mod tests {
         let preview = import.preview(rows(), ImportMode::Replace).await.unwrap();
         let execute =
             async |version| import.execute_previewed(&Actor::system(), rows(), ImportMode::Replace, version).await;
-        let refused = execute(preview.version).await.unwrap_err();
-        assert!(matches!(refused, ImportCatalogueError::Changed), "{refused}");
+        let rejected = execute(preview.version).await.unwrap_err();
+        assert!(matches!(rejected, ImportCatalogueError::Changed), "{rejected}");
         assert_eq!(execute(8).await.unwrap().removed, 1);
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Broadcast, Destination, Destinations, OutboxMessage, SampledGroup, TraceContent, TraceEncoder};
+use super::{Destination, Destinations, SampledGroup, TraceEncoder};
+use crate::decision::{Broadcast, TraceContent};
 use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
-use crate::usage::UsageRecord;
+use crate::usage::{OutboxMessage, UsageRecord};
 
 /// Creates trace messages for the destinations of a workspace and for the operator's collector.
 pub struct Broadcaster {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus, TraceContent};
+use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus};
 use crate::audit::AuditDraft;
 use crate::budget::BudgetAlert;
+use crate::decision::TraceContent;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;

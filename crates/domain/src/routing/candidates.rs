@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Admission, Endpoint, HealthBoard, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints, TokenPrices,
+    Admission, Endpoint, HealthBoard, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints,
     UnsupportedQuestions,
 };
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Price;
+use crate::pricing::TokenPrices;
 use crate::question::{ProviderInput, Question};
 use crate::system::Randomness;
 

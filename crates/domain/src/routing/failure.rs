@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::FailureCause;
 use crate::error::ErrorKind;
 use crate::pricing::ReportedUsage;
+use crate::usage::AttemptOutcome;
 
 /// How one attempt at one endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +37,25 @@ pub enum AttemptFailureKind {
 }
 
 impl AttemptFailureKind {
-    /// Returns its name in records and metadata.
-    pub fn as_str(self) -> &'static str {
+    /// Returns the outcome of an attempt with this failure.
+    pub fn outcome(self) -> AttemptOutcome {
         match self {
-            Self::ConnectFailed | Self::ConnectionLost => "connect_error",
-            Self::HttpError => "http_error",
-            Self::InvalidResponse => "invalid_response",
-            Self::ProviderAuthFailed => "provider_auth_failed",
-            Self::Overloaded => "overloaded",
-            Self::TimedOut => "timed_out",
-            Self::RejectedByProvider => "rejected_by_provider",
-            Self::NoUsableAnswer => "no_usable_answer",
-            Self::ClientDisconnected => "client_disconnected",
-            Self::Simulated(_) => "simulated",
+            Self::ConnectFailed | Self::ConnectionLost => AttemptOutcome::ConnectError,
+            Self::HttpError => AttemptOutcome::HttpError,
+            Self::InvalidResponse => AttemptOutcome::InvalidResponse,
+            Self::ProviderAuthFailed => AttemptOutcome::ProviderAuthFailed,
+            Self::Overloaded => AttemptOutcome::Overloaded,
+            Self::TimedOut => AttemptOutcome::TimedOut,
+            Self::RejectedByProvider => AttemptOutcome::RejectedByProvider,
+            Self::NoUsableAnswer => AttemptOutcome::NoUsableAnswer,
+            Self::ClientDisconnected => AttemptOutcome::ClientDisconnected,
+            Self::Simulated(_) => AttemptOutcome::Simulated,
         }
+    }
+
+    /// Returns the name of the outcome.
+    pub fn as_str(self) -> &'static str {
+        self.outcome().as_str()
     }
 }
 

@@ -12,27 +12,18 @@
 //! ([`Clock::monotonic`](crate::system::Clock::monotonic)). A `now` older than an earlier one is allowed:
 //! threads read the clock before they wait for the lock.
 
-mod admission;
 mod board;
 mod bound_excess;
-mod decay;
-mod endpoint_health;
-mod histogram;
+mod measurements;
 mod observation;
-mod pauses;
 mod policy;
 #[cfg(test)]
 mod tests;
 mod throttle;
-mod top_two;
 mod window;
-mod workspaces;
 
-pub use admission::{Admission, ThrottledEndpoint, ThrottledEndpoints};
-pub use board::HealthBoard;
+pub use board::{HealthBoard, HealthView, LatencyPercentiles, PauseDetector, ThroughputPercentiles};
 pub use bound_excess::BoundExcess;
-pub use endpoint_health::{HealthView, LatencyPercentiles, ThroughputPercentiles};
 pub use observation::{AttemptError, AttemptReport, FailureClass, Observation};
-pub use pauses::PauseDetector;
 pub use policy::HealthPolicy;
-pub use throttle::{ThrottleView, rejection_probability};
+pub use throttle::{Admission, ThrottleView, ThrottledEndpoint, ThrottledEndpoints, rejection_probability};

@@ -1,17 +1,18 @@
-//! The record of one Decisions request.
+//! The record of one Decisions request, and what is stored with it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
-use crate::ids::{ApiKeyId, DecisionId, GuardrailId, RequestId, WorkspaceId};
+use super::{AttemptRecord, UsageSource};
+use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::pricing::TokenPrices;
-use crate::usage::Finding;
 
 /// The outcome of a Decisions request that reached a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub enum UsageOutcome {
 }
 
 impl UsageOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::Abandoned];
+
     /// Returns the name in stores and on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,82 +43,7 @@ impl UsageOutcome {
 
     /// Returns the outcome of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Completed, Self::Failed, Self::Cancelled, Self::Abandoned];
-        all.into_iter().find(|outcome| outcome.as_str() == name)
-    }
-}
-
-/// One attempt at one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptRecord {
-    /// The provider's slug.
-    pub provider: String,
-    /// The requested model, by its name in the catalogue.
-    pub model: ModelId,
-    /// The model's name at the provider.
-    pub upstream_model: String,
-    /// The index of the sub-request that it was for, from 0.
-    pub part: u32,
-    /// `completed`, or the kind of failure.
-    pub outcome: String,
-    /// The provider's HTTP status, if it failed with one.
-    pub upstream_status: Option<u16>,
-    /// The time from the start of the request to the start of the attempt.
-    pub began: Duration,
-    /// The duration of the attempt.
-    pub latency: Duration,
-    /// The number of input tokens.
-    pub input_tokens: u64,
-    /// The number of output tokens.
-    pub output_tokens: u64,
-    /// The source of the token counts.
-    pub usage_source: UsageSource,
-    /// The prices of the attempt.
-    pub prices: TokenPrices,
-}
-
-impl AttemptRecord {
-    /// Returns the cost of this attempt, rounded up by itself. The cost of a request is rounded up once over all
-    /// attempts, so that the sum of these can be a few picodollars higher. Returns `None` on overflow.
-    pub fn cost(&self) -> Option<Usd> {
-        self.prices.charge(self.input_tokens, self.output_tokens)?.round_up()
-    }
-}
-
-/// The source of token counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageSource {
-    /// The provider reported them.
-    Reported,
-    /// The provider reported none; the counts are the upper bound by the size of the request.
-    UpperBound,
-    /// No usage: nothing was sent, or the provider rejected the request and bills nothing.
-    None,
-}
-
-impl UsageSource {
-    /// Returns its name in stores and on surfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::UpperBound => "upper_bound",
-            Self::None => "none",
-        }
-    }
-
-    /// Returns the source with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Reported, Self::UpperBound, Self::None].into_iter().find(|source| source.as_str() == name)
-    }
-
-    /// Returns the source of a sum: one upper bound makes the sum an upper bound.
-    #[must_use]
-    pub fn combine(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::UpperBound, _) | (_, Self::UpperBound) => Self::UpperBound,
-            (Self::Reported, _) | (_, Self::Reported) => Self::Reported,
-            (Self::None, Self::None) => Self::None,
-        }
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
     }
 }
 
@@ -216,4 +145,85 @@ impl UsageRecord {
         let ended = self.attempts.iter().map(|attempt| attempt.began.saturating_add(attempt.latency)).max()?;
         Some(ended.saturating_sub(began))
     }
+}
+
+/// The action of a filter on a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilterAction {
+    /// Records the match in the usage record.
+    Flag,
+    /// Replaces the match before the request is sent.
+    Redact,
+    /// Rejects the request.
+    Block,
+}
+
+impl FilterAction {
+    /// All actions, from the mildest to the most severe.
+    pub const ALL: [Self; 3] = [Self::Flag, Self::Redact, Self::Block];
+
+    /// Returns the name on all interfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Redact => "redact",
+            Self::Block => "block",
+        }
+    }
+
+    /// Returns the action of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == name)
+    }
+}
+
+/// A finding of a filter, without the matched text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The guardrail of the filter.
+    pub guardrail_id: GuardrailId,
+    /// The filter's label.
+    pub label: String,
+    /// The action on the match.
+    pub action: FilterAction,
+    /// The path of the first match.
+    pub path: String,
+    /// The number of matches.
+    pub count: u32,
+}
+
+/// The labels of a request, for its usage record and its trace. They are not sent to providers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestLabels {
+    /// The caller's group of requests.
+    pub session_id: Option<String>,
+    /// Observability metadata: a JSON object.
+    pub trace: Option<Json>,
+    /// The end user.
+    pub user: Option<String>,
+}
+
+impl RequestLabels {
+    /// Returns true if there are no labels.
+    pub fn is_empty(&self) -> bool {
+        self.session_id.is_none() && self.trace.is_none() && self.user.is_none()
+    }
+
+    /// Returns the size of their text in bytes.
+    pub fn len_bytes(&self) -> usize {
+        let texts = [self.session_id.as_deref(), self.trace.as_ref().map(Json::text), self.user.as_deref()];
+        texts.into_iter().flatten().map(str::len).sum()
+    }
+}
+
+/// The trace of one request for one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxMessage {
+    /// The id, by which the destination can detect a repeated delivery.
+    pub id: OutboxId,
+    /// The destination.
+    pub destination_id: DestinationId,
+    /// The trace in the encoding for destinations.
+    pub payload: Json,
 }

@@ -43,7 +43,7 @@ fn draft(number: u64) -> AuditDraft {
         actor: Actor { name: format!("user:ö{number}"), source: (number % 2 == 1).then(|| "2001:db8::1".to_owned()) },
         action: "key.create",
         subject: format!("key '{number}'"),
-        outcome: if number.is_multiple_of(3) { AuditOutcome::Refused } else { AuditOutcome::Done },
+        outcome: if number.is_multiple_of(3) { AuditOutcome::Denied } else { AuditOutcome::Done },
         details: Json::parse("{\"after\" : {\"a\":1.0, \"a\":1e400}}").unwrap(),
     }
 }

@@ -8,8 +8,9 @@ use chrono::DateTime;
 use super::super::{SequentialIds, join_all};
 use crate::api_key::{ApiKeyHash, InferenceKey};
 use crate::error::{ErrorKind, StoreError};
-use crate::guardrail::{ContentFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules};
+use crate::guardrail::{ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules};
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::usage::FilterAction;
 
 suite! {
     /// Every case of the port's contract.

@@ -1,9 +1,10 @@
 //! Cases of [`TraceEncoder`].
 
 use super::usage_record;
+use crate::decision::TraceContent;
 use crate::ids::DecisionId;
 use crate::json::Json;
-use crate::observability::{TraceContent, TraceEncoder};
+use crate::observability::TraceEncoder;
 use crate::question::{ProviderInput, Questions};
 use crate::testing::SequentialIds;
 use crate::usage::{RequestLabels, UsageRecord};

@@ -13,7 +13,9 @@ use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
-use crate::usage::{AttemptRecord, RecordTime, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{
+    AttemptOutcome, AttemptRecord, RecordTime, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 
 suite! {
     /// Every case of the port's contract but the death of the process.
@@ -53,7 +55,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         model: "acme/judge:free".parse().unwrap(),
         upstream_model: "judge-✓".to_owned(),
         part: 0,
-        outcome: "overloaded".to_owned(),
+        outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
         began: Duration::ZERO,
         latency: Duration::from_micros(77_001),
@@ -66,7 +68,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         provider: "acme".to_owned(),
         model: "acme/judge".parse().unwrap(),
         part: u32::MAX,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::from_micros(77_002),
         input_tokens: 9_007_199_254_740_993,

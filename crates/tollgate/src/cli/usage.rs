@@ -1,6 +1,7 @@
 //! `tollgate usage …`
 
 use clap::{Args, Subcommand, ValueEnum};
+use domain::usage::UsageOutcome;
 
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
@@ -29,7 +30,7 @@ pub struct UsageFilterArgs {
     #[arg(long, value_name = "SLUG")]
     pub provider: Option<String>,
     /// Only records with this outcome
-    #[arg(long, value_name = "OUTCOME", value_parser = ["completed", "failed", "cancelled", "abandoned"])]
+    #[arg(long, value_name = "OUTCOME", value_parser = UsageOutcome::ALL.map(UsageOutcome::as_str))]
     pub status: Option<String>,
     /// Only requests of this time or later, by their start, and with `sum` by their charge: a date or an RFC 3339 time
     /// (UTC)

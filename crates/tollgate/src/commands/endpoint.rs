@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use domain::model::CatalogueSnapshot;
-use domain::routing::{Endpoint, EndpointDirectory, TokenPrices};
+use domain::pricing::TokenPrices;
+use domain::routing::{Endpoint, EndpointDirectory};
 
 use super::{Context, catalogue};
 use crate::cli::EndpointCommand;

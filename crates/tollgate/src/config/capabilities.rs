@@ -1,7 +1,7 @@
 //! The keys of `[[providers]]` that `[[endpoints]]` can override.
 
-use domain::decision::QuestionType;
-use domain::routing::{AttachmentForm, ConfidenceSource, EndpointLimits, Wire};
+use domain::question::{ConfidenceSource, QuestionType};
+use domain::routing::{AttachmentForm, EndpointLimits, Wire};
 use serde::Deserialize;
 
 use super::section::Section;

@@ -2,7 +2,8 @@
 
 use domain::model::{ModelId, SANDBOX_AUTHOR};
 use domain::money::Price;
-use domain::routing::{ChatMethod, ChatSettings, Quantization, TokenPrices, Wire};
+use domain::pricing::TokenPrices;
+use domain::routing::{ChatMethod, ChatSettings, Quantization, Wire};
 use serde::Deserialize;
 
 use super::capabilities::{RawCapabilities, capabilities};

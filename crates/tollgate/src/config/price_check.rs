@@ -29,7 +29,8 @@ pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'
 #[cfg(test)]
 mod tests {
     use domain::model::Pricing;
-    use domain::routing::{TokenPrices, Wire};
+    use domain::pricing::TokenPrices;
+    use domain::routing::Wire;
 
     use super::*;
 

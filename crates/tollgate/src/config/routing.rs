@@ -1,10 +1,9 @@
 //! `[[models]]`, `[money]` and `[routing]`.
 
-use domain::decision::{
-    Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels,
-};
+use domain::decision::{Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnpricedModels};
 use domain::model::ModelId;
 use domain::money::Price;
+use domain::usage::UnknownUsage;
 use serde::Deserialize;
 
 use super::section::Section;

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::decision::{ModelOptions, QuestionType};
+use domain::decision::ModelOptions;
 use domain::model::ModelId;
-use domain::routing::{
-    AttachmentForm, ChatSettings, ConfidenceSource, DataPolicy, EndpointLimits, ProviderSlug, Quantization,
-    TokenPrices, Wire,
-};
+use domain::pricing::TokenPrices;
+use domain::question::{ConfidenceSource, QuestionType};
+use domain::routing::{AttachmentForm, ChatSettings, DataPolicy, EndpointLimits, ProviderSlug, Quantization, Wire};
 use serde::Deserialize;
 
 use super::SecretSource;

@@ -101,7 +101,7 @@ mod tests {
         tokio::join!(book.write_down(Arc::clone(&store) as Arc<dyn AuditLog>, cancelled.clone()), counting);
         let entries = store.newest(10).await.unwrap();
         assert_eq!(entries.len(), 2);
-        assert!(entries.iter().all(|entry| entry.outcome == AuditOutcome::Refused));
+        assert!(entries.iter().all(|entry| entry.outcome == AuditOutcome::Denied));
         assert!(entries[1].details.text().starts_with(r#"{"count":100000,"#));
         assert!(entries[0].details.text().contains(r#""statuses":{"409":1}"#));
     }

@@ -1,7 +1,8 @@
 //! Views of endpoints.
 
-use domain::decision::QuestionType;
-use domain::routing::{ChatSettings, Endpoint, TokenPrices, Wire};
+use domain::pricing::TokenPrices;
+use domain::question::QuestionType;
+use domain::routing::{ChatSettings, Endpoint, Wire};
 use serde::Serialize;
 
 use super::{per_cent, per_million_tokens};

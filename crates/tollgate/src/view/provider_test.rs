@@ -51,7 +51,7 @@ impl ProviderTestReport {
 mod tests {
     use std::time::Duration;
 
-    use domain::decision::ReportedUsage;
+    use domain::pricing::ReportedUsage;
     use domain::routing::{AttemptFailure, ProviderError, Wire};
 
     use super::*;

@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
-use domain::guardrail::filter::Finding;
 use domain::json::Json;
-use domain::routing::TokenPrices;
-use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
+use domain::pricing::TokenPrices;
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -123,7 +122,7 @@ pub struct AttemptView {
     /// The sub-request that it belongs to, from 0.
     pub part: u32,
     /// `completed`, or the kind of failure.
-    pub outcome: String,
+    pub outcome: &'static str,
     /// The status of a provider's error response.
     pub upstream_status: Option<u16>,
     /// The time from the request's start to the attempt's, in milliseconds.
@@ -155,7 +154,7 @@ impl From<&AttemptRecord> for AttemptView {
             model: attempt.model.to_string(),
             upstream_model: attempt.upstream_model.clone(),
             part: attempt.part,
-            outcome: attempt.outcome.clone(),
+            outcome: attempt.outcome.as_str(),
             upstream_status: attempt.upstream_status,
             began_ms: milliseconds(attempt.began),
             latency_ms: milliseconds(attempt.latency),
@@ -205,10 +204,10 @@ pub fn failure_reason(record: &UsageRecord) -> Option<String> {
     if record.outcome == UsageOutcome::Completed {
         return None;
     }
-    let failed = record.attempts.iter().rev().find(|attempt| attempt.outcome != UsageOutcome::Completed.as_str())?;
+    let failed = record.attempts.iter().rev().find(|attempt| attempt.outcome != AttemptOutcome::Completed)?;
     Some(match failed.upstream_status {
         Some(status) => format!("{} ({status})", failed.outcome),
-        None => failed.outcome.clone(),
+        None => failed.outcome.to_string(),
     })
 }
 
@@ -236,7 +235,7 @@ mod tests {
             model: "acme/judge".parse().unwrap(),
             upstream_model: "judge-1".to_owned(),
             part: 1,
-            outcome: "timed_out".to_owned(),
+            outcome: AttemptOutcome::TimedOut,
             upstream_status: Some(504),
             began: Duration::from_millis(20),
             latency: Duration::from_millis(30),

@@ -8,11 +8,12 @@ use adapters_cache::{ChangeWatcher, LiveDestinations};
 use adapters_storage::{SeaOrmBudgetAlerts, SeaOrmDestinationRepository, SeaOrmOutbox};
 use adapters_system::TokioTimer;
 use anyhow::Context;
+use domain::decision::Broadcast;
 use domain::ids::WorkspaceId;
 use domain::observability::{
-    Broadcast, Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind,
-    DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts,
-    PublishBudgetAlertsPorts, SAMPLING_PARTS,
+    Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind, DestinationPorts,
+    DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts, PublishBudgetAlertsPorts,
+    SAMPLING_PARTS,
 };
 use domain::system::{Clock, Randomness, TimeSource};
 

@@ -79,8 +79,8 @@ pub fn minimal_rows(endpoints: &[EndpointConfig]) -> Vec<Model> {
 mod tests {
     use std::time::Duration;
 
-    use domain::decision::QuestionType;
-    use domain::routing::{ChatMethod, ConfidenceSource, DataPolicy, EndpointLimits, Quantization, Wire};
+    use domain::question::{ConfidenceSource, QuestionType};
+    use domain::routing::{ChatMethod, DataPolicy, EndpointLimits, Quantization, Wire};
 
     use super::*;
     use crate::config::{Environment, load_text};

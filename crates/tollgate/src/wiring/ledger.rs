@@ -11,7 +11,7 @@ use domain::budget::{
     BudgetStore, ForgetProcesses, ForgetSettings, LedgerSettings, LimitStatusReader, RecoverJournals, RecoveryReport,
     RenewingLedger, RenewingLedgerPorts,
 };
-use domain::observability::Metrics;
+use domain::decision::Metrics;
 use domain::system::{Clock as _, LineLimit, TimeSource};
 
 use super::heartbeat::heartbeat;

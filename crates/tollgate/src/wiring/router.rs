@@ -53,8 +53,9 @@ pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard
 
 #[cfg(test)]
 mod tests {
-    use domain::decision::{SingleFlightMode, UnknownUsage, UnpricedModels};
+    use domain::decision::{SingleFlightMode, UnpricedModels};
     use domain::routing::{Endpoint, Wire};
+    use domain::usage::UnknownUsage;
 
     use super::*;
     use crate::config::{Environment, load_text};

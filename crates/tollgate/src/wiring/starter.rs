@@ -37,7 +37,7 @@ mod tests {
     use super::*;
     use adapters_provider::SandboxProvider;
     use domain::model::{CatalogueSnapshot, Modality};
-    use domain::routing::TokenPrices;
+    use domain::pricing::TokenPrices;
 
     #[test]
     fn starter_catalogue_is_valid() {

@@ -18,7 +18,7 @@ impl From<DestinationError> for ApiError {
             DestinationError::Invalid(invalid) => invalid.into(),
             DestinationError::NothingToChange => plain.message("No update fields provided"),
             DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
-            DestinationError::Refused(reason) => {
+            DestinationError::TestFailed(reason) => {
                 plain.message(format!("The test call to the destination failed: {reason}"))
             }
             DestinationError::TooMany(_) | DestinationError::Changed => {

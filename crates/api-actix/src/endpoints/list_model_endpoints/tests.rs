@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
-use domain::routing::{
-    AttachmentForm, DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, HealthView, TokenPrices, Wire,
-};
+use domain::pricing::TokenPrices;
+use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, HealthView, Wire};
 use serde_json::{Value, json};
 
 use super::*;

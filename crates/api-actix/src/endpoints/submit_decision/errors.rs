@@ -5,12 +5,11 @@ use std::time::Duration;
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
 use domain::budget::{BudgetScope, LimitExceeded};
-use domain::decision::{FailedAttempts, FilteringError, RoutingFunnel, SubmitDecisionError};
+use domain::decision::{FailedAttempts, FilteringError, SubmitDecisionError};
 use domain::error::ErrorKind;
-use domain::guardrail::filter::Finding;
 use domain::money::Usd;
-use domain::routing::{AttemptFailureKind, FailureCause};
-use domain::usage::{AttemptRecord, RejectionReason};
+use domain::routing::{AttemptFailureKind, FailureCause, RoutingFunnel};
+use domain::usage::{AttemptRecord, Finding, RejectionReason};
 use serde_json::{Value, json};
 
 use crate::http::access_log::ChargeFields;
@@ -209,7 +208,7 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
 /// Returns the message of a request whose last attempt failed for a reason that an operator can mend, or without a
 /// response of the provider.
 fn provider_failure_message(failed: &FailedAttempts) -> Option<String> {
-    let outcome = failed.last.as_str();
+    let outcome = failed.last.outcome();
     let position = failed.attempts.iter().rposition(|attempt| attempt.outcome == outcome);
     let attempt = position.and_then(|position| failed.attempts.get(position));
     let cause = position.and_then(|position| *failed.causes.get(position)?);
@@ -267,7 +266,7 @@ pub(super) fn attempt_view(attempt: &AttemptRecord) -> Value {
     json!({
         "provider": attempt.provider,
         "upstream_model": attempt.upstream_model,
-        "outcome": attempt.outcome,
+        "outcome": attempt.outcome.as_str(),
         "upstream_status": attempt.upstream_status,
         "usage_source": attempt.usage_source.as_str(),
         "latency_ms": u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),

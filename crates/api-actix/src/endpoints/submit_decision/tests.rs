@@ -2,33 +2,32 @@ use super::*;
 use std::time::Duration;
 
 use domain::budget::{BudgetScope, LimitExceeded, ResetInterval};
-use domain::decision::{
-    AnswerRules, Answers, FailedAttempts, FilteringError, ProviderInput, Questions, RecordQuotaExceeded,
-    SubmitDecisionError,
-};
+use domain::decision::{FailedAttempts, FilteringError, RecordQuotaExceeded, SubmitDecisionError};
 use domain::error::ErrorKind;
-use domain::guardrail::filter::{Blocked, Finding};
-use domain::guardrail::{FilterAction, Forbidden};
+use domain::guardrail::Forbidden;
+use domain::guardrail::filter::Blocked;
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
+use domain::pricing::TokenPrices;
+use domain::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Questions};
 use domain::routing::{
-    AttemptError, AttemptFailureKind, ConfidenceSource, FailureCause, SimulatedFailure, ThrottledEndpoint,
-    ThrottledEndpoints, TokenPrices, UnknownProvider,
+    AttemptError, AttemptFailureKind, FailureCause, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
+    UnknownProvider,
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptRecord, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageSource};
 use serde_json::{Value, json};
 
-fn attempt(outcome: &str) -> AttemptRecord {
+fn attempt(outcome: AttemptOutcome) -> AttemptRecord {
     let free: Price = "0".parse().unwrap();
     AttemptRecord {
         provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge-1".into(),
         part: 0,
-        outcome: outcome.into(),
+        outcome,
         upstream_status: Some(429),
         began: Duration::ZERO,
         latency: Duration::from_millis(12),
@@ -53,7 +52,7 @@ fn decision() -> Decision {
         output_tokens: 0,
         usage_source: UsageSource::Reported,
         cost: "0.000018018".parse::<Usd>().unwrap(),
-        attempts: vec![attempt("http_error"), attempt("completed")].into(),
+        attempts: vec![attempt(AttemptOutcome::HttpError), attempt(AttemptOutcome::Completed)].into(),
         funnel: vec![("configured", 2)],
         findings: Vec::new(),
     }
@@ -173,7 +172,7 @@ fn failed_with_cause(
     retry_after: Option<Duration>,
     cause: Option<FailureCause>,
 ) -> ApiError {
-    let attempts = vec![attempt(last.as_str())].into();
+    let attempts = vec![attempt(last.outcome())].into();
     let id = "gen-dec-9".parse().unwrap();
     let funnel = vec![("configured", 1)];
     let (findings, causes) = (Vec::new(), [cause].into());

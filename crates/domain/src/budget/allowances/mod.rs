@@ -13,7 +13,6 @@
 //! flight at the same time.
 
 mod counter;
-mod journal_order;
 mod workspace;
 
 pub use counter::{CounterId, CounterPeriod};

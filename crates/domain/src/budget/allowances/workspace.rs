@@ -6,8 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::CounterId;
-use super::counter::{CounterState, pico, usd};
-use super::journal_order::UnsyncedReleases;
+use super::counter::{CounterState, UnsyncedReleases, pico, usd};
 use crate::budget::Account;
 use crate::ids::{DecisionId, IdMap};
 use crate::money::Usd;

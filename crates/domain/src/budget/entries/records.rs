@@ -6,7 +6,7 @@ use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
-use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 impl Writer {
     pub(super) fn attempts(&mut self, attempts: &[AttemptRecord]) {
@@ -18,7 +18,7 @@ impl Writer {
         self.text(attempt.model.as_str());
         self.text(&attempt.upstream_model);
         self.number(u64::from(attempt.part));
-        self.text(&attempt.outcome);
+        self.text(attempt.outcome.as_str());
         self.option(attempt.upstream_status.as_ref(), |writer, status| writer.number(u64::from(*status)));
         self.duration(attempt.began);
         self.duration(attempt.latency);
@@ -89,7 +89,7 @@ impl Reader<'_> {
             model: self.text()?.parse().ok()?,
             upstream_model: self.text()?.to_owned(),
             part: self.small()?,
-            outcome: self.text()?.to_owned(),
+            outcome: AttemptOutcome::from_name(self.text()?)?,
             upstream_status: self.option(|reader| reader.number()?.try_into().ok())?,
             began: self.duration()?,
             latency: self.duration()?,

@@ -11,10 +11,7 @@ use crate::ids::{DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
-use crate::usage::FilterAction;
-use crate::usage::Finding;
-use crate::usage::OutboxMessage;
-use crate::usage::{UsageOutcome, UsageShare, UsageSource};
+use crate::usage::{AttemptOutcome, FilterAction, Finding, OutboxMessage, UsageOutcome, UsageShare, UsageSource};
 
 fn guardrail(number: u128) -> GuardrailId {
     GuardrailId::from_uuid(Uuid::from_u128(number))
@@ -52,7 +49,7 @@ fn attempt(prompt: &str, upstream_status: Option<u16>) -> AttemptRecord {
         model: "acme/judge:free".parse().unwrap(),
         upstream_model: "judge \u{1f600} 'quoted'".to_owned(),
         part: 3,
-        outcome: "timed_out".to_owned(),
+        outcome: AttemptOutcome::TimedOut,
         upstream_status,
         began: Duration::from_micros(17),
         latency: Duration::from_micros(123_456_789),

@@ -252,7 +252,7 @@ impl Ledger for JournaledLedger {
         let counters: Vec<CounterId> = limits.iter().flat_map(|account| account.counters(at)).collect();
         let workspace = payer.workspace_id;
         if !self.take(workspace, &id, &amounts(&counters, amount), false)? {
-            if let Some(exceeded) = self.state.refused(&payer, amount, (self.time.monotonic(), at)) {
+            if let Some(exceeded) = self.state.known_rejection(&payer, amount, (self.time.monotonic(), at)) {
                 return Ok(Err(exceeded));
             }
             let ask = Ask::new(id.clone(), payer.clone(), at, (amount, counters.clone()), false);

@@ -107,7 +107,6 @@ fn keep_sum(record: &mut UsageRecord) {
                 ..last.clone()
             };
             cut(&mut attempt.provider);
-            cut(&mut attempt.outcome);
             record.share = UsageShare::WHOLE;
             Arc::new([attempt])
         }

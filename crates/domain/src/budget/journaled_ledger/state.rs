@@ -92,7 +92,12 @@ impl SharedState {
     }
 
     /// Returns a rejection that is known without the store.
-    pub(super) fn refused(&self, payer: &Payer, wanted: Usd, now: (Duration, DateTime<Utc>)) -> Option<LimitExceeded> {
+    pub(super) fn known_rejection(
+        &self,
+        payer: &Payer,
+        wanted: Usd,
+        now: (Duration, DateTime<Utc>),
+    ) -> Option<LimitExceeded> {
         self.rejections.find(payer, wanted, self.workspaces.feed(), now)
     }
 

@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use self::path::Path;
-use super::{Attachments, DecisionRequest, InvalidDecision, ProviderInput, Question, Questions, StateForm};
+use super::{DecisionRequest, InvalidDecision};
 use crate::json::{Json, JsonKind, JsonPart, Token, Tokens};
-use crate::question::QuestionKind;
+use crate::question::{Attachments, ProviderInput, Question, QuestionKind, Questions, StateForm};
 
 pub use attachments::AssetPart;
 

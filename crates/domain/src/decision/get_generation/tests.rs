@@ -14,7 +14,8 @@ use crate::pricing::TokenPrices;
 use crate::routing::{Endpoint, Wire};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::usage::{
-    AttemptRecord, FindRecord, MockUsageRepository, UsageOutcome, UsageRepository, UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FindRecord, MockUsageRepository, UsageOutcome, UsageRepository, UsageShare,
+    UsageSource,
 };
 
 fn id() -> DecisionId {
@@ -31,7 +32,7 @@ fn attempt(provider: &str, model: &str) -> AttemptRecord {
         model: model.parse().unwrap(),
         upstream_model: "m".to_owned(),
         part: 0,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::from_millis(5),

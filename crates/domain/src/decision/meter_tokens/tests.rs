@@ -14,7 +14,7 @@ use crate::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Que
 use crate::rate::{MockRateLimiter, RateLimited, RateLimits, RateScope, RateUnit};
 use crate::routing::AttemptFailureKind;
 use crate::testing::{FixedRateLimiter, SequentialIds};
-use crate::usage::UsageSource;
+use crate::usage::{AttemptOutcome, UsageSource};
 
 /// A body that a hundred tokens are taken for.
 const BODY_BYTES: usize = 400;
@@ -49,7 +49,7 @@ fn attempt(input_tokens: u64, output_tokens: u64) -> AttemptRecord {
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge".to_owned(),
         part: 0,
-        outcome: "invalid_response".to_owned(),
+        outcome: AttemptOutcome::InvalidResponse,
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::ZERO,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bounds::{Bounds, charge, round_up};
-use super::hold::{HoldDenied, RequestHold, unknown_room};
+use super::hold::{HoldHandle, HoldRejection, unknown_room};
 use super::plan::SubRequest;
 use super::wait_budget::WaitBudget;
 use crate::decision::ClientConnection;
@@ -21,7 +21,7 @@ pub(super) enum AttemptBudget {
 }
 
 pub(super) struct IncreasingHold {
-    hold: Arc<RequestHold>,
+    hold: Arc<HoldHandle>,
     bounds: Bounds,
     /// The bound of the first attempt of each sub-request that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
@@ -46,7 +46,7 @@ pub(super) struct NextAttempt<'a> {
 impl AttemptBudget {
     /// Begins with a hold of `planned`, the first attempt of each sub-request.
     pub(super) fn of_hold(
-        hold: Arc<RequestHold>,
+        hold: Arc<HoldHandle>,
         bounds: Bounds,
         planned: Vec<AttemptRecord>,
         sub_requests: &[SubRequest],
@@ -69,7 +69,7 @@ impl AttemptBudget {
         next: &NextAttempt<'_>,
         waits: &mut Option<WaitBudget>,
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
-    ) -> Result<u64, HoldDenied> {
+    ) -> Result<u64, HoldRejection> {
         match self {
             // Without increases, the log needs no bounds.
             Self::Ceiling => Ok(0),
@@ -99,7 +99,7 @@ impl IncreasingHold {
         next: &NextAttempt<'_>,
         waits: &mut Option<WaitBudget>,
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
-    ) -> Result<u64, HoldDenied> {
+    ) -> Result<u64, HoldRejection> {
         let known = self.known_bound(next.number, next.candidate);
         let bound = known.unwrap_or_else(|| self.bounds.attempt(next.candidate, next.number, next.input));
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
@@ -117,11 +117,11 @@ impl IncreasingHold {
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "hold increase failed; attempt not made");
-                    return Err(HoldDenied::Store);
+                    return Err(HoldRejection::Store);
                 }
             };
             if next.is_optional {
-                return Err(HoldDenied::LimitExceeded);
+                return Err(HoldRejection::LimitExceeded);
             }
             let waits = waits.get_or_insert_with(|| self.hold.wait_budget());
             if !exceeded.waits_for_others() || !waits.wait(self.hold.time(), next.client).await {
@@ -129,10 +129,10 @@ impl IncreasingHold {
                     let error = unknown_room();
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "hold increase failed; attempt not made");
-                    return Err(HoldDenied::Store);
+                    return Err(HoldRejection::Store);
                 }
                 self.hold.report_rejection();
-                return Err(HoldDenied::LimitExceeded);
+                return Err(HoldRejection::LimitExceeded);
             }
         }
     }

@@ -8,8 +8,7 @@ use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
 use crate::routing::{AttemptFailure, AttemptReport, BoundExcess, Candidate, FailureCause, HealthBoard, Observation};
-use crate::usage::UnknownUsage;
-use crate::usage::{AttemptRecord, UsageSource};
+use crate::usage::{AttemptOutcome, AttemptRecord, UnknownUsage, UsageSource};
 
 /// The log of one call's attempts.
 pub(super) struct AttemptLog<'a> {
@@ -67,7 +66,7 @@ pub(super) fn new_record(candidate: &Candidate, number: u32, began: Duration) ->
         model: candidate.model.clone(),
         upstream_model: endpoint.upstream_model.clone(),
         part: number,
-        outcome: "cancelled".to_owned(),
+        outcome: AttemptOutcome::Cancelled,
         upstream_status: None,
         began,
         latency: Duration::ZERO,
@@ -135,14 +134,14 @@ impl<'a> AttemptLog<'a> {
         };
         let (usage, unknown, observation) = match end {
             AttemptEnd::Answered { usage, sent_bytes } => {
-                "completed".clone_into(&mut record.outcome);
+                record.outcome = AttemptOutcome::Completed;
                 let tokens = usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
                 // The provider answered, so the bound is charged regardless of the setting for unreported usage.
                 let bound = usage.is_none().then_some(*sent_bytes);
                 (*usage, bound, Observation::Succeeded { latency, tokens })
             }
             AttemptEnd::Failed(failure) => {
-                failure.kind.as_str().clone_into(&mut record.outcome);
+                record.outcome = failure.kind.outcome();
                 entry.cause = failure.cause;
                 record.upstream_status = failure.upstream_status;
                 // A usage that cannot be charged is ignored.
@@ -191,7 +190,7 @@ impl<'a> AttemptLog<'a> {
     /// Ends a hedged attempt that lost.
     pub(super) fn lose(&self, index: AttemptIndex, now: Duration) {
         if let Some(entry) = self.entries().get_mut(index.0) {
-            "hedge_lost".clone_into(&mut entry.record.outcome);
+            entry.record.outcome = AttemptOutcome::HedgeLost;
             self.give_up(entry, now);
         }
     }

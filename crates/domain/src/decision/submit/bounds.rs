@@ -96,6 +96,7 @@ pub(super) fn limit_to(attempt: &AttemptRecord, amount: Usd) -> AttemptRecord {
 mod tests {
     use super::*;
     use crate::pricing::TokenPrices;
+    use crate::usage::AttemptOutcome;
 
     /// An attempt with these tokens at this price.
     fn attempt(tokens: u64, price: &str) -> AttemptRecord {
@@ -104,7 +105,7 @@ mod tests {
             model: "acme/judge".parse().unwrap(),
             upstream_model: "judge".to_owned(),
             part: 0,
-            outcome: "cancelled".to_owned(),
+            outcome: AttemptOutcome::Cancelled,
             upstream_status: None,
             began: Duration::ZERO,
             latency: Duration::ZERO,

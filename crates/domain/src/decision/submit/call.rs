@@ -10,7 +10,7 @@ use super::bounds::{Bounds, total};
 use super::call_key::CallKey;
 use super::cost::CostShare;
 use super::filter::FilteredRequest;
-use super::hold::RequestHold;
+use super::hold::HoldHandle;
 use super::outcome::CallOutcome;
 use super::route::RoutePlan;
 use super::run::{Call, CallRunner};
@@ -40,7 +40,7 @@ impl CallCoordinator {
     pub(super) async fn call(
         &self,
         request: &FilteredRequest,
-        hold: &Arc<RequestHold>,
+        hold: &Arc<HoldHandle>,
         mut plan: RoutePlan,
         client: Arc<dyn ClientConnection>,
         began: Duration,
@@ -81,7 +81,7 @@ impl CallCoordinator {
     }
 }
 
-fn new_call(request: &FilteredRequest, hold: &RequestHold, plan: RoutePlan, began: Duration) -> Call {
+fn new_call(request: &FilteredRequest, hold: &HoldHandle, plan: RoutePlan, began: Duration) -> Call {
     let (is_partial, workspace) = (request.request.partial, hold.payer().workspace_id);
     Call { sub_requests: plan.sub_requests, is_partial, workspace, began }
 }

@@ -23,8 +23,8 @@ pub(super) fn unknown_room() -> StoreError {
     StoreError::unavailable("a process with allowances of the limit does not respond")
 }
 
-/// Holds money in the ledger.
-pub(super) struct Holds {
+/// The ports and settings of holds.
+pub(super) struct HoldPorts {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) ids: Arc<dyn IdGenerator>,
@@ -32,16 +32,16 @@ pub(super) struct Holds {
     pub(super) settings: Arc<DecisionSettings>,
 }
 
-impl Holds {
+impl HoldPorts {
     /// Creates the hold of a request, with an amount of zero.
     pub(super) fn open(
         self: &Arc<Self>,
         (payer, is_limited): (Payer, bool),
         origin: RequestOrigin,
         requested_model: String,
-    ) -> Arc<RequestHold> {
-        Arc::new(RequestHold {
-            holds: Arc::clone(self),
+    ) -> Arc<HoldHandle> {
+        Arc::new(HoldHandle {
+            ports: Arc::clone(self),
             id: self.ids.decision_id(),
             payer,
             is_limited,
@@ -52,9 +52,9 @@ impl Holds {
     }
 }
 
-/// The hold of one request.
-pub(super) struct RequestHold {
-    holds: Arc<Holds>,
+/// The hold of one request, before and after its grant: acquires, increases and releases it in the ledger.
+pub(super) struct HoldHandle {
+    ports: Arc<HoldPorts>,
     id: DecisionId,
     payer: Payer,
     is_limited: bool,
@@ -74,14 +74,14 @@ struct State {
 
 /// The reason why an attempt was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HoldDenied {
-    /// A limit has no room for it: [`RequestHold::rejection`].
+pub(super) enum HoldRejection {
+    /// A limit has no room for it: [`HoldHandle::rejection`].
     LimitExceeded,
     /// The ledger failed.
     Store,
 }
 
-impl RequestHold {
+impl HoldHandle {
     pub(super) fn id(&self) -> &DecisionId {
         &self.id
     }
@@ -172,14 +172,14 @@ impl RequestHold {
         let began = self.time().monotonic();
         let granted = if is_first {
             let (amount, attempts) = if is_out_of_range { (Usd::ZERO, &[][..]) } else { (amount, attempts) };
-            self.holds.ledger.reserve(self.request(amount, attempts)).await?.map(|hold| Some(hold.at))
+            self.ports.ledger.reserve(self.request(amount, attempts)).await?.map(|hold| Some(hold.at))
         } else {
             let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
-            self.holds.ledger.increase(&self.id, more, &attempts).await?.map(|()| None)
+            self.ports.ledger.increase(&self.id, more, &attempts).await?.map(|()| None)
         };
         let took = self.time().monotonic().saturating_sub(began);
         if granted.is_ok() && self.is_limited {
-            self.holds.metrics.record_hold(None, took);
+            self.ports.metrics.record_hold(None, took);
         }
         let granted = granted.map_err(|exceeded| exceeded.including_held(held));
         let mut state = self.state();
@@ -214,7 +214,7 @@ impl RequestHold {
     pub(super) fn count_rejection(&self) {
         let rejection = self.state().rejection;
         if let Some((exceeded, took)) = rejection {
-            self.holds.metrics.record_hold(Some(exceeded.scope), took);
+            self.ports.metrics.record_hold(Some(exceeded.scope), took);
         }
     }
 
@@ -234,12 +234,12 @@ impl RequestHold {
 
     /// Releases the hold of a request without attempts.
     pub(super) async fn release(&self) {
-        if self.at().is_none() || self.holds.ledger.release(&self.id).await.is_ok() {
+        if self.at().is_none() || self.ports.ledger.release(&self.id).await.is_ok() {
             return;
         }
         // Another request of the same batch may have failed the transaction. A hold that is not released is charged.
         self.time().sleep(FIRST_WAIT).await;
-        if let Err(error) = self.holds.ledger.release(&self.id).await {
+        if let Err(error) = self.ports.ledger.release(&self.id).await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(
                 decision.id = %self.id,
@@ -252,13 +252,13 @@ impl RequestHold {
 
     /// Returns the wait budget of one attempt, within the request's deadline.
     pub(super) fn wait_budget(&self) -> WaitBudget {
-        let settings = &self.holds.settings;
+        let settings = &self.ports.settings;
         let left = self.origin.began.map(|began| self.time().time_left(began, settings.deadline));
         WaitBudget::new(left.map_or(settings.budget_wait, |left| left.min(settings.budget_wait)))
     }
 
     pub(super) fn time(&self) -> &TimeSource {
-        &self.holds.time
+        &self.ports.time
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

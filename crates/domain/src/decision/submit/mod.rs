@@ -31,7 +31,7 @@ use self::bounds::Bounds;
 use self::call::CallCoordinator;
 use self::failure_log::FailureLog;
 use self::filter::InputFilter;
-use self::hold::Holds;
+use self::hold::HoldPorts;
 use self::labels::LabelFilter;
 pub use self::ports::*;
 use self::record_quota::RecordQuota;
@@ -55,7 +55,7 @@ use crate::api_key::InferenceKey;
 pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
-    holds: Arc<Holds>,
+    holds: Arc<HoldPorts>,
     coordinator: CallCoordinator,
     settlement: Settlement,
 }
@@ -98,7 +98,7 @@ impl SubmitDecision {
             clock: Arc::clone(&clock),
             settings: Arc::clone(&settings),
         };
-        let holds = Holds {
+        let holds = HoldPorts {
             ledger: Arc::clone(&ledger),
             metrics: Arc::clone(&metrics),
             ids,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::hold::HoldDenied;
+use super::hold::HoldRejection;
 use crate::decision::DecisionRequest;
 use crate::error::ErrorKind;
 use crate::model::ModelId;
@@ -28,7 +28,7 @@ pub(super) enum SubRequestOutcome {
         /// The endpoints that were not tried because of a back-off.
         throttled: Option<ThrottledEndpoints>,
         /// The reason why no further attempt was made.
-        denied: Option<HoldDenied>,
+        rejection: Option<HoldRejection>,
         /// The candidate that was tried last, or would have been first.
         candidate: Candidate,
     },
@@ -55,7 +55,7 @@ pub(super) struct CallOutcome {
 /// A sub-request that failed, and with it the request.
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
-    pub(super) denied: Option<HoldDenied>,
+    pub(super) rejection: Option<HoldRejection>,
     /// True if a provider was called and failed.
     was_tried: bool,
     pub(super) last: AttemptFailureKind,
@@ -66,15 +66,15 @@ pub(super) struct Failure {
 
 impl Failure {
     fn of(outcome: &SubRequestOutcome) -> Option<Self> {
-        let SubRequestOutcome::Failed { failures, throttled, denied, candidate, .. } = outcome else { return None };
+        let SubRequestOutcome::Failed { failures, throttled, rejection, candidate, .. } = outcome else { return None };
         let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
         Some(Self {
-            denied: *denied,
+            rejection: *rejection,
             was_tried: !kinds.is_empty(),
-            kind: match (kinds.last(), denied) {
-                (_, Some(HoldDenied::Store)) => ErrorKind::Unavailable,
+            kind: match (kinds.last(), rejection) {
+                (_, Some(HoldRejection::Store)) => ErrorKind::Unavailable,
                 (Some(_), _) => verdict(&kinds),
-                (None, Some(HoldDenied::LimitExceeded)) => ErrorKind::InsufficientCredits,
+                (None, Some(HoldRejection::LimitExceeded)) => ErrorKind::InsufficientCredits,
                 (None, None) if throttled.is_some() => ErrorKind::Unavailable,
                 (None, None) => ErrorKind::TimedOut,
             },
@@ -89,9 +89,9 @@ impl Failure {
         })
     }
 
-    /// Returns true if the denied hold is the error of the request: no provider failed, or the ledger failed.
-    pub(super) fn is_denied_hold(&self) -> bool {
-        !self.was_tried || self.denied == Some(HoldDenied::Store)
+    /// Returns true if the rejected hold is the error of the request: no provider failed, or the ledger failed.
+    pub(super) fn is_rejected_hold(&self) -> bool {
+        !self.was_tried || self.rejection == Some(HoldRejection::Store)
     }
 }
 

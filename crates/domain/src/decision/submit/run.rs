@@ -96,14 +96,14 @@ impl CallRunner {
     }
 
     /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a
-    /// hold was denied, or the deadline has passed.
+    /// hold was rejected, or the deadline has passed.
     fn smaller(
         &self,
         sub_request: &SubRequest,
         outcome: &SubRequestOutcome,
         began: Duration,
     ) -> Option<Vec<SubRequest>> {
-        let SubRequestOutcome::Failed { failures, denied: None, .. } = outcome else { return None };
+        let SubRequestOutcome::Failed { failures, rejection: None, .. } = outcome else { return None };
         let last = failures.last().map(|(_, failure)| failure.kind);
         let is_final = matches!(last, Some(AttemptFailureKind::ClientDisconnected | AttemptFailureKind::Simulated(_)));
         let left = self.sub_requests.time.time_left(began, self.sub_requests.settings.deadline);

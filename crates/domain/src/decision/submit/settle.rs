@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::call::EndedCall;
 use super::cost::{CostShare, RequestCost};
 use super::filter::FilteredRequest;
-use super::hold::{HoldDenied, RequestHold};
+use super::hold::{HoldHandle, HoldRejection};
 use super::outcome::{CallOutcome, Failure, Served, merge};
 use super::record_quota::{RecordQuota, RecordQuotaStatus};
 use crate::budget::{Ledger, UsageCharge};
@@ -46,7 +46,7 @@ pub(super) struct Arrival {
 /// A request that was planned.
 pub(super) struct Submission {
     pub(super) request: FilteredRequest,
-    pub(super) hold: Arc<RequestHold>,
+    pub(super) hold: Arc<HoldHandle>,
     pub(super) arrival: Arrival,
     pub(super) funnel: RoutingFunnel,
 }
@@ -125,18 +125,18 @@ impl Settlement {
         call: CostedCall,
         failed: Failure,
     ) -> Result<Decision, SubmitDecisionError> {
-        let denied = failed.denied.and_then(|denied| denied_error(&submission.hold, denied));
+        let rejection = failed.rejection.and_then(|rejection| rejection_error(&submission.hold, rejection));
         if call.outcome.attempts.is_empty() {
             // Without an attempt there is no record.
             submission.hold.release().await;
-            return Err(denied.unwrap_or_else(|| not_tried(submission, failed)));
+            return Err(rejection.unwrap_or_else(|| not_tried(submission, failed)));
         }
         let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
         let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let mut served = Served::by_one(&failed.candidate);
         let record = self.record(&mut submission, &call, &mut served, outcome);
         self.charge(&submission, record, None).await?;
-        if let Some(error) = denied.filter(|_| failed.is_denied_hold()) {
+        if let Some(error) = rejection.filter(|_| failed.is_rejected_hold()) {
             return Err(error);
         }
         Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
@@ -221,11 +221,11 @@ impl Settlement {
     }
 }
 
-/// Returns the error of a request whose hold was denied.
-fn denied_error(hold: &RequestHold, denied: HoldDenied) -> Option<SubmitDecisionError> {
-    match denied {
-        HoldDenied::LimitExceeded => hold.rejection().map(SubmitDecisionError::LimitExceeded),
-        HoldDenied::Store => {
+/// Returns the error of a request whose hold was rejected.
+fn rejection_error(hold: &HoldHandle, rejection: HoldRejection) -> Option<SubmitDecisionError> {
+    match rejection {
+        HoldRejection::LimitExceeded => hold.rejection().map(SubmitDecisionError::LimitExceeded),
+        HoldRejection::Store => {
             let unavailable = StoreError::unavailable("the hold for another attempt failed");
             Some(SubmitDecisionError::Store(unavailable))
         }

@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 use super::attempt::{AttemptRunner, EndedAttempt, RunningAttempts};
 use super::attempt_budget::{AttemptBudget, NextAttempt};
 use super::attempts::{AttemptIndex, AttemptLog};
-use super::hold::HoldDenied;
+use super::hold::HoldRejection;
 use super::outcome::SubRequestOutcome;
 use super::plan::SubRequest;
 use crate::decision::{ClientConnection, DecisionSettings, Hedging, ProviderCall, SentBytes};
@@ -67,7 +67,7 @@ impl SubRequestRunner {
                 match progress.begin_next().await {
                     Ok(true) => {}
                     Ok(false) => return Some(progress.failed(last, None)),
-                    Err(denied) => return Some(progress.failed(last, Some(denied))),
+                    Err(rejection) => return Some(progress.failed(last, Some(rejection))),
                 }
             }
             let hedge_delay = if was_hedged { None } else { progress.hedge_delay() };
@@ -122,31 +122,31 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn failed(self, candidate: Candidate, denied: Option<HoldDenied>) -> SubRequestOutcome {
+    fn failed(self, candidate: Candidate, rejection: Option<HoldRejection>) -> SubRequestOutcome {
         let input = Arc::clone(&self.sub_request.input);
-        SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, denied, candidate }
+        SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, rejection, candidate }
     }
 
     /// Begins an attempt at the next candidate that the hold covers. Returns false without a candidate or time.
-    async fn begin_next(&mut self) -> Result<bool, HoldDenied> {
+    async fn begin_next(&mut self) -> Result<bool, HoldRejection> {
         let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
         let mut waits = None;
-        // A candidate that costs at least as much as a denied one is denied, too.
-        let mut denied = None;
+        // A candidate that costs at least as much as a rejected one is rejected, too.
+        let mut rejected_cost = None;
         while let Some(candidate) = self.pick(None) {
             let cost = || call.budget.cost(candidate, number, input);
-            if denied.is_some() && cost() >= denied {
+            if rejected_cost.is_some() && cost() >= rejected_cost {
                 continue;
             }
             let next = self.next_attempt(candidate, false);
             match call.budget.cover(&next, &mut waits, || call.log.max_cost()).await {
                 Ok(bound) if self.begin(candidate, bound) => return Ok(true),
                 Ok(_) => {}
-                Err(HoldDenied::LimitExceeded) => denied = cost(),
-                Err(HoldDenied::Store) => return Err(HoldDenied::Store),
+                Err(HoldRejection::LimitExceeded) => rejected_cost = cost(),
+                Err(HoldRejection::Store) => return Err(HoldRejection::Store),
             }
         }
-        if denied.is_some() { Err(HoldDenied::LimitExceeded) } else { Ok(false) }
+        if rejected_cost.is_some() { Err(HoldRejection::LimitExceeded) } else { Ok(false) }
     }
 
     fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {

@@ -17,7 +17,7 @@ use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, 
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, decision_ports};
 use crate::usage::RequestLabels;
-use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AttemptOutcome, UsageOutcome, UsageRecord, UsageSource};
 use async_trait::async_trait;
 use chrono::DateTime;
 use rstest::rstest;
@@ -318,7 +318,7 @@ async fn usage_above_range_of_money_is_ignored() {
     assert_eq!(run.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
     let tokens: Vec<u64> = run.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
     assert_eq!(tokens, [420, 25, 1]);
-    assert_eq!(run.records[0].attempts[0].outcome, "invalid_response");
+    assert_eq!(run.records[0].attempts[0].outcome, AttemptOutcome::InvalidResponse);
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn charge_out_of_range_fails_request() {
 async fn answer_to_other_questions_is_invalid_response() {
     let wrong = ProviderAnswer { answers: Json::parse(r#"{"x":{}}"#).unwrap(), usage: None, sent_bytes: 1 };
     let run = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
-    assert_eq!(run.records[0].attempts[0].outcome, "invalid_response");
+    assert_eq!(run.records[0].attempts[0].outcome, AttemptOutcome::InvalidResponse);
     assert_eq!(run.result.unwrap().attempts.len(), 2);
 }
 

@@ -145,8 +145,8 @@ impl CompiledFilters {
         (filter, node): (usize, Node),
     ) -> Result<String, Blocked> {
         let (keys, max_bytes) = (found.keys, rewrite::max_bytes(text));
-        let refused = || self.blocked(filter, text, &document.root, node, &keys);
-        let too_large = |rewrite::TooLarge| Blocked { is_too_large: true, ..refused() };
+        let blocked = || self.blocked(filter, text, &document.root, node, &keys);
+        let too_large = |rewrite::TooLarge| Blocked { is_too_large: true, ..blocked() };
         let mut clean = rewrite::rewrite(self, text, form, &found.marks, max_bytes).map_err(too_large)?;
         drop(found.marks);
         for _ in 0..MAX_RESCANS {
@@ -159,7 +159,7 @@ impl CompiledFilters {
             }
             clean = rewrite::rewrite(self, &clean, form, &again.marks, max_bytes).map_err(too_large)?;
         }
-        Err(refused())
+        Err(blocked())
     }
 
     /// Returns the provider input with the redacted texts.

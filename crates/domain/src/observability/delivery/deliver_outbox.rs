@@ -9,7 +9,6 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
 use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome};
-use super::destination_state::DestinationState;
 use super::settings::DeliverySettings;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
@@ -172,5 +171,39 @@ impl DestinationStates {
             tracing::info!("outbox recovered");
         }
         self.store_is_away = false;
+    }
+}
+
+/// The most messages of one delivery.
+const MAX_BATCH: u64 = 32;
+
+/// The delivery state of one destination in this process.
+#[derive(Debug, Clone)]
+struct DestinationState {
+    /// True while a delivery is under way.
+    busy: bool,
+    /// The monotonic time before which nothing is sent.
+    paused_until: Duration,
+    /// Consecutive deliveries that did not reach the destination.
+    failures: u32,
+    /// The most messages of the next delivery: one after a failure, so that a rejected message is found; doubled after
+    /// each success.
+    batch_size: u64,
+}
+
+impl Default for DestinationState {
+    fn default() -> Self {
+        Self { busy: false, paused_until: Duration::ZERO, failures: 0, batch_size: MAX_BATCH }
+    }
+}
+
+impl DestinationState {
+    /// Returns true if nothing may be sent now.
+    fn is_unavailable(&self, now: Duration) -> bool {
+        self.busy || self.paused_until > now
+    }
+
+    fn grow_batch(&mut self) {
+        self.batch_size = self.batch_size.saturating_mul(2).min(MAX_BATCH);
     }
 }

@@ -2,7 +2,6 @@
 
 mod deliver_batch;
 mod deliver_outbox;
-mod destination_state;
 mod retry_dead_letters;
 mod settings;
 

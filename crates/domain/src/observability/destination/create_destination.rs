@@ -1,7 +1,7 @@
 //! Creating a destination.
 
 use super::audited::audited;
-use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, url};
+use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, checked_url};
 use crate::audit::Actor;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
@@ -59,7 +59,7 @@ impl CreateDestination {
         let kind = DestinationKind::from_name(kind)
             .ok_or_else(|| InvalidDestination::new("type", "must be otel-collector or webhook"))?;
         let given = fields.url.as_deref().ok_or_else(|| required("config.url"))?;
-        url::checked(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
+        checked_url(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
         if kind == DestinationKind::Webhook && fields.secret.is_none() {
             return Err(InvalidDestination::new("config.secret", "is required: deliveries to a webhook are signed"));
         }

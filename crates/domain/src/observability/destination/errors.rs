@@ -37,7 +37,7 @@ pub enum DestinationError {
     NotFound,
     /// The test delivery failed.
     #[error("the test call to the destination failed: {0}")]
-    Refused(String),
+    TestFailed(String),
     /// The workspace has the most destinations of this kind.
     #[error("a workspace has at most {} destinations of the type {}", Destination::MAX_PER_KIND, .0.as_str())]
     TooMany(DestinationKind),
@@ -53,7 +53,7 @@ impl DestinationError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid(_) | Self::NothingToChange | Self::UnknownWorkspace | Self::Refused(_) => {
+            Self::Invalid(_) | Self::NothingToChange | Self::UnknownWorkspace | Self::TestFailed(_) => {
                 ErrorKind::InvalidRequest
             }
             Self::NotFound => ErrorKind::NotFound,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::check::key_names;
+use super::fields::key_names;
 use super::{DestinationError, DestinationFields, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
@@ -47,7 +47,7 @@ impl DestinationPorts {
     pub(super) async fn test(&self, destination: &Destination) -> Result<(), DestinationError> {
         let delivery = Delivery { ids: vec![self.ids.outbox_id()], traces: Vec::new(), is_test: true };
         let sent = self.sender.send(destination, &delivery).await;
-        sent.map_err(|failed| DestinationError::Refused(failed.reason))
+        sent.map_err(|failed| DestinationError::TestFailed(failed.reason))
     }
 
     /// Resolves the given keys of a destination. Each must be a live inference key of its workspace, or already in use

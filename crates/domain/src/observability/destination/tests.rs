@@ -468,10 +468,10 @@ fn sampling_rate_is_exact_decimal() {
     for (text, parts) in
         [("1", 10_000), ("1.0000", 10_000), ("0.0001", 1), ("1e-4", 1), ("0.5", 5_000), ("0.3333", 3_333)]
     {
-        assert_eq!(sampling_rate::parse(text), Some(parts), "{text}");
+        assert_eq!(url::parse_sampling_rate(text), Some(parts), "{text}");
     }
     for text in ["0", "-0.5", "1.0001", "2", "0.00001", "0.12345", "1e-5", "x", "", "9e99"] {
-        assert_eq!(sampling_rate::parse(text), None, "{text}");
+        assert_eq!(url::parse_sampling_rate(text), None, "{text}");
     }
-    assert_eq!([1, 2_500, 10_000].map(sampling_rate::format), ["0.0001", "0.25", "1"]);
+    assert_eq!([1, 2_500, 10_000].map(url::format_sampling_rate), ["0.0001", "0.25", "1"]);
 }

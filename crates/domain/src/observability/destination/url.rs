@@ -1,7 +1,10 @@
-//! URLs of destinations.
+//! URLs and sampling rates of destinations, as they are given and shown.
 
-use super::MASK;
-use crate::observability::{Destination, DestinationKind};
+use crate::money::Usd;
+use crate::observability::{Destination, DestinationKind, SAMPLING_PARTS};
+
+/// The mask that is shown in place of a secret. In an update it keeps the stored secret.
+pub const MASK: &str = "********";
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 2048;
@@ -12,7 +15,7 @@ const TRACES_PATH: &str = "/v1/traces";
 ///
 /// # Errors
 /// The violation, as the rest of a sentence, without the URL, which may hold a secret.
-pub fn checked(url: &str) -> Result<String, &'static str> {
+pub fn checked_url(url: &str) -> Result<String, &'static str> {
     let Some(rest) = after_scheme(url) else { return Err("must begin with http:// or https://") };
     if url.len() > MAX_URL_BYTES {
         return Err("must have at most 2,048 characters");
@@ -41,7 +44,7 @@ fn after_scheme(url: &str) -> Option<&str> {
 }
 
 /// Returns `given` with a masked query replaced by the query of `stored`.
-pub(super) fn unmasked(given: &str, stored: &str) -> Result<String, &'static str> {
+pub(super) fn unmasked_url(given: &str, stored: &str) -> Result<String, &'static str> {
     let Some((before, query)) = given.split_once('?').filter(|(_, query)| query.contains(MASK)) else {
         return Ok(given.to_owned());
     };
@@ -120,6 +123,21 @@ impl Destination {
 
     /// Returns the sampling rate as a JSON number.
     pub fn sampling_rate(&self) -> String {
-        super::sampling_rate::format(self.sampling)
+        format_sampling_rate(self.sampling)
     }
+}
+
+/// One ten-thousandth in units of the twelfth decimal.
+const TEN_THOUSANDTH: i64 = 100_000_000;
+
+/// Parses a rate of 0.0001 to 1 with at most four decimals, in any JSON notation of a number.
+pub(super) fn parse_sampling_rate(text: &str) -> Option<u16> {
+    let exact = text.parse::<Usd>().ok()?.pico();
+    let parts = u16::try_from(exact / TEN_THOUSANDTH).ok()?;
+    (exact % TEN_THOUSANDTH == 0 && (1..=SAMPLING_PARTS).contains(&parts)).then_some(parts)
+}
+
+/// Formats a rate as a JSON number.
+pub(super) fn format_sampling_rate(ten_thousandths: u16) -> String {
+    Usd::from_pico(i64::from(ten_thousandths) * TEN_THOUSANDTH).to_string()
 }

@@ -10,7 +10,7 @@ mod throttle;
 
 use std::time::Duration;
 
-use super::endpoint_health::EndpointHealth;
+use super::board::EndpointHealth;
 use super::{Admission, AttemptReport, HealthPolicy, HealthView, Observation, ThrottleView};
 use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailure, AttemptFailureKind};

@@ -27,7 +27,9 @@ use crate::system::{Clock, TimeSource};
 use crate::testing::{
     FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, create_time_without_timer,
 };
-use crate::usage::{AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{
+    AttemptOutcome, AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Creates backups of a store.
@@ -345,7 +347,7 @@ pub(super) fn attempt(pico: i64) -> AttemptRecord {
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge".to_owned(),
         part: 0,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::from_millis(3),

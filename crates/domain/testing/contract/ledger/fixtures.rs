@@ -16,7 +16,7 @@ use crate::ids::{DecisionId, RequestId};
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
-use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 
 pub(in super::super) fn usd(pico: i64) -> Usd {
     Usd::from_pico(pico)
@@ -55,7 +55,7 @@ pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
         model: "acme/judge".parse().unwrap(),
         upstream_model: "judge".to_owned(),
         part: 0,
-        outcome: "completed".to_owned(),
+        outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::ZERO,
         latency: Duration::from_millis(3),

@@ -386,7 +386,8 @@ pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
 mod tests {
     use super::*;
     use domain::model::Pricing;
-    use domain::routing::{TokenPrices, Wire};
+    use domain::pricing::TokenPrices;
+    use domain::routing::Wire;
 
     #[test]
     fn similar_model_is_found_in_catalogue() {

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use domain::decision::QuestionType;
-use domain::routing::{AttachmentForm, ConfidenceSource, Endpoint, Wire};
+use domain::question::{ConfidenceSource, QuestionType};
+use domain::routing::{AttachmentForm, Endpoint, Wire};
 use http::Uri;
 
 use crate::config::{Config, ProviderConfig};

@@ -1,7 +1,8 @@
 //! The settings of `[[models]]`, `[money]`, `[routing]` and `[throttling]`.
 
-use domain::decision::{Hedging, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels};
+use domain::decision::{Hedging, ModelOptions, SingleFlightMode, TokenFactor, UnpricedModels};
 use domain::routing::HealthPolicy;
+use domain::usage::UnknownUsage;
 
 use super::*;
 

@@ -1,9 +1,7 @@
 //! Providers and endpoints with all their attributes.
 
-use domain::decision::QuestionType;
-use domain::routing::{
-    AttachmentForm, ChatMethod, ChatSettings, ConfidenceSource, DataPolicy, EndpointLimits, Quantization, Wire,
-};
+use domain::question::{ConfidenceSource, QuestionType};
+use domain::routing::{AttachmentForm, ChatMethod, ChatSettings, DataPolicy, EndpointLimits, Quantization, Wire};
 
 use super::*;
 

@@ -43,8 +43,8 @@ impl Keeper {
                     return Self::fail(&asks, &error);
                 }
                 for (ask, answer) in asks.iter().zip(&answers) {
-                    let refused = answer.err().filter(|by| !by.waits_for_others());
-                    self.try_answer(ask, refused);
+                    let rejected = answer.err().filter(|by| !by.waits_for_others());
+                    self.try_answer(ask, rejected);
                 }
             } else {
                 for (ask, answer) in asks.iter().zip(&answers) {
@@ -61,11 +61,11 @@ impl Keeper {
     }
 
     /// Answers a request that can be served from memory, or that a limit rejects. Returns false if it keeps waiting.
-    fn try_answer(&self, ask: &Ask, refused: Option<LimitExceeded>) -> bool {
+    fn try_answer(&self, ask: &Ask, rejected: Option<LimitExceeded>) -> bool {
         let now = self.clock.monotonic();
         ask.answer(|| match self.state.take_for(ask, now) {
             Ok(()) => Some(Ok(Ok(()))),
-            Err(HoldError::Short(_)) => refused.map(|by| Ok(Err(by))),
+            Err(HoldError::Short(_)) => rejected.map(|by| Ok(Err(by))),
             Err(HoldError::State(id)) => Some(Err(StoreError::Corrupt(format!("the hold {id} is not open")))),
         })
     }

@@ -13,7 +13,7 @@ use crate::budget::{Account, ResetInterval, cost_of_record};
 use crate::ids::{ApiKeyId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
-use crate::usage::{FilterAction, Finding, OutboxMessage, UsageOutcome, UsageSource};
+use crate::usage::{AttemptOutcome, FilterAction, Finding, OutboxMessage, UsageOutcome, UsageSource};
 
 fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str) -> AttemptRecord {
     AttemptRecord {
@@ -21,7 +21,7 @@ fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str
         model: "acme/judge".parse().unwrap(),
         upstream_model: name.to_owned(),
         part: u32::MAX,
-        outcome: name.to_owned(),
+        outcome: AttemptOutcome::Abandoned,
         upstream_status: Some(u16::MAX),
         began: Duration::from_millis(input_tokens % 97),
         latency: Duration::from_secs(1),

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::question::{AnswerRules, AnswerValue, Answers, QuestionKind};
-use crate::routing::ConfidenceSource;
+use crate::question::{AnswerRules, AnswerValue, Answers, ConfidenceSource, QuestionKind};
 use FilterAction::Redact;
 
 const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };

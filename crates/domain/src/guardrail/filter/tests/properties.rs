@@ -1,8 +1,7 @@
 //! Properties of filters over generated texts.
 
 use super::*;
-use crate::question::{AnswerRules, Answers, QuestionKind};
-use crate::routing::ConfidenceSource;
+use crate::question::{AnswerRules, Answers, ConfidenceSource, QuestionKind};
 use FilterAction::Redact;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -130,7 +130,7 @@ async fn masked_query_is_replaced_by_stored_query() {
 
 #[test]
 fn origins_compare_by_connection_target() {
-    let origin = super::super::url::Origin::of;
+    let origin = url::Origin::of;
     for (one, other) in [
         ("http://h", "HTTP://H:80/x?y"),
         ("https://h?x", "https://h:0443/"),

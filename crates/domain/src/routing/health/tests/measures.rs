@@ -1,6 +1,5 @@
 use super::*;
-use crate::routing::health::decay::DecayingMean;
-use crate::routing::health::histogram::{RankOrder, WindowedHistogram};
+use crate::routing::health::measurements::{DecayingMean, RankOrder, WindowedHistogram};
 use proptest::prelude::*;
 
 fn answer(latency: Duration, tokens: u64) -> Observation {

@@ -1,6 +1,9 @@
-//! The caller's own description of its trace.
+//! The trace that a request belongs to, in no wire format.
 
-use super::ids;
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
 use crate::ids::DecisionId;
 use crate::json::{Json, JsonKind};
 
@@ -55,12 +58,12 @@ impl TraceMetadata {
 
     /// Returns the trace's id, 32 hexadecimal digits; that of the request where the caller gave none.
     pub fn trace_id(&self, request: &DecisionId) -> String {
-        ids::trace_id(self.trace_id.as_deref().unwrap_or(request.as_str()))
+        trace_id(self.trace_id.as_deref().unwrap_or(request.as_str()))
     }
 
     /// Returns the id of the caller's span that the request belongs below, 16 hexadecimal digits.
     pub fn parent_span_id(&self) -> Option<String> {
-        self.parent_span_id.as_deref().map(ids::span_id)
+        self.parent_span_id.as_deref().map(span_id)
     }
 }
 
@@ -73,3 +76,36 @@ fn text(value: &Json) -> Option<String> {
     let end = text.floor_char_boundary(TraceMetadata::MAX_NAME_BYTES);
     (!text.is_empty()).then(|| text[..end].to_owned())
 }
+
+/// Returns the trace's id for a caller's name: the name in lower case where it is an id, else the first 16 bytes of its
+/// SHA-256 in hexadecimal.
+fn trace_id(name: &str) -> String {
+    as_it_is(name, 32).unwrap_or_else(|| hashed(name, 16))
+}
+
+/// Returns the span's id for a name: the name in lower case where it is an id, else the first 8 bytes of its SHA-256 in
+/// hexadecimal.
+pub fn span_id(name: &str) -> String {
+    as_it_is(name, 16).unwrap_or_else(|| hashed(name, 8))
+}
+
+/// Returns the name as an id, unless it is all zeros.
+fn as_it_is(name: &str, digits: usize) -> Option<String> {
+    let is_id = name.len() == digits
+        && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && name.bytes().any(|byte| byte != b'0');
+    is_id.then(|| name.to_ascii_lowercase())
+}
+
+fn hashed(name: &str, bytes: usize) -> String {
+    let digest = Sha256::digest(name.as_bytes());
+    let mut id = String::with_capacity(2 * bytes);
+    for byte in digest.iter().take(bytes) {
+        // Writing into a string does not fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests;

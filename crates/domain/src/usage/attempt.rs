@@ -1,0 +1,171 @@
+//! The record of one attempt.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::model::ModelId;
+use crate::money::Usd;
+use crate::pricing::TokenPrices;
+
+macro_rules! outcomes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+        /// The outcome of an attempt, with one name for records, metrics, traces and all interfaces.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum AttemptOutcome {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl AttemptOutcome {
+            /// All outcomes, in the order of their declaration.
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$name),+];
+
+            /// Returns the name.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+outcomes! {
+    /// The provider answered.
+    Completed = "completed",
+    /// No connection, or one that was lost before the response began.
+    ConnectError = "connect_error",
+    /// An error status without a more specific outcome.
+    HttpError = "http_error",
+    /// A response that is no answer to the questions.
+    InvalidResponse = "invalid_response",
+    /// The provider rejected our credentials or our account.
+    ProviderAuthFailed = "provider_auth_failed",
+    /// The provider was overloaded.
+    Overloaded = "overloaded",
+    /// The deadline of the attempt passed.
+    TimedOut = "timed_out",
+    /// The provider rejected the request.
+    RejectedByProvider = "rejected_by_provider",
+    /// The model did not answer the question.
+    NoUsableAnswer = "no_usable_answer",
+    /// The client disconnected.
+    ClientDisconnected = "client_disconnected",
+    /// Another sub-request failed first, or the attempt was still running at the end of its call.
+    Cancelled = "cancelled",
+    /// A hedged attempt that was not the first to answer.
+    HedgeLost = "hedge_lost",
+    /// A failure that a sandbox model simulates.
+    Simulated = "simulated",
+    /// The process crashed, so the outcome is unknown.
+    Abandoned = "abandoned",
+}
+
+impl AttemptOutcome {
+    /// Returns the outcome of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
+    }
+}
+
+impl fmt::Display for AttemptOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One attempt at one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRecord {
+    /// The provider's slug.
+    pub provider: String,
+    /// The requested model, by its name in the catalogue.
+    pub model: ModelId,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// The index of the sub-request that it was for, from 0.
+    pub part: u32,
+    /// How it ended.
+    pub outcome: AttemptOutcome,
+    /// The provider's HTTP status, if it failed with one.
+    pub upstream_status: Option<u16>,
+    /// The time from the start of the request to the start of the attempt.
+    pub began: Duration,
+    /// The duration of the attempt.
+    pub latency: Duration,
+    /// The number of input tokens.
+    pub input_tokens: u64,
+    /// The number of output tokens.
+    pub output_tokens: u64,
+    /// The source of the token counts.
+    pub usage_source: UsageSource,
+    /// The prices of the attempt.
+    pub prices: TokenPrices,
+}
+
+impl AttemptRecord {
+    /// Returns the cost of this attempt, rounded up by itself. The cost of a request is rounded up once over all
+    /// attempts, so that the sum of these can be a few picodollars higher. Returns `None` on overflow.
+    pub fn cost(&self) -> Option<Usd> {
+        self.prices.charge(self.input_tokens, self.output_tokens)?.round_up()
+    }
+}
+
+/// The source of token counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageSource {
+    /// The provider reported them.
+    Reported,
+    /// The provider reported none; the counts are the upper bound by the size of the request.
+    UpperBound,
+    /// No usage: nothing was sent, or the provider rejected the request and bills nothing.
+    None,
+}
+
+impl UsageSource {
+    /// Returns its name in stores and on surfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::UpperBound => "upper_bound",
+            Self::None => "none",
+        }
+    }
+
+    /// Returns the source with that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Reported, Self::UpperBound, Self::None].into_iter().find(|source| source.as_str() == name)
+    }
+
+    /// Returns the source of a sum: one upper bound makes the sum an upper bound.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::UpperBound, _) | (_, Self::UpperBound) => Self::UpperBound,
+            (Self::Reported, _) | (_, Self::Reported) => Self::Reported,
+            (Self::None, Self::None) => Self::None,
+        }
+    }
+}
+
+/// The charge for an attempt that was sent but whose usage is unknown: it timed out, its connection broke, its response
+/// was unreadable, or the client disconnected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownUsage {
+    /// The upper bound by the size of the request: the most that the provider can have billed.
+    #[default]
+    Bound,
+    /// No charge; the operator pays.
+    Free,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempt_outcome_has_one_name_and_one_position() {
+        for (position, outcome) in AttemptOutcome::ALL.into_iter().enumerate() {
+            assert_eq!(AttemptOutcome::from_name(outcome.as_str()), Some(outcome), "{outcome}");
+            assert_eq!(outcome as usize, position, "{outcome}");
+        }
+        assert_eq!(AttemptOutcome::from_name("Completed"), None);
+    }
+}
