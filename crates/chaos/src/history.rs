@@ -196,11 +196,11 @@ pub struct Failover {
     pub lag_began: Millis,
     /// The time at which the standby took over.
     pub promoted: Millis,
-    /// What the standby did not know of each account, by scope and subject.
+    /// The amounts of each account that the standby did not know, by scope and subject.
     pub unknown: BTreeMap<(String, String), Unknown>,
 }
 
-/// What a standby did not know of an account.
+/// The amounts of an account that a standby did not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unknown {
     /// The amount by which more was spent and allotted on the lost server: it may be drawn again.

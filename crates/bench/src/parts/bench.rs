@@ -1,4 +1,4 @@
-//! What all parts share.
+//! The definitions that all parts share.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use super::graph::root;
 /// The files of a crate by their paths below the crate's folder, with the files that each of them points to.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Where the text of a file comes from.
+/// A function that returns the text of a file.
 pub type Reader<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// Returns the arrows of each target of our crates: a library and a program have files of their own.
