@@ -34,9 +34,6 @@ const OVERCHARGED: &str =
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of a journal: its least `max_bytes` and a reserve.
 const DISK_MEBIBYTES: u32 = 96;
-/// The least `journal.process_lost_after_ms`: a process that counts as lost continues under another id, which is another
-/// case.
-const LOST_AFTER_MS: u128 = 45_000;
 /// The longest run of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time limits of replicas end calls to the database below the deadline of a request.
@@ -103,7 +100,7 @@ impl Cluster {
         let stores = Stores::start(fault, has_standby).await?;
         let upstream = Upstream::start(answer_in_time()).await?;
         let overcharging = Upstream::start(Behaviour::Late(LATENCY, OVERCHARGED.to_owned())).await?;
-        let toml = configuration(settings, fault, [&upstream.base_url(), &overcharging.base_url()]);
+        let toml = configuration(settings, [&upstream.base_url(), &overcharging.base_url()]);
         let admin_network = Relay::start(stores.database.address().parse()?).await?;
         let admin = install(&(toml.clone() + PATIENT), &admin_network, &stores)?;
         let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream, overcharging };
@@ -128,7 +125,7 @@ impl Cluster {
     /// Creates another folder for commands, for a task that runs beside the faults.
     pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
         let (provider, overcharging) = (self.upstream.base_url(), self.overcharging.base_url());
-        let toml = configuration(settings, fault, [&provider, &overcharging]) + PATIENT;
+        let toml = configuration(settings, [&provider, &overcharging]) + PATIENT;
         install(&toml, &self.admin_network, &self.stores)
     }
 
@@ -235,25 +232,19 @@ fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
     Ok(instance)
 }
 
-fn configuration(settings: &Settings, fault: Duration, [provider, overcharging]: [&str; 2]) -> String {
+fn configuration(settings: &Settings, [provider, overcharging]: [&str; 2]) -> String {
     let Settings { max_stale, request_timeout, rate_timeout, .. } = settings;
-    // A replica that is cut off for the length of a fault, or waits for a busy machine, must not count as lost.
-    let lost_after = (u128::from(max_stale + request_timeout) + 2 * fault.as_millis() + 2_000).max(LOST_AFTER_MS);
     format!(
         r#"
 [keys]
 max_stale_ms = {max_stale}
 [limits]
 request_timeout_ms = {request_timeout}
-[blobs]
-connect_timeout_ms = 1000
-request_timeout_ms = 2000
 [rate_limits]
 timeout_ms = {rate_timeout}
 [journal]
 max_bytes = 67108864
 retention_ms = 5000
-process_lost_after_ms = {lost_after}
 [[providers]]
 slug = "alpha"
 name = "Alpha AI"

@@ -10,71 +10,13 @@ use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tollgate_tests::{Behaviour, Call, Instance, Report, Upstream, free_address};
+use tollgate_tests::{Behaviour, Instance, Upstream, free_address};
 
 use self::client::{Answer, Client, decision, request};
 use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 use crate::metrics::Scrape;
 
-/// Four connections, and short deadlines.
-const FEW_PLACES: &str = "[server]\nworkers = 1\nmax_connections_per_worker = 4\nrequest_header_timeout_ms = 500\nwrite_timeout_ms = 1000\n\
-                          linger_ms = 200\n[limits]\nbody_timeout_ms = 500\n";
-
 const CHUNKED: &str = "transfer-encoding: chunked\r\n";
-
-/// Sends bytes, then others repeatedly until the server closes, and reads nothing.
-async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
-    let Ok(mut stream) = TcpStream::connect(address).await else { return };
-    let _ = stream.write_all(bytes.as_bytes()).await;
-    while !repeated.is_empty() && stream.write_all(repeated.as_bytes()).await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    std::future::pending::<()>().await;
-}
-
-#[tokio::test]
-async fn new_clients_are_served_despite_hostile_connections() -> Result<()> {
-    let gateway = TestGateway::start(FEW_PLACES).await?;
-    let address = gateway.server.address();
-    let key =
-        format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", gateway.inference.secret);
-    let decisions = "/api/alpha/decisions";
-    let unauthorised = request("POST", decisions, CHUNKED);
-    let with_key = request("POST", decisions, &key);
-    let attacks = [
-        ("nothing at all", String::new(), ""),
-        ("half a head", "GET /health/li".to_owned(), ""),
-        ("a head without an end", "GET /health/live HTTP/1.1\r\nx: ".to_owned(), "a"),
-        ("half a second head", request("GET", "/health/live", "") + "GET /hea", ""),
-        ("an idle connection", request("GET", "/health/live", ""), ""),
-        ("no body after 401", unauthorised.clone(), ""),
-        ("no body after 404", request("POST", "/nothing", CHUNKED), ""),
-        ("no body after 200", request("GET", "/health/live", CHUNKED), ""),
-        ("no body after Connection: close", request("POST", decisions, &format!("connection: close\r\n{CHUNKED}")), ""),
-        ("no body with a key", with_key.clone(), ""),
-        ("a body that stops", with_key.clone() + "1\r\n{\r\n", ""),
-        ("blanks without end", with_key.clone() + "1\r\n{\r\n1", " "),
-        ("chunk extensions without end", unauthorised.clone() + "1;x=", "a"),
-        ("zeros without end", unauthorised.clone(), "0"),
-        ("trailers without end", unauthorised.clone() + "0\r\nx: ", "a"),
-        ("chunks without end", unauthorised, "1\r\na\r\n"),
-        ("unread responses", request("GET", "/openapi.json", "").repeat(100), ""),
-        ("a length that is not sent", request("POST", "/nothing", "content-length: 1000000\r\n"), "a"),
-    ];
-    let mut report = Report::default();
-    for (name, bytes, repeated) in attacks {
-        let mut attackers = JoinSet::new();
-        for _ in 0..8 {
-            attackers.spawn(attack(address, bytes.clone(), repeated));
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let live = Call::get("/health/live");
-        let answer = tokio::time::timeout(Duration::from_secs(20), live.send(address)).await;
-        report.case(name, answer.context("a new client is not served").and_then(|answer| answer?.json()));
-    }
-    report.finish()?;
-    gateway.server.stop().await
-}
 
 #[tokio::test]
 async fn oldest_idle_connection_is_closed_for_new_one() -> Result<()> {
@@ -237,6 +179,16 @@ async fn http_2_preface_is_rejected_with_few_log_lines() -> Result<()> {
     let written = lines() - before;
     ensure!(written <= 10 * seconds + 5, "{written} lines: {}", gateway.server.output());
     gateway.server.stop().await
+}
+
+/// Sends bytes, then others repeatedly until the server closes, and reads nothing.
+async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return };
+    let _ = stream.write_all(bytes.as_bytes()).await;
+    while !repeated.is_empty() && stream.write_all(repeated.as_bytes()).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]

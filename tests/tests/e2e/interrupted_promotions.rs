@@ -11,8 +11,7 @@ use tollgate_tests::{Call, Reply, files_below, promotion};
 use crate::gateway::TestGateway;
 use crate::promote::{file_id, used_bytes};
 
-const LIMITS: &str =
-    "[limits]\nmax_file_bytes = 8589934592\nworkspace_quota_bytes = 6000000000\nmin_charged_file_bytes = 0\n";
+const LIMITS: &str = "[limits]\nmax_file_bytes = 8589934592\nworkspace_quota_bytes = 6000000000\n";
 /// Large enough that the copy is still running when it is disturbed.
 const LARGE: u64 = 4_000_000_000;
 

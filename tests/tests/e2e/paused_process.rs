@@ -96,7 +96,7 @@ async fn wait_for_number(hand: &SecondHand, sql: &str, number: i64) -> Result<()
 
 #[tokio::test]
 async fn missing_journal_is_declared_lost_and_folded_when_found() -> Result<()> {
-    let (gateway, _alpha) = gateway(Duration::from_millis(1), "[journal]\nprocess_lost_after_ms = 4000\n").await?;
+    let (gateway, _alpha) = gateway(Duration::from_millis(1), "").await?;
     let beside = gateway.instance.serve_beside().await?;
     let key = gateway.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
     for _ in 0..4 {
@@ -118,6 +118,8 @@ async fn missing_journal_is_declared_lost_and_folded_when_found() -> Result<()> 
     unavailable(&use_up(&beside, &key).await?)?;
 
     let hand = SecondHand::of(&gateway.instance).await?;
+    // A process without a journal counts as lost after an hour.
+    hand.execute(&format!("UPDATE budget_processes SET seen_at = seen_at - 3700000 WHERE id = '{gone}'")).await?;
     wait_for_number(&hand, "SELECT COUNT(*) FROM budget_processes WHERE state = 'lost'", 1).await?;
     ensure!(beside.output().contains("process lost with its journal"), "{}", beside.output());
     until(&beside, &key, 402).await?;

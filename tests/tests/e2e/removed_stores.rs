@@ -48,7 +48,7 @@ async fn unverifiable_key_is_answered_with_503() -> Result<()> {
 
 #[tokio::test]
 async fn failed_blob_store_returns_503_and_releases_quota() -> Result<()> {
-    let gateway = TestGateway::start("[limits]\nworkspace_quota_bytes = 10\nmin_charged_file_bytes = 0\n").await?;
+    let gateway = TestGateway::start("[limits]\nworkspace_quota_bytes = 1024\n").await?;
     let id = gateway.instance.put("sess_a", "a", b"ten bytes.").await?;
     let documents = gateway.instance.blobs().join("documents");
     let away = gateway.instance.path().join("away");
@@ -64,7 +64,7 @@ async fn failed_blob_store_returns_503_and_releases_quota() -> Result<()> {
     if away.exists() {
         std::fs::rename(&away, &documents)?;
     }
-    // The quota has room for exactly one document, so the failures have released theirs.
+    // A document counts 1024 bytes at least: the quota has room for exactly one, so the failures have released theirs.
     gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await?.ok()?;
     gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await?.envelope(403)?;
     gateway.server.ensure_healthy().await

@@ -17,10 +17,10 @@ use crate::stores::unavailable;
 
 /// A busy machine takes its time.
 const MAX_WAIT: Duration = Duration::from_mins(1);
-const SMALL: u64 = 10;
+/// The least amount that a document counts.
+const SMALL: u64 = 1_024;
 /// A promotion waits this long in its copy, with its quota reserved: a file that has just changed may still be written.
-const SLOW: &str =
-    "[limits]\nmin_charged_file_bytes = 0\n[storage]\nbusy_timeout_ms = 500\n[blobs]\nquiet_period_ms = ";
+const SLOW: &str = "[storage]\nbusy_timeout_ms = 500\n[blobs]\nquiet_period_ms = ";
 const PENDING: &str = "SELECT COUNT(*) FROM documents WHERE state = 'pending'";
 
 fn slow(quiet_ms: u64) -> String {
@@ -180,8 +180,8 @@ async fn promotion_without_database_gives_its_reservation_back_after_the_outage(
 
 #[tokio::test]
 async fn paused_process_returns_the_document_of_the_one_that_took_over() -> Result<()> {
-    // A process without a disk of its own is adopted after a silence of three seconds.
-    let toml = format!("{}[journal]\nsync = \"store\"\nadopt_after_ms = 3000\n", slow(4_000));
+    // A process without a disk of its own is adopted after a silence of 15 seconds.
+    let toml = format!("{}[journal]\nsync = \"store\"\n", slow(4_000));
     let gateway = TestGateway::of(Instance::on_file(&toml)?).await?;
     let beside = gateway.instance.serve_beside().await?;
     let hand = SecondHand::of(&gateway.instance).await?;

@@ -36,16 +36,19 @@ async fn unread_answers_take_places_and_memory_until_their_clients_leave() -> Re
         "x".repeat(ANSWER_BYTES)
     );
     let alpha = Upstream::start(Behaviour::json(answer)).await?;
-    let all = format!("max_in_flight_per_key = {PLACES}\nmax_in_flight_per_workspace = {PLACES}\n");
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
-    let mut instance = Instance::new(&format!("[limits]\nmax_in_flight = {PLACES}\n{all}{providers}"))?;
+    let mut instance = Instance::new(&format!("[limits]\nmax_in_flight = {PLACES}\n{providers}"))?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
     let gateway = TestGateway::of(instance).await?;
+    // A workspace gets half of the places.
+    let other = gateway.instance.workspace("other").await?;
+    let other = gateway.instance.key(&["--name", "other", "--workspace", &other]).await?;
     let mut unread = Vec::new();
-    for _ in 0..PLACES {
-        unread.push(send_without_reading(gateway.server.address(), &gateway.inference.secret).await?);
+    for number in 0..PLACES {
+        let secret = if number % 2 == 0 { &gateway.inference.secret } else { &other.secret };
+        unread.push(send_without_reading(gateway.server.address(), secret).await?);
     }
     // All of them are answered.
     let labels = [("route", "/api/alpha/decisions"), ("method", "POST"), ("status", "200")];

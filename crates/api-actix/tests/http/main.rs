@@ -7,6 +7,7 @@ mod bodies;
 mod catalogue;
 mod client;
 mod compression;
+mod connections;
 mod decisions;
 mod denied_changes;
 mod destinations;

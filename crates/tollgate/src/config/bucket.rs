@@ -14,8 +14,9 @@ use super::section::Section;
 use super::values::Millis;
 use super::{ConfigError, Environment, urls};
 
-const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The limit on an answer's head, and on each pause within its body.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The region that compatible services expect if they have none.
 const DEFAULT_REGION: &str = "us-east-1";
 const SESSION_NAME: &str = "tollgate";
@@ -50,8 +51,6 @@ pub struct RawBlobs {
     pub secret_access_key_file: Option<String>,
     pub session_token_env: Option<String>,
     pub ca_file: Option<String>,
-    pub connect_timeout_ms: Option<Millis<50, 60_000>>,
-    pub request_timeout_ms: Option<Millis<100, 600_000>>,
 }
 
 /// A bucket of an object store.
@@ -69,10 +68,6 @@ pub struct BucketConfig {
     pub path_style: bool,
     /// Additional certificate authorities.
     pub ca_file: Option<PathBuf>,
-    /// The limit on opening a connection.
-    pub connect_timeout: Duration,
-    /// The limit on an answer's head, and on each pause within its body.
-    pub request_timeout: Duration,
     /// The origin of the credentials.
     pub credentials: CredentialSource,
 }
@@ -136,8 +131,8 @@ impl BucketConfig {
             path_style: self.path_style,
             credentials,
             ca_file: self.ca_file.clone(),
-            connect_timeout: self.connect_timeout,
-            request_timeout: self.request_timeout,
+            connect_timeout: CONNECT_TIMEOUT,
+            request_timeout: REQUEST_TIMEOUT,
         })
     }
 
@@ -210,8 +205,6 @@ pub fn bucket(section: &Section<RawBlobs>, url: &str, environment: &Environment)
         region,
         path_style: section.path_style.unwrap_or(default_style),
         ca_file: ca_file.map(|path| section.resolve("ca_file", Path::new(path))),
-        connect_timeout: section.connect_timeout_ms.map_or(DEFAULT_CONNECT_TIMEOUT, Millis::get),
-        request_timeout: section.request_timeout_ms.map_or(DEFAULT_REQUEST_TIMEOUT, Millis::get),
     })
 }
 

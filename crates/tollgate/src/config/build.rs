@@ -11,10 +11,9 @@ use super::providers::providers;
 use super::rate_limits::rate_limits;
 use super::reload::restart_values;
 use super::retention::retention;
-use super::routing::{models, money, routing, unknown_usage};
+use super::routing::{models, money, routing, throttling, unknown_usage};
 use super::server::server;
 use super::storage::{blobs, storage};
-use super::throttling::throttling;
 use super::tree::Tree;
 use super::{Config, ConfigError, Environment, ProxyConfig};
 
@@ -25,22 +24,13 @@ pub fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Res
     let storage = storage(&tree.section("storage")?, environment)?;
     let money_section = tree.section("money")?;
     let egress = tree.section::<RawEgress>("egress")?;
-    let journal_section = tree.section("journal")?;
-    let journal = journal(&journal_section, &storage);
-    let max_stale_keys = max_stale_keys(&tree.section("keys")?);
-    // A replica that is cut off from the database serves on; another one must not give its allowances back meanwhile.
-    let serves_for = max_stale_keys.saturating_add(limits.request_timeout);
-    if !storage.is_file() && journal.lost_after <= serves_for {
-        let problem = "must be longer than keys.max_stale_ms and limits.request_timeout_ms together";
-        return Err(journal_section.fault("process_lost_after_ms", problem));
-    }
     Ok(Config {
         file: file.map(Path::to_owned),
         endpoints: endpoints(&tree.list_of_pairs("endpoints")?, &providers)?,
         models: models(&tree.list("models")?)?,
-        server: server(&tree.section("server")?, limits.request_timeout)?,
-        journal,
-        max_stale_keys,
+        server: server(&tree.section("server")?, &limits)?,
+        journal: journal(&tree.section("journal")?, &storage),
+        max_stale_keys: max_stale_keys(&tree.section("keys")?),
         storage,
         blobs: blobs(&tree.section("blobs")?, environment)?,
         sandbox: sandbox(&tree.section("sandbox")?, !providers.is_empty())?,
@@ -50,7 +40,7 @@ pub fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Res
         limits,
         rate_limits: rate_limits(&tree.section("rate_limits")?)?,
         routing: routing(&tree.section("routing")?),
-        throttling: throttling(&tree.section("throttling")?)?,
+        throttling: throttling(&tree.section("throttling")?),
         retention: retention(&tree.section("retention")?),
         allow_private_addresses: egress.allow_private_addresses.unwrap_or(false),
         broadcast: broadcast(&tree.section("broadcast")?)?,

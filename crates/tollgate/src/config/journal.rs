@@ -15,10 +15,6 @@ const SMALLEST: u64 = 64 * MIB;
 const LARGEST: u64 = 1024 * 1024 * MIB;
 /// A week.
 const LONGEST_KEEP: u64 = 604_800_000;
-/// Thirty days.
-const LONGEST_SILENCE: u64 = 2_592_000_000;
-/// Ten minutes.
-const LONGEST_ADOPTION: u64 = 600_000;
 
 /// The keys of `[journal]`.
 #[derive(Deserialize)]
@@ -28,8 +24,6 @@ pub struct RawJournal {
     sync: Option<JournalSync>,
     max_bytes: Option<Within<u64, SMALLEST, LARGEST>>,
     retention_ms: Option<Millis<0, LONGEST_KEEP>>,
-    process_lost_after_ms: Option<Millis<1_000, LONGEST_SILENCE>>,
-    adopt_after_ms: Option<Millis<3_000, LONGEST_ADOPTION>>,
 }
 
 /// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
@@ -45,8 +39,6 @@ pub fn journal(section: &Section<RawJournal>, storage: &StorageConfig) -> Journa
         }),
         max_bytes: section.max_bytes.map_or(1024 * MIB, Within::get),
         keep: section.retention_ms.map_or(Duration::from_mins(10), Millis::get),
-        lost_after: section.process_lost_after_ms.map_or(Duration::from_hours(1), Millis::get),
-        adopt_after: section.adopt_after_ms.map_or(Duration::from_secs(15), Millis::get),
     }
 }
 

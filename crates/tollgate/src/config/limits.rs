@@ -27,21 +27,14 @@ pub struct RawLimits {
     max_file_bytes: Option<Positive<u64>>,
     workspace_quota_bytes: Option<u64>,
     workspace_max_documents: Option<Positive<u64>>,
-    min_charged_file_bytes: Option<Within<u64, 0, { 1024 * MIB }>>,
     workspace_record_bytes_per_day: Option<u64>,
     requests_per_minute: Option<PerMinute>,
     tokens_per_minute: Option<PerMinute>,
     workspace_requests_per_minute: Option<PerMinute>,
     workspace_tokens_per_minute: Option<PerMinute>,
     max_in_flight: Option<Positive<usize>>,
-    max_in_flight_per_key: Option<Positive<usize>>,
-    max_in_flight_per_workspace: Option<Positive<usize>>,
     body_memory_bytes: Option<Positive<usize>>,
-    body_memory_bytes_per_workspace: Option<Positive<usize>>,
-    scan_threads: Option<Within<usize, 1, 1_024>>,
-    scan_queue_per_workspace: Option<Within<usize, 1, 1_000_000>>,
     budget_wait_ms: Option<Millis<0, 60_000>>,
-    body_timeout_ms: Option<PositiveMillis>,
     request_timeout_ms: Option<PositiveMillis>,
 }
 
@@ -64,42 +57,35 @@ pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError>
         max_file_bytes: stored(section.max_file_bytes.map_or(100 * MIB, Positive::get)),
         workspace_quota_bytes: stored(section.workspace_quota_bytes.unwrap_or(10_240 * MIB)),
         workspace_max_documents: stored(section.workspace_max_documents.map_or(1_000_000, Positive::get)),
-        min_charged_file_bytes: section.min_charged_file_bytes.map_or(1024, Within::get),
         workspace_record_bytes_per_day: Some(record_bytes).filter(|bytes| *bytes > 0),
         key_rates: rates(section.requests_per_minute, section.tokens_per_minute),
         workspace_rates: rates(section.workspace_requests_per_minute, section.workspace_tokens_per_minute),
         budget_wait: section.budget_wait_ms.map_or(Duration::from_millis(250), Millis::get),
-        scan_threads: section.scan_threads.map(Within::get),
-        scan_queue_per_workspace: section.scan_queue_per_workspace.map_or(256, Within::get),
         admission: admission(section, max_json_bytes)?,
-        body_timeout: section.body_timeout_ms.map_or(Duration::from_mins(1), Millis::get),
         request_timeout: section.request_timeout_ms.map_or(Duration::from_mins(1), Millis::get),
     })
 }
 
-/// Checks the limits on concurrent operations and on their bodies; the default of a share is half of the whole.
+/// Checks the limits on concurrent operations and on their bodies. A key or a workspace gets half of the whole.
 fn admission(section: &Section<RawLimits>, max_json_bytes: usize) -> Result<AdmissionSettings, ConfigError> {
     let max_in_flight = section.max_in_flight.map_or(4_096, Positive::get);
     let half = (max_in_flight / 2).max(1);
     let default_memory = DEFAULT_BODY_MEMORY.max(max_json_bytes.saturating_mul(DEFAULT_LARGEST_BODIES));
     let body_memory = section.body_memory_bytes.map_or(default_memory, Positive::get);
-    let body_share = section.body_memory_bytes_per_workspace.map_or(body_memory / 2, Positive::get);
     // Decompression takes less: compressed, decompressed, and the window of zstd.
-    let least = max_json_bytes.saturating_mul(PROCESSING_COPIES);
-    for (key, bytes) in [("body_memory_bytes_per_workspace", body_share), ("body_memory_bytes", body_memory)] {
-        if bytes < least {
-            let fault = format!(
-                "gives {bytes} bytes and must give at least {least}: {PROCESSING_COPIES} times limits.max_json_bytes, so \
-                 that the largest body can be read and processed"
-            );
-            return Err(section.fault(key, fault));
-        }
+    let least = max_json_bytes.saturating_mul(PROCESSING_COPIES).saturating_mul(2);
+    if body_memory < least {
+        let fault = format!(
+            "gives {body_memory} bytes and must give at least {least}: twice {PROCESSING_COPIES} times \
+             limits.max_json_bytes, so that a workspace's half holds the largest body while it is read and processed"
+        );
+        return Err(section.fault("body_memory_bytes", fault));
     }
     Ok(AdmissionSettings {
         max_in_flight,
-        max_in_flight_per_key: section.max_in_flight_per_key.map_or(half, Positive::get),
-        max_in_flight_per_workspace: section.max_in_flight_per_workspace.map_or(half, Positive::get),
+        max_in_flight_per_key: half,
+        max_in_flight_per_workspace: half,
         body_memory_bytes: body_memory,
-        body_memory_bytes_per_workspace: body_share,
+        body_memory_bytes_per_workspace: body_memory / 2,
     })
 }

@@ -34,7 +34,6 @@ mod server;
 mod settings;
 mod source;
 mod storage;
-mod throttling;
 mod tree;
 mod upstreams;
 mod urls;

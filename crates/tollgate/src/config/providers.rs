@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::capabilities::{RawCapabilities, capabilities};
 use super::secret::variable_name;
 use super::section::Section;
-use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText, Within};
+use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText};
 use super::{ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, urls};
 
 /// The keys of `[[providers]]` that endpoints do not have.
@@ -32,13 +32,10 @@ pub struct RawProvider {
     connect_timeout_ms: Option<PositiveMillis>,
     attempt_timeout_ms: Option<PositiveMillis>,
     max_response_bytes: Option<Positive<usize>>,
-    max_header_bytes: Option<Within<u64, 16_384, 16_777_216>>,
     ca_file: Option<String>,
     client_cert_file: Option<String>,
     client_key_file: Option<String>,
     http2_prior_knowledge: Option<bool>,
-    http2_ping_interval_ms: Option<u64>,
-    http2_ping_timeout_ms: Option<Millis<100, 60_000>>,
 }
 
 impl Named for Wire {
@@ -87,30 +84,18 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         connect_timeout: section.connect_timeout_ms.map_or(Duration::from_secs(2), Millis::get),
         attempt_timeout: section.attempt_timeout_ms.map_or(Duration::from_secs(30), Millis::get),
         max_response_bytes: section.max_response_bytes.map_or(8 * 1024 * 1024, Positive::get),
-        max_header_bytes: section.max_header_bytes.map_or(262_144, Within::get),
         ca_file: file(section, "ca_file", section.ca_file.as_deref()),
         client_identity: section.client_identity(
             ("client_cert_file", section.client_cert_file.as_deref()),
             ("client_key_file", section.client_key_file.as_deref()),
         )?,
         http2_prior_knowledge: section.http2_prior_knowledge.unwrap_or(false),
-        http2_ping_interval: ping_interval(section)?,
-        http2_ping_timeout: section.http2_ping_timeout_ms.map_or(Duration::from_secs(5), Millis::get),
         capabilities: capabilities(shared, wire)?,
     })
 }
 
 fn file(section: &Section<RawProvider>, key: &str, path: Option<&str>) -> Option<PathBuf> {
     path.map(|path| section.resolve(key, Path::new(path)))
-}
-
-/// Returns the ping interval; zero disables pings.
-fn ping_interval(section: &Section<RawProvider>) -> Result<Option<Duration>, ConfigError> {
-    match section.http2_ping_interval_ms.unwrap_or(10_000) {
-        0 => Ok(None),
-        interval @ 1_000..=3_600_000 => Ok(Some(Duration::from_millis(interval))),
-        _ => Err(section.fault("http2_ping_interval_ms", "must be 0 for no pings, or 1000 to 3600000")),
-    }
 }
 
 /// Checks the path and the location of the model.

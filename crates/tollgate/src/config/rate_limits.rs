@@ -13,8 +13,8 @@ use super::{ConfigError, Environment, OnRateStoreFailure, RateLimitsConfig};
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(50);
-/// The longest prefix of keys, in bytes.
-const LONGEST_PREFIX: usize = 64;
+/// The prefix of all keys. Servers that share a Valkey by mistake need databases of their own.
+const KEY_PREFIX: &str = "tollgate:rates:";
 /// The largest number of a database.
 const LAST_DATABASE: i64 = 65_535;
 
@@ -29,20 +29,18 @@ pub struct RawRateLimits {
     ca_file: Option<String>,
     client_cert_file: Option<String>,
     client_key_file: Option<String>,
-    key_prefix: Option<String>,
     timeout_ms: Option<Millis<1, 1_000>>,
     on_failure: Option<OnRateStoreFailure>,
 }
 
 /// The other keys, which require `url`.
-const DEPENDENT: [&str; 9] = [
+const DEPENDENT: [&str; 8] = [
     "username",
     "password_env",
     "password_file",
     "ca_file",
     "client_cert_file",
     "client_key_file",
-    "key_prefix",
     "timeout_ms",
     "on_failure",
 ];
@@ -75,7 +73,7 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
             ("client_key_file", section.client_key_file.as_deref()),
         )?,
         credentials: Credentials { username: username(section)?, password: None },
-        key_prefix: key_prefix(section)?,
+        key_prefix: KEY_PREFIX.to_owned(),
         timeout: section.timeout_ms.map_or(DEFAULT_TIMEOUT, Millis::get),
     };
     let on_failure = section.on_failure.unwrap_or(OnRateStoreFailure::Local);
@@ -133,17 +131,6 @@ fn username(section: &Section<RawRateLimits>) -> Result<Option<String>, ConfigEr
         }
         name => Ok(name.map(str::to_owned)),
     }
-}
-
-fn key_prefix(section: &Section<RawRateLimits>) -> Result<String, ConfigError> {
-    let prefix = section.key_prefix.as_deref().unwrap_or("tollgate:rates:");
-    // A brace would move the part of a key that selects the node of a cluster.
-    let is_plain = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}*?[]\\".contains(&byte));
-    if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !is_plain {
-        let fault = format!("must be 1 to {LONGEST_PREFIX} visible ASCII characters without {{}}[]*? and backslashes");
-        return Err(section.fault("key_prefix", fault));
-    }
-    Ok(prefix.to_owned())
 }
 
 impl RateLimitsConfig {
@@ -220,8 +207,6 @@ mod tests {
             (format!("{url}username = \"u\""), "requires password_env or password_file"),
             (format!("{url}password_env = \"very-secret\""), "must be the name of an environment variable"),
             (format!("{url}password_env = \"A\"\npassword_file = \"b\""), "cannot be set together"),
-            (format!("{url}key_prefix = \"a{{b\""), "must be 1 to 64 visible ASCII characters"),
-            (format!("{url}key_prefix = \"\""), "must be 1 to 64"),
             (format!("{url}timeout_ms = 0"), "must be 1 to 1000"),
             (format!("{url}on_failure = \"open\""), "on_failure"),
         ] {

@@ -10,19 +10,7 @@ const RELOADABLE: [(&str, &[&str]); 5] = [
     ("log", &["filter"]),
     ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
     ("routing", &["max_concurrent_subrequests"]),
-    (
-        "throttling",
-        &[
-            "window_ms",
-            "accept_multiplier",
-            "min_requests",
-            "timeout_weight",
-            "max_backoff_ms",
-            "auth_backoff_ms",
-            "probe_interval_ms",
-            "max_workspaces",
-        ],
-    ),
+    ("throttling", &["max_backoff_ms", "auth_backoff_ms"]),
 ];
 
 /// Returns true if a reload applies the key.
@@ -49,7 +37,7 @@ impl Config {
         config.log.server_filter = loaded.log.server_filter;
         config.money = loaded.money;
         config.routing.max_concurrent_subrequests = loaded.routing.max_concurrent_subrequests;
-        config.throttling.policy = loaded.throttling.policy;
+        config.throttling = loaded.throttling;
         config
     }
 
@@ -80,7 +68,6 @@ impl Config {
             "egress" => self.allow_private_addresses == other.allow_private_addresses,
             "telemetry" => self.telemetry == other.telemetry,
             "routing" => self.routing.seed == other.routing.seed,
-            "throttling" => self.throttling.pause_tolerance == other.throttling.pause_tolerance,
             _ => false,
         }
     }
@@ -104,11 +91,11 @@ mod tests {
 
     #[test]
     fn reload_applies_providers_and_rules_and_keeps_the_rest() {
-        let running = read("[server]\nlisten = \"127.0.0.1:1\"\n[throttling]\npause_tolerance_ms = 600\n");
+        let running = read("[server]\nlisten = \"127.0.0.1:1\"\n");
         let loaded = read(
             "[server]\nlisten = \"127.0.0.1:2\"\n[sandbox]\nenabled = false\n[log]\nfilter = \"debug\"\n\
              [money]\nunreported_usage = \"free\"\nunpriced_models = \"free\"\n[limits]\nrequest_timeout_ms = 7\n\
-             [throttling]\npause_tolerance_ms = 700\nmin_requests = 3\n\
+             [throttling]\nauth_backoff_ms = 3\n\
              [routing]\nseed = 1\nmax_concurrent_subrequests = 2\n\
              [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n\
              [[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n[[models]]\nmodel = \"a/b\"\n",
@@ -117,16 +104,9 @@ mod tests {
         assert_eq!((next.providers.len(), next.endpoints.len(), next.models.len()), (1, 1, 1));
         assert_eq!((next.sandbox.enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
         assert_eq!((next.money, next.routing.max_concurrent_subrequests), (loaded.money, 2));
-        assert_eq!(next.throttling.policy.min_requests, 3);
+        assert_eq!(next.throttling.auth_backoff.as_millis(), 3);
         assert_eq!((&next.server, &next.limits, next.routing.seed), (&running.server, &running.limits, None));
-        assert_eq!(next.throttling.pause_tolerance, running.throttling.pause_tolerance);
-        let expected = [
-            "limits.request_timeout_ms",
-            "money.unreported_usage",
-            "routing.seed",
-            "server.listen",
-            "throttling.pause_tolerance_ms",
-        ];
+        let expected = ["limits.request_timeout_ms", "money.unreported_usage", "routing.seed", "server.listen"];
         assert_eq!(running.restart_keys(&loaded), expected);
         assert_eq!(next.restart_keys(&loaded), expected, "they differ until the restart");
         assert_eq!(next.restart_keys(&running), ["sandbox.enabled"], "only a restart switches it on");

@@ -3,6 +3,7 @@
 use domain::decision::{Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnpricedModels};
 use domain::model::ModelId;
 use domain::money::Price;
+use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
 use serde::Deserialize;
 
@@ -124,5 +125,25 @@ pub fn routing(section: &Section<RawRouting>) -> RoutingConfig {
     RoutingConfig {
         seed: section.seed,
         max_concurrent_subrequests: section.max_concurrent_subrequests.map_or(4, Within::get),
+    }
+}
+
+/// The keys of `[throttling]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawThrottling {
+    max_backoff_ms: Option<Millis<0, HOUR_MS>>,
+    auth_backoff_ms: Option<Millis<0, HOUR_MS>>,
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Checks `[throttling]`.
+pub fn throttling(section: &Section<RawThrottling>) -> HealthPolicy {
+    let constants = HealthPolicy::default();
+    HealthPolicy {
+        max_backoff: section.max_backoff_ms.map_or(constants.max_backoff, Millis::get),
+        auth_backoff: section.auth_backoff_ms.map_or(constants.auth_backoff, Millis::get),
+        ..constants
     }
 }

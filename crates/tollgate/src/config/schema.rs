@@ -14,10 +14,9 @@ use super::process::{RawEgress, RawKeys, RawLog, RawSandbox};
 use super::providers::RawProvider;
 use super::rate_limits::RawRateLimits;
 use super::retention::RawRetention;
-use super::routing::{RawModel, RawMoney, RawRouting};
+use super::routing::{RawModel, RawMoney, RawRouting, RawThrottling};
 use super::server::RawServer;
 use super::storage::RawStorage;
-use super::throttling::RawThrottling;
 
 /// A section of the file.
 pub struct SectionSchema {

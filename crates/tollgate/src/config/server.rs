@@ -8,10 +8,9 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::section::Section;
-use super::values::{Millis, Positive, PositiveMillis, Within};
-use super::{ConfigError, ServerConfig, WireNamesConfig, urls};
+use super::values::{Millis, Positive, PositiveMillis};
+use super::{ConfigError, LimitsConfig, ServerConfig, WireNamesConfig, urls};
 
-const KIB: u64 = 1024;
 /// The time that a stop waits after the requests' deadline, so that their responses can be sent.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -25,21 +24,16 @@ pub struct RawServer {
     workers: Option<Positive<usize>>,
     trusted_proxies: Option<Vec<String>>,
     record_client_address: Option<bool>,
-    request_header_timeout_ms: Option<PositiveMillis>,
     keep_alive_ms: Option<PositiveMillis>,
     write_timeout_ms: Option<Millis<1_000, 3_600_000>>,
-    linger_ms: Option<Millis<0, 60_000>>,
-    linger_bytes: Option<u64>,
-    send_buffer_bytes: Option<Within<usize, { 16 * KIB }, { 16 * KIB * KIB }>>,
     max_connections_per_worker: Option<Positive<usize>>,
     drain_ms: Option<Millis<0, 600_000>>,
     shutdown_timeout_ms: Option<Millis<0, 3_600_000>>,
     metrics_listen: Option<String>,
-    metrics_max_connections: Option<Within<usize, 1, 65_536>>,
 }
 
 /// Checks `[server]`.
-pub fn server(section: &Section<RawServer>, request_timeout: Duration) -> Result<ServerConfig, ConfigError> {
+pub fn server(section: &Section<RawServer>, limits: &LimitsConfig) -> Result<ServerConfig, ConfigError> {
     let base_path = section.base_path.as_deref().unwrap_or("/api/v1");
     let metrics_listen = section.metrics_listen.as_deref();
     Ok(ServerConfig {
@@ -49,25 +43,24 @@ pub fn server(section: &Section<RawServer>, request_timeout: Duration) -> Result
         workers: section.workers.map(Positive::get),
         trusted_proxies: trusted_proxies(section)?,
         record_client_address: section.record_client_address.unwrap_or(true),
-        connection: connection(section),
+        connection: connection(section, limits.max_json_bytes),
         max_connections_per_worker: section.max_connections_per_worker.map_or(8_192, Positive::get),
         drain_period: section.drain_ms.map_or(Duration::from_secs(5), Millis::get),
         shutdown_timeout: section
             .shutdown_timeout_ms
-            .map_or(request_timeout.saturating_add(BEYOND_DEADLINE), Millis::get),
-        metrics_max_connections: section.metrics_max_connections.map_or(64, Within::get),
+            .map_or(limits.request_timeout.saturating_add(BEYOND_DEADLINE), Millis::get),
         metrics_listen: metrics_listen.map(|text| address(section, "metrics_listen", text)).transpose()?,
     })
 }
 
-fn connection(section: &Section<RawServer>) -> ConnectionSettings {
+fn connection(section: &Section<RawServer>, max_json_bytes: usize) -> ConnectionSettings {
+    let constants = ConnectionSettings::default();
     ConnectionSettings {
-        header_timeout: section.request_header_timeout_ms.map_or(Duration::from_secs(10), Millis::get),
-        keep_alive: section.keep_alive_ms.map_or(Duration::from_secs(75), Millis::get),
-        write_timeout: section.write_timeout_ms.map_or(Duration::from_secs(30), Millis::get),
-        linger_timeout: section.linger_ms.map_or(Duration::from_secs(2), Millis::get),
-        linger_bytes: section.linger_bytes.unwrap_or(32 * KIB * KIB),
-        send_buffer_bytes: section.send_buffer_bytes.map_or(512 * 1024, Within::get),
+        keep_alive: section.keep_alive_ms.map_or(constants.keep_alive, Millis::get),
+        write_timeout: section.write_timeout_ms.map_or(constants.write_timeout, Millis::get),
+        // A client that sends a too long body before it reads still gets its 413.
+        linger_bytes: constants.linger_bytes.max(u64::try_from(max_json_bytes).unwrap_or(u64::MAX).saturating_mul(2)),
+        ..constants
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Config {
     /// `[routing]`
     pub routing: RoutingConfig,
     /// `[throttling]`
-    pub throttling: ThrottlingConfig,
+    pub throttling: HealthPolicy,
     /// `[retention]`
     pub retention: RetentionPolicy,
     /// `egress.allow_private_addresses`: true if traces may be sent to addresses of private networks.
@@ -98,8 +98,6 @@ pub struct ServerConfig {
     pub shutdown_timeout: Duration,
     /// The address of the metrics listener; `None` disables it.
     pub metrics_listen: Option<SocketAddr>,
-    /// Concurrent connections of the metrics listener.
-    pub metrics_max_connections: usize,
 }
 
 /// The set of literal names in responses.
@@ -138,8 +136,6 @@ pub struct StorageConfig {
     pub start_timeout: Duration,
     /// Connections for reads.
     pub read_connections: u32,
-    /// True if PostgreSQL may notify this process of changes.
-    pub notifications: bool,
     /// The maximum size of the database; `None` is the limit of SQLite.
     pub max_database_bytes: Option<u64>,
     /// The source of the key that encrypts the secrets of destinations.
@@ -203,10 +199,6 @@ pub struct JournalConfig {
     pub max_bytes: u64,
     /// The retention time of folded segments.
     pub keep: Duration,
-    /// The silence after which a process without a journal on this machine counts as lost.
-    pub lost_after: Duration,
-    /// The silence after which another process recovers the journal of a process in the database.
-    pub adopt_after: Duration,
 }
 
 /// The point at which a response may be sent.
@@ -270,8 +262,6 @@ pub struct LimitsConfig {
     pub workspace_quota_bytes: u64,
     /// The maximum number of a workspace's documents.
     pub workspace_max_documents: u64,
-    /// The minimum size that a document counts as, in bytes.
-    pub min_charged_file_bytes: u64,
     /// The maximum size of a workspace's usage records per UTC day, in bytes; `None` is no bound.
     pub workspace_record_bytes_per_day: Option<u64>,
     /// The default rates of keys.
@@ -282,12 +272,6 @@ pub struct LimitsConfig {
     pub budget_wait: Duration,
     /// The limits on concurrent operations and on the memory of their bodies.
     pub admission: AdmissionSettings,
-    /// Threads that parse and filter large requests; `None` is one per core.
-    pub scan_threads: Option<usize>,
-    /// Queued large requests per workspace.
-    pub scan_queue_per_workspace: usize,
-    /// The maximum time to receive a body.
-    pub body_timeout: Duration,
     /// The maximum time of a Decisions request with all its attempts.
     pub request_timeout: Duration,
 }
@@ -352,15 +336,6 @@ pub struct RoutingConfig {
     pub seed: Option<u64>,
     /// Concurrent sub-requests of one split request.
     pub max_concurrent_subrequests: usize,
-}
-
-/// `[throttling]`
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ThrottlingConfig {
-    /// The parameters of the health rules.
-    pub policy: HealthPolicy,
-    /// The heartbeat delay from which the process counts as paused.
-    pub pause_tolerance: Duration,
 }
 
 /// The proxy variables in their usual meaning.

@@ -32,7 +32,6 @@ pub struct RawStorage {
     busy_timeout_ms: Option<u64>,
     start_timeout_ms: Option<Millis<0, 86_400_000>>,
     read_connections: Option<Positive<u32>>,
-    notifications: Option<bool>,
     max_database_bytes: Option<Within<u64, SMALLEST_DATABASE, LARGEST_DATABASE>>,
     encryption_key_env: Option<String>,
     encryption_key_file: Option<String>,
@@ -46,7 +45,7 @@ enum Synchronous {
 }
 
 /// The keys of `[blobs]` that need a bucket.
-const BUCKET_KEYS: [&str; 12] = [
+const BUCKET_KEYS: [&str; 10] = [
     "endpoint",
     "region",
     "path_style",
@@ -57,8 +56,6 @@ const BUCKET_KEYS: [&str; 12] = [
     "secret_access_key_file",
     "session_token_env",
     "ca_file",
-    "connect_timeout_ms",
-    "request_timeout_ms",
 ];
 
 /// Checks `[storage]`.
@@ -75,7 +72,6 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
         start_timeout: section.start_timeout_ms.map_or(START_TIMEOUT, Millis::get),
         read_connections: section.read_connections.map_or(4, Positive::get),
-        notifications: section.notifications.unwrap_or(true),
         max_database_bytes: section.max_database_bytes.map(Within::get),
         encryption_key: encryption_key(variable, key_file, environment)
             .map_err(|fault| section.fault("encryption_key_env", fault))?,

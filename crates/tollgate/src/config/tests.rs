@@ -42,10 +42,9 @@ fn every_key_has_a_default() {
     assert_eq!(config.limits.draft_bounds.max_trace_bytes, 65_536);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
-    assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (1_000_000, 1_024));
+    assert_eq!(config.limits.workspace_max_documents, 1_000_000);
     assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(100));
     assert_eq!(config.max_stale_keys, Duration::from_secs(30));
-    assert_eq!(config.journal.lost_after, Duration::from_hours(1));
     assert_eq!(config.limits.workspace_record_bytes_per_day, Some(1 << 30));
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
     assert_eq!(config.server.metrics_listen, None);
@@ -53,7 +52,9 @@ fn every_key_has_a_default() {
     assert_eq!(config.server.drain_period, Duration::from_secs(5));
     // No request exceeds its deadline.
     assert_eq!(config.server.shutdown_timeout, Duration::from_secs(65));
-    assert_eq!((config.server.connection.send_buffer_bytes, config.server.metrics_max_connections), (524_288, 64));
+    let connection = config.server.connection;
+    assert_eq!((connection.send_buffer_bytes, connection.header_timeout), (524_288, Duration::from_secs(10)));
+    assert_eq!((connection.linger_timeout, connection.linger_bytes), (Duration::from_secs(2), 32 << 20));
     assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: false });
     assert!(config.providers.is_empty() && config.endpoints.is_empty());
 }
@@ -67,16 +68,11 @@ fn every_key_is_read() {
         base_path = "/gateway/v1/"
         wire_names = "openrouter"
         workers = 3
-        request_header_timeout_ms = 4
         keep_alive_ms = 6
         write_timeout_ms = 1_007
-        linger_ms = 0
-        linger_bytes = 9
-        send_buffer_bytes = 65_536
         max_connections_per_worker = 5
         drain_ms = 10
         shutdown_timeout_ms = 11
-        metrics_max_connections = 12
         metrics_listen = "127.0.0.1:9100"
         [storage]
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
@@ -84,12 +80,11 @@ fn every_key_is_read() {
         busy_timeout_ms = 100
         start_timeout_ms = 2000
         read_connections = 2
-        notifications = false
         max_database_bytes = 20_480_000
         [keys]
         max_stale_ms = 0
         [journal]
-        process_lost_after_ms = 1_001
+        max_bytes = 67_108_864
         [blobs]
         url = "file:/var/lib/tollgate/blobs"
         quiet_period_ms = 21
@@ -99,12 +94,10 @@ fn every_key_is_read() {
         max_file_bytes = 5368709120
         workspace_quota_bytes = 0
         workspace_max_documents = 12
-        min_charged_file_bytes = 0
         requests_per_minute = 60
         tokens_per_minute = 61
         workspace_requests_per_minute = 62
         workspace_tokens_per_minute = 63
-        body_timeout_ms = 64
         max_in_flight = 10
         request_timeout_ms = 5000
         [sandbox]
@@ -136,10 +129,8 @@ fn every_key_is_read() {
     .unwrap();
     assert_eq!(config.server.base_path, "/gateway/v1");
     let connection = config.server.connection;
-    assert_eq!((connection.header_timeout.as_millis(), connection.keep_alive.as_millis()), (4, 6));
-    assert_eq!((connection.write_timeout.as_millis(), connection.linger_timeout.as_millis()), (1_007, 0));
-    assert_eq!((connection.linger_bytes, config.server.max_connections_per_worker), (9, 5));
-    assert_eq!((connection.send_buffer_bytes, config.server.metrics_max_connections), (65_536, 12));
+    assert_eq!((connection.write_timeout.as_millis(), connection.keep_alive.as_millis()), (1_007, 6));
+    assert_eq!(config.server.max_connections_per_worker, 5);
     assert_eq!((config.server.drain_period.as_millis(), config.server.shutdown_timeout.as_millis()), (10, 11));
     assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
@@ -148,11 +139,10 @@ fn every_key_is_read() {
     assert_eq!(config.storage.max_database_bytes, Some(20_480_000));
     assert_eq!(config.storage.start_timeout, Duration::from_secs(2));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
-    assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
-    assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));
+    assert_eq!((config.limits.workspace_quota_bytes, config.limits.workspace_max_documents), (0, 12));
     assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(21));
     assert_eq!(config.max_stale_keys, Duration::ZERO);
-    assert_eq!(config.journal.lost_after, Duration::from_millis(1_001));
+    assert_eq!(config.journal.max_bytes, 64 << 20);
     let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
     assert_eq!(rates(config.limits.key_rates), (Some(60), Some(61)));
     assert_eq!(rates(config.limits.workspace_rates), (Some(62), Some(63)));
@@ -167,7 +157,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn shares_default_to_half_of_the_whole() {
+fn shares_are_half_of_the_whole() {
     let admission = |text: &str| read(text).unwrap().limits.admission;
     let default = admission("");
     assert_eq!((default.max_in_flight, default.max_in_flight_per_key), (4_096, 2_048));
@@ -176,28 +166,15 @@ fn shares_default_to_half_of_the_whole() {
     let single = admission("[limits]\nmax_in_flight = 1\nmax_json_bytes = 100_000_000\n");
     assert_eq!((single.max_in_flight_per_key, single.max_in_flight_per_workspace), (1, 1));
     assert_eq!(single.body_memory_bytes, 800_000_000, "large bodies need more by default");
-    let configured = admission(
-        "[limits]\nmax_in_flight = 9\nmax_in_flight_per_key = 2\nmax_in_flight_per_workspace = 3\n\
-         max_json_bytes = 10\nbody_memory_bytes = 100\nbody_memory_bytes_per_workspace = 40\n",
-    );
+    let configured = admission("[limits]\nmax_in_flight = 9\nmax_json_bytes = 10\nbody_memory_bytes = 100\n");
     let expected = AdmissionSettings {
         max_in_flight: 9,
-        max_in_flight_per_key: 2,
-        max_in_flight_per_workspace: 3,
+        max_in_flight_per_key: 4,
+        max_in_flight_per_workspace: 4,
         body_memory_bytes: 100,
-        body_memory_bytes_per_workspace: 40,
+        body_memory_bytes_per_workspace: 50,
     };
     assert_eq!(configured, expected);
-}
-
-#[test]
-fn scan_threads_and_their_queue_are_configurable() {
-    let scans = |text: &str| {
-        let limits = read(text).unwrap().limits;
-        (limits.scan_threads, limits.scan_queue_per_workspace)
-    };
-    assert_eq!(scans(""), (None, 256));
-    assert_eq!(scans("[limits]\nscan_threads = 3\nscan_queue_per_workspace = 4\n"), (Some(3), 4));
 }
 
 #[test]
@@ -368,11 +345,9 @@ fn wrong_kind_error_names_origin() {
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
     assert!(fault("[limits]\nmax_trace_bytes = 1\n").ends_with("must be 2 to 1048576"));
     assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
-    assert!(fault("[limits]\nscan_threads = 0\n").ends_with("must be 1 to 1024"));
-    assert!(fault("[limits]\nscan_queue_per_workspace = 0\n").ends_with("must be 1 to 1000000"));
-    assert!(fault("[limits]\nmax_in_flight_per_key = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[limits]\nmax_in_flight = 0\n").ends_with("must be more than 0"));
     let small = fault("[limits]\nmax_json_bytes = 1000\nbody_memory_bytes = 7998\n");
-    assert!(small.contains("body_memory_bytes_per_workspace gives 3999 bytes and must give at least 4000"), "{small}");
+    assert!(small.contains("body_memory_bytes gives 7998 bytes and must give at least 8000"), "{small}");
     for key in ["requests_per_minute", "tokens_per_minute", "workspace_tokens_per_minute"] {
         for number in ["0", "5000000000"] {
             let said = fault(&format!("[limits]\n{key} = {number}\n"));
@@ -380,14 +355,10 @@ fn wrong_kind_error_names_origin() {
         }
     }
     assert!(fault("[server]\nmax_connections_per_worker = 0\n").ends_with("must be more than 0"));
-    assert!(fault("[server]\nrequest_header_timeout_ms = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nkeep_alive_ms = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nwrite_timeout_ms = 999\n").ends_with("must be 1000 to 3600000"));
-    assert!(fault("[server]\nlinger_ms = 60001\n").ends_with("must be 0 to 60000"));
-    assert!(fault("[server]\nsend_buffer_bytes = 100\n").ends_with("must be 16384 to 16777216"));
     assert!(fault("[server]\ndrain_ms = 600001\n").ends_with("must be 0 to 600000"));
     assert!(fault("[server]\nshutdown_timeout_ms = 3600001\n").ends_with("must be 0 to 3600000"));
-    assert!(fault("[server]\nmetrics_max_connections = 0\n").ends_with("must be 1 to 65536"));
     assert!(fault("[server]\nmetrics_listen = \"here\"\n").contains("must be an address and a port"));
     assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
     assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));
@@ -440,8 +411,6 @@ fn password_of_database_is_in_no_message() {
     }
     let message = fault("[storage]\nurl = \"postgres://u@h/d?pasword=s3cret\"\n");
     assert!(message.contains("unknown parameter") && !message.contains("s3cret"), "{message}");
-    let lost = "[keys]\nmax_stale_ms = 7200000\n[storage]\nurl = \"postgres://u@h/d\"\n";
-    assert!(fault(lost).contains("process_lost_after_ms must be longer than keys.max_stale_ms"));
     let socket = "[storage]\nurl = \"postgres:///gateway?host=/run/postgresql\"\n";
     let config = load_text(None, socket, &Environment::default()).unwrap();
     assert_eq!(config.storage.name(), "postgres:///gateway");

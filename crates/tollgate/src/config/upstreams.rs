@@ -43,18 +43,12 @@ pub struct ProviderConfig {
     pub attempt_timeout: Duration,
     /// The maximum size of a response body in bytes.
     pub max_response_bytes: usize,
-    /// The maximum size of a response head in bytes.
-    pub max_header_bytes: u64,
     /// Certificates trusted in addition to the platform's.
     pub ca_file: Option<PathBuf>,
     /// The files of the client certificate and of its key.
     pub client_identity: Option<(PathBuf, PathBuf)>,
     /// True for HTTP/2 without negotiation.
     pub http2_prior_knowledge: bool,
-    /// The silence on an HTTP/2 connection after which a ping is sent; `None` sends none.
-    pub http2_ping_interval: Option<Duration>,
-    /// The maximum time until a ping is acknowledged.
-    pub http2_ping_timeout: Duration,
     /// The defaults of its endpoints.
     pub capabilities: CapabilitySettings,
 }

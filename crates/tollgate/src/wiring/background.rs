@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Stores;
-use super::heartbeat::{ADOPTION_HEARTBEATS, heartbeat};
-use crate::config::{Config, StorageConfig};
+use super::heartbeat::{ADOPT_AFTER, ADOPTION_HEARTBEATS, heartbeat};
+use crate::config::Config;
 use crate::routing::CurrentRouting;
 use crate::telemetry::{DeniedChangeLog, RejectionLog, ThrottleLog, keep_heartbeat};
 
@@ -45,19 +45,11 @@ pub struct Background {
 }
 
 impl Background {
-    /// Follows the change feed by polls and, if the configuration permits them, by notifications of PostgreSQL.
-    pub fn follow_changes(
-        &self,
-        storage: &StorageConfig,
-        database: Database,
-        watcher: Arc<ChangeWatcher>,
-        catalogue: Arc<LiveCatalogue>,
-    ) {
+    /// Follows the change feed by polls, and by notifications of PostgreSQL.
+    pub fn follow_changes(&self, database: Database, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
         let notifications = Arc::new(ChangeNotifications::new(database, FEED_POLLS));
-        if storage.notifications {
-            let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
-            self.tasks.spawn(async move { listening.listen(cancelled).await });
-        }
+        let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
+        self.tasks.spawn(async move { listening.listen(cancelled).await });
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move { watcher.run(notifications, catalogue, cancelled).await });
     }
@@ -110,7 +102,7 @@ impl Background {
             clock: Arc::clone(&stores.clock),
         };
         let heartbeat = heartbeat(config);
-        let gone_after = config.journal.adopt_after.max(heartbeat * ADOPTION_HEARTBEATS);
+        let gone_after = ADOPT_AFTER.max(heartbeat * ADOPTION_HEARTBEATS);
         let release = ReleaseAbandonedPromotions::new(ports, ProcessSilence { heartbeat, gone_after });
         let (cancelled, clock, limit) = (self.cancelled.clone(), Arc::clone(&stores.clock), LineLimit::default());
         let round = async move || {

@@ -5,6 +5,7 @@ use std::thread;
 
 use adapters_system::DescriptorLimit;
 
+use super::instance::METRICS_CONNECTIONS;
 use crate::config::Config;
 
 /// Descriptors per operation: a provider's connection and a hedged one, or the two files of a copy.
@@ -38,7 +39,7 @@ fn needed(config: &Config, processors: usize) -> u64 {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let workers = number(config.server.workers.unwrap_or(processors));
     let places = number(config.server.max_connections_per_worker).saturating_mul(workers);
-    let measures = config.server.metrics_listen.map_or(0, |_| number(config.server.metrics_max_connections));
+    let measures = config.server.metrics_listen.map_or(0, |_| number(METRICS_CONNECTIONS));
     let waiting = workers.saturating_add(1).saturating_mul(WAITING_CONNECTIONS);
     let connections = places.saturating_add(measures).saturating_add(waiting);
     let operations = number(config.limits.admission.max_in_flight).min(places);

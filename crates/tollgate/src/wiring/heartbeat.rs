@@ -10,10 +10,22 @@ const HEARTBEATS: u32 = 8;
 /// Their minimum number before another process recovers a journal in the database, or a promotion.
 pub const ADOPTION_HEARTBEATS: u32 = 3;
 
+/// The silence after which another process recovers the journal of a process in the database.
+pub const ADOPT_AFTER: Duration = Duration::from_secs(15);
+/// The silence after which a process without a journal on this machine counts as lost, at least.
+const LOST_AFTER: Duration = Duration::from_hours(1);
+
+/// Returns the silence after which a process without a journal on this machine counts as lost. A replica that is cut off
+/// from the database serves on for a time; another one must not give its allowances back meanwhile.
+pub fn lost_after(config: &Config) -> Duration {
+    let serves_for = config.max_stale_keys.saturating_add(config.limits.request_timeout);
+    LOST_AFTER.max(serves_for.saturating_mul(2))
+}
+
 /// Returns the maximum interval in which the store sees this process.
 pub fn heartbeat(config: &Config) -> Duration {
-    let longest = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
+    let longest = LONGEST_HEARTBEAT.min(lost_after(config) / HEARTBEATS);
     // An idle server on one machine, with its journal on the disk, need not write so often.
     let is_local = config.storage.is_file() && config.journal.sync != JournalSync::Store;
-    if is_local { longest } else { longest.min(config.journal.adopt_after / ADOPTION_HEARTBEATS) }
+    if is_local { longest } else { longest.min(ADOPT_AFTER / ADOPTION_HEARTBEATS) }
 }

@@ -12,6 +12,11 @@ use super::services::services;
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
 use crate::config::{Config, Environment, StorageConfig, WireNamesConfig};
 
+/// Concurrent connections of the metrics listener.
+pub(super) const METRICS_CONNECTIONS: usize = 64;
+/// The longest time in which a client may send a body.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
@@ -111,11 +116,8 @@ fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<
     let (Some(listen), Some(exposition)) = (config.server.metrics_listen, measures.exposition()) else {
         return Ok(None);
     };
-    let settings = MetricsSettings {
-        listen,
-        max_connections: config.server.metrics_max_connections,
-        connection: config.server.connection,
-    };
+    let settings =
+        MetricsSettings { listen, max_connections: METRICS_CONNECTIONS, connection: config.server.connection };
     let server =
         MetricsServer::bind(settings, exposition).with_context(|| format!("cannot bind {listen} for metrics"))?;
     tracing::info!(metrics.address = %server.local_addr(), "metrics served at /metrics");
@@ -131,7 +133,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         draft_bounds: config.limits.draft_bounds,
         admission: config.limits.admission,
         connection: config.server.connection,
-        body_timeout: config.limits.body_timeout,
+        body_timeout: BODY_TIMEOUT,
         request_timeout: config.limits.request_timeout,
         max_connections: config.server.max_connections_per_worker,
         workers: config.server.workers,

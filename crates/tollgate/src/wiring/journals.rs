@@ -13,7 +13,7 @@ use domain::system::{Clock, IdGenerator};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::heartbeat::heartbeat;
+use super::heartbeat::{ADOPT_AFTER, heartbeat};
 use super::{Background, Stores};
 use crate::config::{Config, JournalConfig, JournalSync};
 
@@ -125,7 +125,7 @@ impl RecoverableJournals {
     /// Returns the journals of all other processes.
     pub fn new(config: &Config, store: Uuid, stores: &Stores, current: CurrentProcess) -> Self {
         let (database, clock) = (stores.database.clone(), Arc::clone(&stores.clock));
-        let adoption = AdoptionSettings { adopt_after: config.journal.adopt_after, heartbeat: heartbeat(config) };
+        let adoption = AdoptionSettings { adopt_after: ADOPT_AFTER, heartbeat: heartbeat(config) };
         Self {
             local: LocalJournals::new(&config.journal.path, store, config.journal.keep),
             store: StoreJournals::new(database, clock, adoption, move || current.get()),

@@ -14,7 +14,7 @@ use domain::budget::{
 use domain::decision::Metrics;
 use domain::system::{Clock as _, LineLimit, TimeSource};
 
-use super::heartbeat::heartbeat;
+use super::heartbeat::{heartbeat, lost_after};
 use super::journals::{CurrentProcess, Journals, RecoverableJournals};
 use super::{Background, Stores};
 use crate::config::Config;
@@ -69,7 +69,7 @@ pub async fn start(
 pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Result<ForgetProcesses> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let journals = RecoverableJournals::new(config, store_id, stores, CurrentProcess::default());
-    let settings = ForgetSettings { lost_after: config.journal.lost_after, unknown: config.unknown_usage };
+    let settings = ForgetSettings { lost_after: lost_after(config), unknown: config.unknown_usage };
     let store = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
 }

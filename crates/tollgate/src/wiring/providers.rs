@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use adapters_provider::{
-    CredentialCheck, Http2, HttpClient, HttpClientSettings, PingSettings, ProviderRouter, ProviderSettings,
-    ProxySettings, SandboxProvider, check_connection, check_credential, http_provider,
+    CredentialCheck, Http2, HttpClient, HttpClientSettings, ProviderRouter, ProviderSettings, ProxySettings,
+    SandboxProvider, check_connection, check_credential, http_provider,
 };
 use adapters_system::SystemClock;
 use anyhow::Context;
@@ -216,11 +216,8 @@ impl Clients<'_> {
 
 /// Applies the provider's settings for connections and responses.
 fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
-    let timeout = provider.http2_ping_timeout;
     settings.connect_timeout = provider.connect_timeout;
     settings.http2 = if provider.http2_prior_knowledge { Http2::PriorKnowledge } else { Http2::Negotiated };
-    settings.http2_pings = provider.http2_ping_interval.map(|interval| PingSettings { interval, timeout });
-    settings.max_header_bytes = provider.max_header_bytes;
     settings.max_response_bytes = provider.max_response_bytes;
 }
 
@@ -295,9 +292,9 @@ mod tests {
 
     #[test]
     fn connection_settings_reach_the_client() {
-        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_header_bytes = 20000\nmax_response_bytes = 9\n\
-                    http2_ping_interval_ms = 1500\nhttp2_ping_timeout_ms = 250\nconnect_timeout_ms = 7\n\
-                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\nhttp2_ping_interval_ms = 0\n\
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_response_bytes = 9\n\
+                    connect_timeout_ms = 7\n\
+                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\n\
                     http2_prior_knowledge = true\n";
         let config = load_text(None, text, &with_key()).unwrap();
         let applied = |index: usize| {
@@ -306,11 +303,12 @@ mod tests {
             settings
         };
         let (first, second) = (applied(0), applied(1));
-        assert_eq!((first.max_header_bytes, first.max_response_bytes), (20_000, 9));
+        assert_eq!((first.max_header_bytes, first.max_response_bytes), (256 << 10, 9));
         assert_eq!((first.connect_timeout, first.http2), (Duration::from_millis(7), Http2::Negotiated));
-        let pings = PingSettings { interval: Duration::from_millis(1500), timeout: Duration::from_millis(250) };
-        assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), None));
-        assert_eq!((second.max_header_bytes, second.http2), (256 << 10, Http2::PriorKnowledge));
+        let pings =
+            adapters_provider::PingSettings { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) };
+        assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), Some(pings)));
+        assert_eq!(second.http2, Http2::PriorKnowledge);
     }
 
     fn settings_of(lines: &str) -> ProviderSettings {

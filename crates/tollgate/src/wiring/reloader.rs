@@ -122,7 +122,7 @@ impl Reloader {
 
     fn health(&self, config: &Config, upstreams: &Upstreams) -> HealthBoard {
         let previous = self.upstreams.indices_in(upstreams);
-        self.routing.borrow().health.succeeded_by(&previous, config.throttling.policy)
+        self.routing.borrow().health.succeeded_by(&previous, config.throttling)
     }
 }
 

@@ -45,10 +45,13 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
     })
 }
 
+/// The heartbeat delay from which the process counts as paused.
+const PAUSE_TOLERANCE: Duration = Duration::from_millis(500);
+
 /// Returns a health board of every endpoint, without observations.
 pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
-    let pauses = PauseDetector::new(HEARTBEAT, config.throttling.pause_tolerance);
-    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling.policy, pauses))
+    let pauses = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, pauses))
 }
 
 #[cfg(test)]
@@ -99,13 +102,13 @@ mod tests {
     fn board_has_every_endpoint_and_the_configured_policy() {
         let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
-        let config = read("[throttling]\nmax_backoff_ms = 7_000\npause_tolerance_ms = 900\n");
+        let config = read("[throttling]\nmax_backoff_ms = 7_000\n");
         let board = health(&config, &endpoints);
         assert_eq!((board.len(), board.policy().max_backoff), (2, Duration::from_secs(7)));
         let wall = chrono::DateTime::UNIX_EPOCH;
         let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
-        assert_eq!((beat(0), beat(1_000)), (None, None));
-        assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 900 ms more");
+        assert_eq!((beat(0), beat(600), beat(1_000)), (None, None, None));
+        assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 500 ms more");
         assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
     }
 }

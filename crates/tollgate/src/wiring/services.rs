@@ -31,6 +31,11 @@ use super::{
 use crate::config::{Config, Environment};
 use crate::control::StatusParts;
 
+/// Queued large requests per workspace.
+const SCAN_QUEUE_PER_WORKSPACE: usize = 256;
+/// The minimum size that a document counts as, in bytes.
+const MIN_CHARGED_BYTES: u64 = 1_024;
+
 /// The maximum number of cached keys.
 const CACHED_KEYS: u64 = 100_000;
 /// The maximum number of cached policies, one per pair of workspace guardrail and key guardrail.
@@ -65,7 +70,7 @@ pub async fn services(
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
     warn_about((config, environment), &live, &upstreams.endpoints);
-    background.follow_changes(&config.storage, stores.database.clone(), Arc::clone(&watcher), Arc::clone(&live));
+    background.follow_changes(stores.database.clone(), Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(
         Arc::clone(&stores.guardrails),
@@ -116,7 +121,7 @@ pub async fn services(
         Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
     ];
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
-    let workers = workers(config, measures)?;
+    let workers = workers(measures)?;
     measures.watch_database(stores.database.clone());
     measures.watch_wal(stores.database.clone());
     if let Some(journaled) = &journaled {
@@ -181,10 +186,10 @@ fn watch_records(config: &Config, measures: &ProcessMetrics, services: &LiveServ
 }
 
 /// Starts the threads that parse and filter large requests.
-fn workers(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn Workers>> {
-    let threads = config.limits.scan_threads.unwrap_or_else(|| available_parallelism().map_or(2, usize::from));
-    let settings = WorkerSettings { threads, queue_per_owner: config.limits.scan_queue_per_workspace };
-    let workers = FairWorkers::start(settings).context("failed to start the threads of limits.scan_threads")?;
+fn workers(measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn Workers>> {
+    let threads = available_parallelism().map_or(2, usize::from);
+    let settings = WorkerSettings { threads, queue_per_owner: SCAN_QUEUE_PER_WORKSPACE };
+    let workers = FairWorkers::start(settings).context("failed to start the threads for large requests")?;
     let watched = workers.clone();
     measures.watch_workers(move || watched.status());
     Ok(Arc::new(workers))
@@ -205,7 +210,7 @@ fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) ->
             bytes: config.limits.workspace_quota_bytes,
             documents: config.limits.workspace_max_documents,
         },
-        min_charged_bytes: config.limits.min_charged_file_bytes,
+        min_charged_bytes: MIN_CHARGED_BYTES,
     };
     PromoteContainerFile::new(ports, limits)
 }

@@ -26,7 +26,6 @@ fn bucket_of_aws_needs_a_region_only() {
         bucket(&[&KEYS[..], &[("AWS_REGION", "eu-central-1")]].concat(), "[blobs]\nurl = \"S3://acme-data\"\n");
     assert_eq!((config.bucket.as_str(), config.prefix.as_str(), config.path_style), ("acme-data", "", false));
     assert_eq!(config.endpoint, "https://s3.eu-central-1.amazonaws.com");
-    assert_eq!((config.connect_timeout, config.request_timeout), (Duration::from_secs(2), Duration::from_secs(15)));
     assert_eq!(config.name(), "s3://acme-data");
     let china = bucket(&KEYS, &format!("{URL}region = \"cn-north-1\"\n"));
     assert_eq!(china.endpoint, "https://s3.cn-north-1.amazonaws.com.cn");
@@ -37,15 +36,13 @@ fn bucket_of_aws_needs_a_region_only() {
 
 #[test]
 fn compatible_service_is_addressed_by_path() {
-    let text = format!(
-        "{URL}endpoint = \"https://minio.internal:9000/\"\nca_file = \"ca.pem\"\nconnect_timeout_ms = 500\n\
-         request_timeout_ms = 600\n"
-    );
+    let text = format!("{URL}endpoint = \"https://minio.internal:9000/\"\nca_file = \"ca.pem\"\n");
     let config = bucket(&KEYS, &text);
     assert_eq!((config.endpoint.as_str(), config.region.as_str()), ("https://minio.internal:9000", "us-east-1"));
     assert!(config.path_style && config.ca_file.as_deref() == Some(Path::new("ca.pem")));
-    let timeouts = (config.connect_timeout, config.request_timeout);
-    assert_eq!(timeouts, (Duration::from_millis(500), Duration::from_millis(600)));
+    let settings = config.settings().unwrap();
+    let timeouts = (settings.connect_timeout, settings.request_timeout);
+    assert_eq!(timeouts, (Duration::from_secs(2), Duration::from_secs(15)));
     assert!(!bucket(&KEYS, &format!("{text}path_style = false\n")).path_style);
     for endpoint in ["minio:9000", "https://h/data", "https://user@h", "https://h?x", "s3://h"] {
         let text = format!("{URL}endpoint = \"{endpoint}\"\n");

@@ -103,50 +103,14 @@ fn invalid_options_are_reported_with_origin() {
 }
 
 #[test]
-fn throttling_has_defaults() {
-    let shipped = ThrottlingConfig { policy: HealthPolicy::default(), pause_tolerance: Duration::from_millis(500) };
-    assert_eq!(read("").unwrap().throttling, shipped);
-}
-
-#[test]
 fn throttling_is_read() {
-    let config = read(
-        "[throttling]\nwindow_ms = 60_000\naccept_multiplier = \"1.5\"\nmin_requests = 3\ntimeout_weight = 2\n\
-         max_backoff_ms = 0\nauth_backoff_ms = 1_000\nprobe_interval_ms = 250\nmax_workspaces = 50\n\
-         pause_tolerance_ms = 700\n",
-    );
-    let policy = HealthPolicy {
-        throttle_window: Duration::from_mins(1),
-        accept_multiplier: 1.5,
-        min_requests: 3,
-        timeout_weight: 2,
-        max_backoff: Duration::ZERO,
-        auth_backoff: Duration::from_secs(1),
-        probe_interval: Duration::from_millis(250),
-        max_workspaces: 50,
-        ..HealthPolicy::default()
-    };
-    assert_eq!(config.unwrap().throttling, ThrottlingConfig { policy, pause_tolerance: Duration::from_millis(700) });
-}
-
-#[test]
-fn throttling_rejects_values_out_of_range() {
-    for (line, expected) in [
-        ("window_ms = 999", "window_ms"),
-        ("window_ms = 3_600_001", "window_ms"),
-        ("accept_multiplier = \"0.9\"", "from 1 to 100"),
-        ("accept_multiplier = \"100.001\"", "from 1 to 100"),
-        ("accept_multiplier = \"two\"", "from 1 to 100"),
-        ("min_requests = 0", "min_requests"),
-        ("timeout_weight = 0", "timeout_weight"),
-        ("max_backoff_ms = 3_600_001", "max_backoff_ms"),
-        ("auth_backoff_ms = 3_600_001", "auth_backoff_ms"),
-        ("probe_interval_ms = 0", "probe_interval_ms"),
-        ("max_workspaces = 0", "max_workspaces"),
-        ("max_workspaces = 10_001", "max_workspaces"),
-        ("pause_tolerance_ms = 49", "pause_tolerance_ms"),
-    ] {
-        let error = read(&format!("[throttling]\n{line}\n")).unwrap_err().to_string();
-        assert!(error.contains(expected), "{line}: {error}");
+    assert_eq!(read("").unwrap().throttling, HealthPolicy::default());
+    let policy =
+        HealthPolicy { max_backoff: Duration::ZERO, auth_backoff: Duration::from_secs(1), ..HealthPolicy::default() };
+    let read_policy = |lines: &str| read(&format!("[throttling]\n{lines}\n")).map(|config| config.throttling);
+    assert_eq!(read_policy("max_backoff_ms = 0\nauth_backoff_ms = 1_000").unwrap(), policy);
+    for key in ["max_backoff_ms", "auth_backoff_ms"] {
+        let error = read_policy(&format!("{key} = 3_600_001")).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
     }
 }
