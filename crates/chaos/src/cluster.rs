@@ -123,7 +123,7 @@ impl Cluster {
     }
 
     /// Creates another folder for commands, for a task that runs beside the faults.
-    pub fn second_admin(&self, settings: &Settings, fault: Duration) -> Result<Instance> {
+    pub fn second_admin(&self, settings: &Settings) -> Result<Instance> {
         let (provider, overcharging) = (self.upstream.base_url(), self.overcharging.base_url());
         let toml = configuration(settings, [&provider, &overcharging]) + PATIENT;
         install(&toml, &self.admin_network, &self.stores)

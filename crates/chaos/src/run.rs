@@ -89,7 +89,7 @@ pub async fn run(plan_of_run: &Plan) -> Result<bool> {
     }
     let addresses: Vec<SocketAddr> = cluster.replicas.iter().map(|replica| replica.address).collect();
     let load = Load::start(&recorder, &addresses, &files, *seed);
-    let revoker = Revoker::start(&recorder, cluster.second_admin(&settings, *fault)?, &addresses, settings.max_stale);
+    let revoker = Revoker::start(&recorder, cluster.second_admin(&settings)?, &addresses, settings.max_stale);
     let stand = Stand { recorder: &recorder, probe: &probe, keys, settings, fault: *fault };
     let mut injector = FaultInjector::new(&recorder, &probe);
     let mut windows = Vec::new();
@@ -255,7 +255,7 @@ async fn end(
     contents: &[Vec<u8>],
     fault: Duration,
 ) -> Result<Snapshot> {
-    let lost_within = 4 * fault + Duration::from_mins(2);
+    let lost_within = 4 * fault + Duration::from_mins(3);
     snapshot::wait_for_lost_processes(cluster, REPLICAS, lost_within).await?;
     for replica in &mut cluster.replicas {
         if let Some(server) = replica.server.take() {
