@@ -59,7 +59,7 @@ async fn ensure_nothing_partial(gateway: &TestGateway, reply: &Reply, statuses: 
         ensure!(documents.len() == 1, "{documents:?}");
         ensure!(file["size_bytes"] == documents[0].metadata()?.len(), "{file} is not what lies there");
         // A document counts 1024 bytes at least.
-        file["size_bytes"].as_u64().context("no size")?.max(1_024).into()
+        serde_json::Value::from(file["size_bytes"].as_u64().context("no size")?.max(1_024))
     } else {
         reply.envelope(reply.status)?;
         ensure!(documents.is_empty(), "{documents:?} for a {}", reply.status);
