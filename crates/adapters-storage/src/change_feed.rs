@@ -103,14 +103,22 @@ pub(crate) struct Counters {
 
 pub(crate) async fn counters(connection: &impl ConnectionTrait) -> Result<Counters, StoreError> {
     let row = counter_row(connection).await?;
-    Ok(Counters {
-        limits: unsigned(row.limits, "change_feed.limits", ROW_ID)?,
-        catalogue: unsigned(row.catalogue, "change_feed.catalogue", ROW_ID)?,
-        declared_older_at: row
-            .declared_older_at
-            .map(|at| moment(at, "change_feed.declared_older_at", ROW_ID))
-            .transpose()?,
-    })
+    Counters::from_columns(row.limits, row.catalogue, row.declared_older_at)
+}
+
+impl Counters {
+    pub(crate) fn from_columns(
+        limits: i64,
+        catalogue: i64,
+        declared_older_at: Option<i64>,
+    ) -> Result<Self, StoreError> {
+        let moment = |at| moment(at, "change_feed.declared_older_at", ROW_ID);
+        Ok(Self {
+            limits: unsigned(limits, "change_feed.limits", ROW_ID)?,
+            catalogue: unsigned(catalogue, "change_feed.catalogue", ROW_ID)?,
+            declared_older_at: declared_older_at.map(moment).transpose()?,
+        })
+    }
 }
 
 /// Records the time at which a process found that the store is older than itself.
@@ -232,6 +240,6 @@ fn to_change(row: &Model) -> Result<Change, StoreError> {
     Ok(Change { position: ChangePosition { number, mark: row.mark }, subject })
 }
 
-fn missing() -> StoreError {
+pub(crate) fn missing() -> StoreError {
     StoreError::Corrupt("the row of change_feed is missing".to_owned())
 }

@@ -133,6 +133,45 @@ pub(super) async fn read_counters(
     Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
 }
 
+/// Reads counters, and the allowances of a process in them. Those without a row are omitted.
+pub(super) async fn read_balances(
+    connection: &impl ConnectionTrait,
+    process: ProcessId,
+    counters: impl IntoIterator<Item = CounterId>,
+) -> Result<(BTreeMap<CounterId, CounterRow>, BTreeMap<CounterId, i64>), StoreError> {
+    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let (mut found, mut own) = (BTreeMap::new(), BTreeMap::new());
+    for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
+        let text = format!(
+            "SELECT a.column5, c.spent_pico, c.allotted_pico, c.recalled_at, c.recall_began_at, o.amount_pico \
+             FROM (VALUES {}) AS a LEFT JOIN spend_counters AS c ON {NAMED} LEFT JOIN allowances AS o \
+             ON o.process_id = ? AND o.scope = a.column1 AND o.subject = a.column2 \
+             AND o.\"interval\" = a.column3 AND o.period_start = a.column4",
+            places(piece.len(), 5)
+        );
+        let values = numbered(piece).into_iter().chain([process.to_string().into()]).collect();
+        for row in read(connection, &text, values).await? {
+            let counter = counters[place(&row)?];
+            if column::<Option<i64>>(&row, 1)?.is_some() {
+                found.insert(counter, counter_row(&row)?);
+            }
+            own.extend(column::<Option<i64>>(&row, 5)?.map(|amount| (counter, amount)));
+        }
+    }
+    Ok((found, own))
+}
+
+/// Returns the counter in the second to the fifth column of a row.
+fn counter_row(row: &QueryResult) -> Result<CounterRow, StoreError> {
+    Ok(CounterRow {
+        spent: column(row, 1)?,
+        allotted: column(row, 2)?,
+        recalled_at: column(row, 3)?,
+        recall_began_at: column(row, 4)?,
+    })
+}
+
 /// Reads the rows of these counters, each at the index of its name.
 async fn read_rows(
     connection: &impl ConnectionTrait,
@@ -147,13 +186,7 @@ async fn read_rows(
         );
         let mut rows = vec![None; piece.len()];
         for row in read(connection, &text, numbered(piece)).await? {
-            let counter = CounterRow {
-                spent: column(&row, 1)?,
-                allotted: column(&row, 2)?,
-                recalled_at: column(&row, 3)?,
-                recall_began_at: column(&row, 4)?,
-            };
-            rows[place(&row)?] = Some(counter);
+            rows[place(&row)?] = Some(counter_row(&row)?);
         }
         found.append(&mut rows);
     }

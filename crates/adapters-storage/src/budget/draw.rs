@@ -12,11 +12,11 @@ use domain::money::Usd;
 use sea_orm::{ConnectionTrait, Value};
 
 use super::counters::{
-    Amounts, CounterRow, NAMES, any_of, columns_of, positive, read_amounts, read_counters, read_holders, set_amounts,
-    set_counters, sum,
+    Amounts, CounterRow, NAMES, any_of, columns_of, positive, read_balances, read_holders, set_amounts, set_counters,
+    sum,
 };
 use super::limits::AccountLimits;
-use super::processes::{self, CallNumber};
+use super::processes::{self, CallNumber, StoreState};
 use super::reply;
 use super::statements::{pieces_of, run};
 use crate::change_feed;
@@ -31,7 +31,6 @@ const RENEWED_AFTER: i64 = RECALL / 2;
 /// The rows that decide a draw, read in one transaction.
 struct Balances {
     feed: u64,
-    declared_older_at: Option<DateTime<Utc>>,
     live_processes: u64,
     rows: BTreeMap<CounterId, CounterRow>,
     /// The time at which the most silent other holder was last seen, for counters that block a request.
@@ -44,12 +43,13 @@ struct Balances {
 pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
     check_amounts(request)?;
     let snapshot = database.snapshot().await?;
-    if let CallNumber::Repeated(text) = processes::check_number(&snapshot, request.process, request.number).await? {
+    let state = processes::read_state(&snapshot, request.process, request.number).await?;
+    if let CallNumber::Repeated(text) = state.call {
         return repeated(text.as_deref(), request);
     }
     let now = database.now();
-    let mut balances = Balances::read(&snapshot, request).await?;
-    balances.check_age(now)?;
+    check_age(&state.feed, now)?;
+    let mut balances = Balances::read(&snapshot, request, &state).await?;
     let decision = balances.decide(&snapshot, request, now).await?;
     if decision.grants.is_empty() && balances.marks(&decision, now).is_empty() {
         return Ok(balances.reply(decision));
@@ -57,12 +57,13 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
     drop(snapshot);
     // The rows may have changed since: the final decision needs the write lock.
     let transaction = database.begin_durable().await?;
-    if let CallNumber::Repeated(text) = processes::check_number(&*transaction, request.process, request.number).await? {
+    let state = processes::read_state(&*transaction, request.process, request.number).await?;
+    if let CallNumber::Repeated(text) = state.call {
         return repeated(text.as_deref(), request);
     }
     let now = database.now();
-    let mut balances = Balances::read(&*transaction, request).await?;
-    balances.check_age(now)?;
+    check_age(&state.feed, now)?;
+    let mut balances = Balances::read(&*transaction, request, &state).await?;
     let decision = balances.decide(&*transaction, request, now).await?;
     mark(&*transaction, &balances.marks(&decision, now), now).await?;
     balances.grant(&*transaction, request, &decision).await?;
@@ -103,12 +104,16 @@ pub(super) fn is_folding_again(declared_older_at: Option<DateTime<Utc>>, now: Da
     declared_older_at.is_some_and(|at| (now - at).to_std().unwrap_or_default() < FOLD_AGAIN_FOR)
 }
 
-impl Balances {
-    fn check_age(&self, now: DateTime<Utc>) -> Result<(), BudgetStoreError> {
-        if is_folding_again(self.declared_older_at, now) { Err(BudgetStoreError::FoldsAgain) } else { Ok(()) }
-    }
+fn check_age(feed: &change_feed::Counters, now: DateTime<Utc>) -> Result<(), BudgetStoreError> {
+    if is_folding_again(feed.declared_older_at, now) { Err(BudgetStoreError::FoldsAgain) } else { Ok(()) }
+}
 
-    async fn read(connection: &impl ConnectionTrait, request: &DrawRequest) -> Result<Self, StoreError> {
+impl Balances {
+    async fn read(
+        connection: &impl ConnectionTrait,
+        request: &DrawRequest,
+        state: &StoreState,
+    ) -> Result<Self, StoreError> {
         let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
         let counters: Vec<CounterId> = asked.chain(request.ahead.iter().map(|ahead| ahead.counter)).collect();
         let payers = request.asks.iter().map(|ask| &ask.payer);
@@ -116,13 +121,10 @@ impl Balances {
         for ask in &request.asks {
             limits.check(&ask.payer)?;
         }
-        let rows = read_counters(connection, counters.iter().copied()).await?;
-        let own = read_amounts(connection, Amounts::Allowances, request.process, counters).await?;
-        let change_feed::Counters { limits: feed, declared_older_at, .. } = change_feed::counters(connection).await?;
+        let (rows, own) = read_balances(connection, request.process, counters).await?;
         Ok(Self {
-            feed,
-            declared_older_at,
-            live_processes: processes::count_live(connection).await?,
+            feed: state.feed.limits,
+            live_processes: state.live_processes,
             rows,
             holders: BTreeMap::new(),
             own,

@@ -7,11 +7,10 @@ use domain::budget::{Account, CounterLimit, CounterLimits, Payer, ResetInterval,
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect};
+use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 
-use super::statements::pieces;
+use super::statements::{self, pieces, places};
 use crate::convert::{key_column, key_id, parse};
-use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::{corrupt, store_error};
 use crate::repositories::credit_base;
 
@@ -47,10 +46,20 @@ impl AccountLimits {
             workspaces.insert(payer.workspace_id);
             keys.insert(payer.api_key);
         }
-        let mut limits = Self::default();
-        limits.read_workspaces(connection, &workspaces.into_iter().collect::<Vec<_>>()).await?;
-        limits.read_keys(connection, &keys.into_iter().collect::<Vec<_>>()).await?;
-        limits.read_guardrails(connection, &guardrails.into_iter().collect::<Vec<_>>()).await?;
+        let mut workspaces = workspaces.iter().map(ToString::to_string);
+        let mut keys = keys.into_iter().map(key_column);
+        let mut guardrails = guardrails.iter().map(ToString::to_string);
+        let lists = std::iter::from_fn(|| match (workspaces.next(), keys.next(), guardrails.next()) {
+            (None, None, None) => None,
+            (workspace, key, guardrail) => Some([workspace.into(), key.into(), guardrail.into()]),
+        });
+        let (lists, mut limits): (Vec<[Value; 3]>, _) = (lists.collect(), Self::default());
+        for piece in pieces(&lists) {
+            let text = LIMITS.replace("{}", &places(piece.len(), 3));
+            for row in statements::read(connection, &text, piece.iter().flatten().cloned().collect()).await? {
+                limits.add(&LimitRow::from_query_result(&row, "").map_err(store_error)?)?;
+            }
+        }
         Ok(limits)
     }
 
@@ -127,70 +136,58 @@ impl AccountLimits {
         accounts.filter(|found| !found.limits.is_empty()).collect()
     }
 
-    async fn read_workspaces(
-        &mut self,
-        connection: &impl ConnectionTrait,
-        ids: &[WorkspaceId],
-    ) -> Result<(), StoreError> {
-        for piece in pieces(ids) {
-            let of = workspaces::Column::Id.is_in(piece.iter().map(ToString::to_string));
-            for row in workspaces::Entity::find().filter(of).all(connection).await.map_err(store_error)? {
-                let id = parse(&row.id, "workspaces.id", &row.id)?;
-                self.workspaces.insert(id, workspace_limits(&row)?);
-            }
+    fn add(&mut self, row: &LimitRow) -> Result<(), StoreError> {
+        if let Some(id) = &row.workspace_id {
+            self.workspaces.insert(parse(id, "workspaces.id", id)?, workspace_limits(row, id)?);
         }
-        Ok(())
-    }
-
-    async fn read_keys(&mut self, connection: &impl ConnectionTrait, keys: &[ApiKeyId]) -> Result<(), StoreError> {
-        use api_keys::Column;
-        type Row = (Vec<u8>, Option<String>, Option<i64>, Option<String>);
-        for piece in pieces(keys) {
-            let rows: Vec<Row> = api_keys::Entity::find()
-                .select_only()
-                .columns([Column::Id, Column::WorkspaceId, Column::LimitPico, Column::LimitReset])
-                .filter(Column::Id.is_in(piece.iter().copied().map(key_column)))
-                .into_tuple()
-                .all(connection)
-                .await
-                .map_err(store_error)?;
-            for (key, workspace_id, pico, reset) in rows {
-                let key = key_id(&key, "api_keys.id", "a key")?;
-                let workspace_id = workspace_id.map(|id| parse(&id, "api_keys.workspace_id", key)).transpose()?;
-                let limit = spend_limit(pico, reset.as_deref(), "api_keys.limit_reset", key)?;
-                self.keys.insert(key, KeyLimit { workspace_id, limit });
-            }
+        if let Some(id) = &row.key_id {
+            let key = key_id(id, "api_keys.id", "a key")?;
+            let workspace_id = row.key_workspace_id.as_ref();
+            let workspace_id = workspace_id.map(|id| parse(id, "api_keys.workspace_id", key)).transpose()?;
+            let limit = spend_limit(row.key_limit_pico, row.key_limit_reset.as_deref(), "api_keys.limit_reset", key)?;
+            self.keys.insert(key, KeyLimit { workspace_id, limit });
         }
-        Ok(())
-    }
-
-    async fn read_guardrails(
-        &mut self,
-        connection: &impl ConnectionTrait,
-        ids: &[GuardrailId],
-    ) -> Result<(), StoreError> {
-        use guardrails::Column;
-        for piece in pieces(ids) {
-            let rows: Vec<(String, Option<i64>, Option<String>)> = guardrails::Entity::find()
-                .select_only()
-                .columns([Column::Id, Column::LimitPico, Column::LimitReset])
-                .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
-                .into_tuple()
-                .all(connection)
-                .await
-                .map_err(store_error)?;
-            for (id, pico, reset) in rows {
-                let limit = spend_limit(pico, reset.as_deref(), "guardrails.limit_reset", &id)?;
-                let id = parse(&id, "guardrails.id", &id)?;
-                self.guardrails.extend(limit.map(|limit| (id, limit)));
-            }
+        if let Some(id) = &row.guardrail_id {
+            let reset = row.guardrail_limit_reset.as_deref();
+            let limit = spend_limit(row.guardrail_limit_pico, reset, "guardrails.limit_reset", id)?;
+            let id = parse(id, "guardrails.id", id)?;
+            self.guardrails.extend(limit.map(|limit| (id, limit)));
         }
         Ok(())
     }
 }
 
+/// Finds the limits of lists of workspaces, keys and guardrails by one statement: each row holds one of each list.
+const LIMITS: &str = "\
+    SELECT w.id AS workspace_id, w.credit_pico, w.credit_base_pico, w.credit_late_pico, w.budget_daily_pico, \
+    w.budget_weekly_pico, w.budget_monthly_pico, w.budget_lifetime_pico, k.id AS key_id, \
+    k.workspace_id AS key_workspace_id, k.limit_pico AS key_limit_pico, k.limit_reset AS key_limit_reset, \
+    g.id AS guardrail_id, g.limit_pico AS guardrail_limit_pico, g.limit_reset AS guardrail_limit_reset \
+    FROM (VALUES {}) AS a LEFT JOIN workspaces AS w ON w.id = a.column1 \
+    LEFT JOIN api_keys AS k ON k.id = a.column2 LEFT JOIN guardrails AS g ON g.id = a.column3";
+
+/// The columns of a workspace, of a key and of a guardrail; each group is empty without its row.
+#[derive(FromQueryResult)]
+struct LimitRow {
+    workspace_id: Option<String>,
+    credit_pico: Option<i64>,
+    credit_base_pico: Option<i64>,
+    credit_late_pico: Option<i64>,
+    budget_daily_pico: Option<i64>,
+    budget_weekly_pico: Option<i64>,
+    budget_monthly_pico: Option<i64>,
+    budget_lifetime_pico: Option<i64>,
+    key_id: Option<Vec<u8>>,
+    key_workspace_id: Option<String>,
+    key_limit_pico: Option<i64>,
+    key_limit_reset: Option<String>,
+    guardrail_id: Option<String>,
+    guardrail_limit_pico: Option<i64>,
+    guardrail_limit_reset: Option<String>,
+}
+
 /// Returns the credit, then the budgets.
-fn workspace_limits(row: &workspaces::Model) -> Result<Vec<CounterLimit>, StoreError> {
+fn workspace_limits(row: &LimitRow, id: &str) -> Result<Vec<CounterLimit>, StoreError> {
     let usd = |pico: Option<i64>| pico.map(Usd::from_pico);
     let budgets = WorkspaceBudgets {
         daily: usd(row.budget_daily_pico),
@@ -200,7 +197,8 @@ fn workspace_limits(row: &workspaces::Model) -> Result<Vec<CounterLimit>, StoreE
     };
     let mut limits = Vec::new();
     if let Some(amount) = usd(row.credit_pico) {
-        let base = credit_base(row).ok_or_else(|| corrupt("workspaces.credit_base_pico", &row.id))?;
+        let base = credit_base(row.credit_base_pico, row.credit_late_pico.unwrap_or(0));
+        let base = base.ok_or_else(|| corrupt("workspaces.credit_base_pico", id))?;
         let limit = SpendLimit { amount, reset: None };
         limits.push(CounterLimit { limit, base: Usd::from_pico(base), is_credit: true });
     }

@@ -1,15 +1,16 @@
 //! The rows of processes.
 
+use std::fmt::Display;
+
 use chrono::{DateTime, Utc};
 use domain::budget::{BudgetStoreError, LiveProcess, ProcessState, ProcessStatus};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, SimpleExpr};
-use sea_orm::{
-    ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QueryOrder,
-};
+use sea_orm::{ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 
+use super::statements::{column, read};
+use crate::change_feed;
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::entities::budget_processes::{ActiveModel, Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
@@ -31,15 +32,14 @@ pub(crate) async fn find(connection: &impl ConnectionTrait, process: ProcessId) 
 /// Converts a row to a status.
 pub(crate) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
     Ok(ProcessStatus {
-        state: ProcessState::from_name(&row.state).ok_or_else(|| corrupt("budget_processes.state", &row.id))?,
+        state: parse_state(&row.state, &row.id)?,
         number: unsigned(row.number, "budget_processes.number", &row.id)?,
         folded_sequence: unsigned(row.folded_sequence, "budget_processes.folded_sequence", &row.id)?,
     })
 }
 
-/// Counts the live processes.
-pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
-    Entity::find().filter(has_state(ProcessState::Live)).count(connection).await.map_err(store_error)
+fn parse_state(name: &str, process: impl Display) -> Result<ProcessState, StoreError> {
+    ProcessState::from_name(name).ok_or_else(|| corrupt("budget_processes.state", process))
 }
 
 /// Counts the processes whose journals may have charges that are not folded.
@@ -94,12 +94,53 @@ pub(super) async fn check_number(
     number: u64,
 ) -> Result<CallNumber, BudgetStoreError> {
     let row = find(connection, process).await?.ok_or(BudgetStoreError::NotLive(None))?;
-    let ProcessStatus { state, number: last, .. } = status(&row)?;
+    compare_number(process, &row.state, row.number, row.last_reply, number)
+}
+
+/// The state of the store that decides a draw.
+pub(super) struct StoreState {
+    pub(super) call: CallNumber,
+    pub(super) feed: change_feed::Counters,
+    pub(super) live_processes: u64,
+}
+
+/// Reads the state of the store by one statement, and compares the number of a draw with the last one.
+///
+/// # Errors
+/// Like [`check_number`].
+pub(super) async fn read_state(
+    connection: &impl ConnectionTrait,
+    process: ProcessId,
+    number: u64,
+) -> Result<StoreState, BudgetStoreError> {
+    let text = format!(
+        "SELECT p.state, p.number, p.last_reply, f.limits, f.catalogue, f.declared_older_at, \
+         (SELECT COUNT(*) FROM budget_processes WHERE state = '{}') \
+         FROM change_feed AS f LEFT JOIN budget_processes AS p ON p.id = ?",
+        ProcessState::Live.as_str()
+    );
+    let rows = read(connection, &text, vec![process.to_string().into()]).await?;
+    let row = rows.first().ok_or_else(change_feed::missing)?;
+    let state: String = column::<Option<_>>(row, 0)?.ok_or(BudgetStoreError::NotLive(None))?;
+    let call = compare_number(process, &state, column(row, 1)?, column(row, 2)?, number)?;
+    let feed = change_feed::Counters::from_columns(column(row, 3)?, column(row, 4)?, column(row, 5)?)?;
+    Ok(StoreState { call, feed, live_processes: unsigned(column(row, 6)?, "budget_processes", "COUNT(*)")? })
+}
+
+fn compare_number(
+    process: ProcessId,
+    state: &str,
+    last: i64,
+    last_reply: Option<String>,
+    number: u64,
+) -> Result<CallNumber, BudgetStoreError> {
+    let state = parse_state(state, process)?;
+    let last = unsigned(last, "budget_processes.number", process)?;
     if state != ProcessState::Live {
         return Err(BudgetStoreError::NotLive(Some(state)));
     }
     match number.checked_sub(last) {
-        Some(0) if number > 0 => Ok(CallNumber::Repeated(row.last_reply)),
+        Some(0) if number > 0 => Ok(CallNumber::Repeated(last_reply)),
         Some(1) => Ok(CallNumber::Next),
         _ => Err(BudgetStoreError::Number { expected: last.saturating_add(1), found: number }),
     }

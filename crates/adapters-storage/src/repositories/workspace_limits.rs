@@ -27,7 +27,7 @@ pub(super) async fn workspace_limit_statuses(
     let mut limits = Vec::new();
     if let Some(amount) = usd(row.credit_pico) {
         let whole = limit_status(connection, &row.id, SpendLimit { amount, reset: None }, at).await?;
-        let base = credit_base(&row);
+        let base = credit_base(row.credit_base_pico, row.credit_late_pico);
         let spent = base.and_then(|base| whole.spent.pico().checked_sub(base)).map(Usd::from_pico);
         let spent = spent.ok_or_else(|| corrupt("workspaces.credit_base_pico", &row.id))?;
         limits.push(LimitStatus { is_credit: true, spent, ..whole });

@@ -222,7 +222,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = total_spend(&transaction, &row.id).await?;
         // A first credit starts now: earlier spend does not count against it.
-        let base = if row.credit_pico.is_some() { credit_base(&row).ok_or_else(out_of_range)? } else { spent };
+        let base = credit_base(row.credit_base_pico, row.credit_late_pico);
+        let base = if row.credit_pico.is_some() { base.ok_or_else(out_of_range)? } else { spent };
         let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
         let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
         if row.credit_pico == Some(granted.pico()) {
@@ -320,8 +321,8 @@ async fn total_spend(connection: &impl ConnectionTrait, id: &str) -> Result<i64,
 }
 
 /// Returns the total spend at the start of the workspace's credit, including earlier charges that were folded later.
-pub(crate) fn credit_base(row: &Model) -> Option<i64> {
-    row.credit_base_pico.unwrap_or(0).checked_add(row.credit_late_pico)
+pub(crate) fn credit_base(base_pico: Option<i64>, late_pico: i64) -> Option<i64> {
+    base_pico.unwrap_or(0).checked_add(late_pico)
 }
 
 fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
@@ -380,7 +381,8 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
     let credit = match row.credit_pico {
         Some(granted) => {
             let spent = total_spend(connection, &row.id).await?;
-            let left = credit_base(&row).and_then(|base| left_of(granted, spent, base));
+            let left =
+                credit_base(row.credit_base_pico, row.credit_late_pico).and_then(|base| left_of(granted, spent, base));
             Some(left.ok_or_else(|| corrupt("workspaces.credit_pico", id))?)
         }
         None => None,
