@@ -50,9 +50,9 @@ CREATE TABLE "audit_log" (
   "outcome" text NOT NULL,
   "details" text NOT NULL,
   "previous_hash" blob NOT NULL,
-  "hash" blob NOT NULL ,
+  "hash" blob NOT NULL,
   "version" integer NOT NULL DEFAULT 1,
-  "state" blob);
+  "state" blob );
 CREATE INDEX "audit_log_at" ON "audit_log" ("at");
 CREATE TABLE "audit_state" (
   "id" integer NOT NULL PRIMARY KEY,
@@ -86,17 +86,17 @@ CREATE TABLE "budget_processes" (
   "folded_sequence" integer NOT NULL,
   "state" text NOT NULL,
   "last_reply" text,
-  "registered_at" integer NOT NULL ,
+  "registered_at" integer NOT NULL,
   "seen_at" integer NOT NULL DEFAULT 0,
-  "has_store_journal" boolean NOT NULL DEFAULT FALSE);
+  "has_store_journal" boolean NOT NULL DEFAULT FALSE );
 CREATE INDEX "budget_processes_adopted" ON "budget_processes" ("id") WHERE "state" = 'adopted';
 CREATE INDEX "budget_processes_live" ON "budget_processes" ("state") WHERE "state" = 'live';
 CREATE TABLE "change_feed" (
   "id" integer NOT NULL PRIMARY KEY,
-  "catalogue" integer NOT NULL ,
+  "catalogue" integer NOT NULL,
   "number" integer NOT NULL DEFAULT 0,
   "limits" integer NOT NULL DEFAULT 0,
-  "declared_older_at" integer NULL);
+  "declared_older_at" integer );
 CREATE TABLE "changes" (
   "number" integer NOT NULL PRIMARY KEY,
   "mark" integer NOT NULL DEFAULT ((random())),
@@ -123,7 +123,7 @@ CREATE TABLE "documents" (
   "media_type" text,
   "created_at" integer NOT NULL,
   "charged_bytes" integer NOT NULL DEFAULT 0 CHECK ("charged_bytes" >= 0),
-  "process" text NULL,
+  "process" text,
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   CHECK ("state" = 'pending' OR ("state" = 'ready' AND "sha256" IS NOT NULL AND "media_type" IS NOT NULL)) );
 CREATE INDEX "documents_state" ON "documents" ("state", "created_at");
@@ -192,11 +192,11 @@ CREATE TABLE "record_bytes" (
   "day" integer NOT NULL,
   "bytes" integer NOT NULL );
 CREATE TABLE "rejections" (
-  "api_key" blob(1) NOT NULL,
+  "api_key" blob NOT NULL,
   "hour" integer NOT NULL,
   "status" integer NOT NULL,
   "reason" text NOT NULL,
-  "workspace_id" blob(1),
+  "workspace_id" blob,
   "requests" integer NOT NULL,
   PRIMARY KEY ("api_key", "hour", "status", "reason") );
 CREATE INDEX "rejections_by_hour" ON "rejections" ("hour");
@@ -223,8 +223,8 @@ CREATE TABLE "store_copies" (
   "started_at" integer NOT NULL );
 CREATE TABLE "store_identity" (
   "id" integer NOT NULL PRIMARY KEY,
-  "store_id" text NOT NULL ,
-  "configured_endpoints" integer NULL);
+  "store_id" text NOT NULL,
+  "configured_endpoints" integer );
 CREATE TABLE "usage_records" (
   "id" blob NOT NULL,
   "workspace_id" blob NOT NULL,
@@ -251,7 +251,7 @@ CREATE TABLE "usage_records" (
   "guardrails" blob,
   "charged_at" integer NOT NULL,
   "findings" text,
-  "client_address" blob NULL,
+  "client_address" blob,
   PRIMARY KEY ("id") );
 CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
 CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "created_at");
@@ -264,7 +264,7 @@ CREATE TABLE "workspaces" (
   "suspended" boolean NOT NULL,
   "credit_pico" integer,
   "storage_used_bytes" integer NOT NULL CHECK ("storage_used_bytes" >= 0),
-  "created_at" integer NOT NULL ,
+  "created_at" integer NOT NULL,
   "credit_base_pico" integer,
   "budget_daily_pico" integer,
   "budget_weekly_pico" integer,
@@ -277,6 +277,6 @@ CREATE TABLE "workspaces" (
   "audit_hash" blob,
   "credit_began_at" integer,
   "credit_late_pico" integer NOT NULL DEFAULT 0,
-  "deleted_at" integer NULL);
+  "deleted_at" integer );
 CREATE INDEX "workspaces_created_at" ON "workspaces" ("created_at");
 CREATE UNIQUE INDEX "workspaces_default" ON "workspaces" ("is_default") WHERE "is_default";

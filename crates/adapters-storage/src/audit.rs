@@ -132,7 +132,7 @@ fn to_entry(row: Model) -> Result<AuditEntry, StoreError> {
         subject: row.subject,
         outcome: AuditOutcome::from_name(&row.outcome).ok_or_else(|| corrupt("audit_log.outcome", seq))?,
         details: Json::parse(&row.details).map_err(|_| corrupt("audit_log.details", seq))?,
-        state: row.state.map(|state| to_hash(&state, "audit_log.state", seq)).transpose()?,
+        state: to_hash(row.state.as_deref().unwrap_or_default(), "audit_log.state", seq)?,
         previous_hash: to_hash(&row.previous_hash, "audit_log.previous_hash", seq)?,
         hash: to_hash(&row.hash, "audit_log.hash", seq)?,
     })

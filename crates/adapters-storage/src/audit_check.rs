@@ -1,14 +1,10 @@
-//! Verification of managed rows against the newest audit entry, and accounting of rows that predate it.
+//! Verification of managed rows against the newest audit entry.
 
-use chrono::{DateTime, Utc};
-use domain::audit::{Actor, AuditDraft, AuditHash, RowSum, RowSums, RowViolation};
+use domain::audit::{RowSum, RowSums, RowViolation};
 use domain::error::StoreError;
-use domain::json::Json;
-use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use crate::audit::append;
-use crate::audit_rows::{ManagedRow, RowChanges, assignment_hash};
+use crate::audit_rows::{ManagedRow, assignment_hash};
 use crate::audit_state::{self, StateRecord};
 use crate::entities::{api_keys, audit_log, guardrails, workspaces};
 use crate::errors::store_error;
@@ -52,8 +48,8 @@ pub(crate) async fn check(snapshot: &impl ConnectionTrait, limit: usize) -> Resu
     Ok(faults)
 }
 
-/// Returns true if the newest entry has the digest of these sums. Without such an entry only an empty database is
-/// accounted for.
+/// Returns true if the newest entry has the digest of these sums. Without an entry only an empty database is accounted
+/// for.
 async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord) -> Result<bool, StoreError> {
     use audit_log::{Column, Entity};
     let newest = i64::try_from(state.log.newest.seq).unwrap_or(i64::MAX);
@@ -66,8 +62,8 @@ async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord
         .await
         .map_err(store_error)?;
     Ok(match entry {
-        Some((_, Some(digest))) => digest == state.sums.digest().0,
-        _ => state.sums == RowSums::default(),
+        Some((_, digest)) => digest.as_deref() == Some(&state.sums.digest().0),
+        None => state.sums == RowSums::default(),
     })
 }
 
@@ -121,82 +117,4 @@ async fn keys_after(connection: &impl ConnectionTrait, after: &[u8]) -> Result<V
         .all(connection)
         .await
         .map_err(store_error)
-}
-
-/// Accounts for the rows of a database that predates the accounting, and appends an entry about it.
-pub(crate) async fn adopt(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
-    let mut changes = RowChanges::default();
-    let mut keys = 0_u64;
-    let mut after = Vec::new();
-    loop {
-        let page = keys_after(transaction, &after).await?;
-        let Some(last) = page.last() else { break };
-        after.clone_from(&last.id);
-        for key in page {
-            // Sealing changes no sum; the row is added.
-            changes.key_changed(transaction, &key).await?;
-            changes.key(None, Some(&key));
-            keys += 1;
-        }
-    }
-    let guardrails = guardrails::Entity::find().all(transaction).await.map_err(store_error)?;
-    for row in &guardrails {
-        changes.guardrail_changed(transaction, row).await?;
-        changes.guardrail(None, Some(row));
-    }
-    let workspaces = workspaces::Entity::find().all(transaction).await.map_err(store_error)?;
-    for row in &workspaces {
-        changes.workspace_changed(transaction, row).await?;
-        changes.workspace(None, Some(row));
-    }
-    if keys == 0 && guardrails.is_empty() && workspaces.is_empty() {
-        return Ok(());
-    }
-    let counts = [keys, guardrails.len() as u64, workspaces.len() as u64].map(|count| count.to_string());
-    let [keys, guardrails, workspaces] = counts.each_ref().map(String::as_str);
-    let details = Json::object([("keys", keys), ("guardrails", guardrails), ("workspaces", workspaces)]);
-    let draft = AuditDraft::done(&Actor::system(), "audit.baseline", "managed rows", details);
-    append(transaction, &draft, at, &changes).await.map(drop)
-}
-
-/// Accounts for keys that just got their ids, and appends an entry about it. The sums change by the difference of each
-/// row, and only rows with a correct hash are sealed again, so that earlier manipulations stay detectable.
-pub(crate) async fn adopt_key_ids(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
-    let mut changes = RowChanges::default();
-    let mut keys = 0_u64;
-    let mut after = Vec::new();
-    loop {
-        let page = keys_after(transaction, &after).await?;
-        let Some(last) = page.last() else { break };
-        after.clone_from(&last.id);
-        for key in page {
-            let (before, now) = (key.managed_hash_without_id(), key.managed_hash());
-            changes.sums.keys.subtract(before);
-            changes.sums.keys.add(now);
-            if let Some(guardrail) = &key.guardrail_id {
-                changes.sums.assignments.subtract(assignment_hash(&key.hash, guardrail));
-                changes.sums.assignments.add(assignment_hash(&key.id, guardrail));
-            }
-            if key.audit_hash.as_deref() == Some(&before.0) {
-                seal_key(transaction, key.id, now).await?;
-            }
-            keys += 1;
-        }
-    }
-    if keys == 0 {
-        return Ok(());
-    }
-    let details = Json::object([("keys", keys.to_string().as_str())]);
-    let draft = AuditDraft::done(&Actor::system(), "key.assign_ids", "keys", details);
-    append(transaction, &draft, at, &changes).await.map(drop)
-}
-
-async fn seal_key(transaction: &impl ConnectionTrait, id: Vec<u8>, hash: AuditHash) -> Result<(), StoreError> {
-    api_keys::Entity::update_many()
-        .col_expr(api_keys::Column::AuditHash, Expr::value(hash.0.to_vec()))
-        .filter(api_keys::Column::Id.eq(id))
-        .exec(transaction)
-        .await
-        .map_err(store_error)
-        .map(drop)
 }

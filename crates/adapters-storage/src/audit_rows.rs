@@ -50,22 +50,8 @@ impl ManagedRow for api_keys::Model {
 
     /// Computes the hash without the guardrail: assignments have separate sums, so that many can change at once.
     fn managed_hash(&self) -> AuditHash {
-        self.hash_columns(RowHasher::new(Self::TABLE).bytes(self.id.as_slice()))
-    }
-
-    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
-        &mut self.audit_hash
-    }
-}
-
-impl api_keys::Model {
-    /// Computes the managed hash of the schema before keys had ids.
-    pub(crate) fn managed_hash_without_id(&self) -> AuditHash {
-        self.hash_columns(RowHasher::new(Self::TABLE))
-    }
-
-    fn hash_columns(&self, hasher: RowHasher) -> AuditHash {
-        hasher
+        RowHasher::new(Self::TABLE)
+            .bytes(self.id.as_slice())
             .bytes(self.hash.as_slice())
             .text(self.label.as_str())
             .text(self.name.as_str())
@@ -80,6 +66,10 @@ impl api_keys::Model {
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
             .finish()
+    }
+
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.audit_hash
     }
 }
 
@@ -116,10 +106,9 @@ impl ManagedRow for workspaces::Model {
         self.id.clone()
     }
 
-    /// Computes the hash without usage, which changes with every promotion. Rows of earlier releases have no time of
-    /// deletion, so it is hashed only if it is set.
+    /// Computes the hash without usage, which changes with every promotion.
     fn managed_hash(&self) -> AuditHash {
-        let hasher = RowHasher::new(Self::TABLE)
+        RowHasher::new(Self::TABLE)
             .text(self.id.as_str())
             .text(self.name.as_str())
             .text(self.owner_id.as_deref())
@@ -134,11 +123,9 @@ impl ManagedRow for workspaces::Model {
             .number(self.budget_lifetime_pico)
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
-            .text(self.default_guardrail_id.as_deref());
-        match self.deleted_at {
-            Some(at) => hasher.number(at).finish(),
-            None => hasher.finish(),
-        }
+            .text(self.default_guardrail_id.as_deref())
+            .number(self.deleted_at)
+            .finish()
     }
 
     fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {

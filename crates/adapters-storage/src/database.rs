@@ -16,11 +16,8 @@ use sea_orm::{
     DatabaseConnection, DatabaseTransaction, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
     TransactionOptions, TransactionTrait,
 };
-use sea_orm_migration::SchemaManager;
 use uuid::Uuid;
 
-use crate::audit_check;
-use crate::audit_state;
 use crate::budget::UnreadableRows;
 use crate::change_feed;
 use crate::checkpoint::Checkpoints;
@@ -96,8 +93,6 @@ impl MigrationState {
     }
 }
 
-/// The migration that changes the columns in the hash of a key's row.
-const KEY_IDS_STEP: &str = "m20261123_000011_key_ids";
 /// The longest duration of a probe; readiness promises an answer within two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The pause between attempts to open a busy database.
@@ -168,15 +163,8 @@ impl Database {
             return Ok(());
         }
         let transaction = self.begin_migration().await?;
-        // Another process may have been faster.
-        let is_accounted_for = audit_is_accounting(&transaction).await?;
-        let pending = Migrator::get_pending_migrations(&transaction).await.map_err(store_error)?;
+        // Another process may have been faster: then none is missing now.
         Migrator::up(&transaction, None).await.map_err(store_error)?;
-        if !is_accounted_for {
-            audit_check::adopt(&transaction, self.now()).await?;
-        } else if pending.iter().any(|step| step.name() == KEY_IDS_STEP) {
-            audit_check::adopt_key_ids(&transaction, self.now()).await?;
-        }
         transaction.commit().await.map_err(store_error)
     }
 
@@ -440,13 +428,6 @@ async fn begin_immediate(connection: &DatabaseConnection) -> Result<DatabaseTran
         ..TransactionOptions::default()
     };
     connection.begin_with_options(options).await.map_err(store_error)
-}
-
-/// Returns true if the database already has the accounting record of managed rows. Asks for the table first: PostgreSQL
-/// executes nothing after an error in a transaction.
-async fn audit_is_accounting(transaction: &DatabaseTransaction) -> Result<bool, StoreError> {
-    let has_table = SchemaManager::new(transaction).has_table("audit_state").await.map_err(store_error)?;
-    Ok(has_table && audit_state::load(transaction).await.is_ok())
 }
 
 /// The time of the store: that of the machine for a file, that of the server on PostgreSQL.

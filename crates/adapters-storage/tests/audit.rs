@@ -10,13 +10,11 @@ use adapters_storage::{
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
-use domain::audit::{Actor, AuditHash, AuditLog, AuditVerification, AuditViolation, StoredAuditEntry, VerifyAuditLog};
+use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAuditLog};
 use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
 use domain::money::Usd;
 use domain::workspace::WorkspaceRepository;
-use migrations::{Migrator, MigratorTrait};
 use rstest::rstest;
-use sea_orm::SqlxSqliteConnector;
 
 async fn verify(database: &Database) -> AuditVerification {
     VerifyAuditLog::new(Arc::new(SeaOrmAuditLog::new(database.clone()))).execute(None).await.unwrap()
@@ -140,69 +138,4 @@ async fn inserted_audit_rows_do_not_block_changes() {
     folder.execute("DELETE FROM audit_state").await;
     log.append(&audit()).await.unwrap();
     assert_eq!(verify(&database).await.violation, Some(AuditViolation::StateMissing));
-}
-
-/// Returns entries as written by the previous version.
-fn old_entries() -> Vec<StoredAuditEntry> {
-    let mut entries: Vec<StoredAuditEntry> = Vec::new();
-    for seq in 4..=6 {
-        let previous_hash = entries.last().map_or_else(|| vec![9; 32], |entry| entry.hash.clone());
-        let mut entry = StoredAuditEntry {
-            version: 1,
-            seq,
-            at: 1_790_000_000_000,
-            actor: "user:a".to_owned(),
-            source: (seq % 2 == 0).then(String::new),
-            action: "key.create".to_owned(),
-            subject: "key".to_owned(),
-            outcome: "done".to_owned(),
-            details: "{ }".to_owned(),
-            state: None,
-            previous_hash,
-            hash: Vec::new(),
-        };
-        entry.hash = entry.computed_hash().unwrap().0.to_vec();
-        entries.push(entry);
-    }
-    entries
-}
-
-fn hex(bytes: &[u8]) -> String {
-    AuditHash(bytes.try_into().unwrap()).to_string()
-}
-
-#[tokio::test]
-async fn migration_adds_baseline_entry_for_older_log() {
-    let folder = Folder::new();
-    let database = folder.open().await;
-    insert_fixtures(&database).await;
-    folder.execute("DELETE FROM audit_log").await;
-    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(steps_from("m20261122_000004_files_and_audit"))).await.unwrap();
-    for entry in old_entries() {
-        let source = entry.source.as_deref().map_or("NULL".to_owned(), |source| format!("'{source}'"));
-        folder
-            .execute(&format!(
-                "INSERT INTO audit_log VALUES ({}, {}, '{}', {source}, '{}', '{}', '{}', '{}', x'{}', x'{}')",
-                entry.seq,
-                entry.at,
-                entry.actor,
-                entry.action,
-                entry.subject,
-                entry.outcome,
-                entry.details,
-                hex(&entry.previous_hash),
-                hex(&entry.hash)
-            ))
-            .await;
-    }
-    database.migrate().await.unwrap();
-    let found = verify(&database).await;
-    assert!(found.is_verified(), "{found:?}");
-    assert_eq!((found.entries, found.oldest, found.removed), (4, Some(4), 3), "what was pruned before is no fault");
-    let newest = SeaOrmAuditLog::new(database.clone()).newest(1).await.unwrap().remove(0);
-    assert_eq!((newest.seq, newest.action.as_str(), newest.actor.name.as_str()), (7, "audit.baseline", "system"));
-    assert_eq!(newest.details.text(), "{\"keys\":3,\"guardrails\":2,\"workspaces\":1}");
-    folder.execute("UPDATE audit_log SET source = NULL WHERE seq = 4").await;
-    assert_eq!(verify(&database).await.violation, Some(AuditViolation::Changed(4)), "old entries are verified too");
 }

@@ -11,7 +11,7 @@ use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, BudgetStore, DrawAsk, DrawRequest, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport,
+    Account, BudgetStore, DrawAsk, DrawRequest, LedgerAuditor, LimitStatus, LimitStatusReader, PruneReport,
     SpendLimit, UsagePruner,
 };
 use domain::ids::ProcessId;
@@ -19,8 +19,6 @@ use domain::money::Usd;
 use domain::testing::FixedClock;
 use domain::usage::UsageRecord;
 use domain::workspace::WorkspaceRepository;
-use migrations::{Migrator, MigratorTrait};
-use sea_orm::SqlxSqliteConnector;
 use tokio::task::JoinSet;
 
 /// Inserts workspace 1 and its key 1 with a limit in picodollars.
@@ -208,75 +206,6 @@ async fn audit_reads_every_page() {
     let audit = records.reports.audit().await.unwrap();
     assert_eq!((audit.records, audit.discrepancies), (4_223, vec![]));
     assert_eq!(audit.counters, 4 * 22);
-}
-
-#[tokio::test]
-async fn migration_counts_older_records() {
-    let folder = Folder::new();
-    let database = folder.open().await;
-    insert_fixtures(&database, 1_000).await;
-    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
-    workspaces.add_credit(workspace_id(1), Usd::from_pico(500), &audit()).await.unwrap();
-    let records = Records::over(database.clone());
-    // A Sunday, a Monday, ends of months and years, and a leap day.
-    for (number, day) in (1..).zip([
-        "2026-11-22T23:59:59.999Z",
-        "2026-11-23T00:00:00Z",
-        "2026-12-31T23:59:59Z",
-        "2027-01-01T00:00:00Z",
-        "2028-02-29T12:00:00Z",
-        "2028-03-01T00:00:00Z",
-    ]) {
-        let at = day.parse().unwrap();
-        records.record(UsageRecord { created_at: at, charged_at: at, ..charged(number, 10) }).await.unwrap();
-    }
-    let (counters, first) = (records.reports.audit().await.unwrap().counters, records.find(&decision_id(1)).await);
-    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(steps_from("m20261121_000003_limits"))).await.unwrap();
-    database.migrate().await.unwrap();
-    let found = records.reports.audit().await.unwrap();
-    assert_eq!((found.discrepancies, found.records, found.counters), (vec![], 6, counters));
-    let api_key = key_id_now(&database, 1).await;
-    let expected = first.unwrap().map(|record| UsageRecord { api_key, charged_at: record.created_at, ..record });
-    assert_eq!(records.find(&decision_id(1)).await.unwrap(), expected);
-    let statuses = records.reports.limit_statuses(&Payer { api_key, ..payer() }).await.unwrap();
-    let found: Vec<_> = statuses.iter().map(|limit| (limit.is_credit, limit.spent.pico())).collect();
-    assert_eq!(found, [(true, 0), (false, 60)], "credit was not kept before, and a key's limit counts all");
-}
-
-/// Ids and guardrails that the table stored as text.
-#[tokio::test]
-async fn migration_keeps_records() {
-    let folder = Folder::new();
-    let database = folder.open().await;
-    insert_fixtures(&database, 1_000).await;
-    let records = Records::over(database.clone());
-    let odd = UsageRecord {
-        id: "gen-dec-12345678".parse().unwrap(),
-        request_id: "1234567890123456".parse().unwrap(),
-        requested_model: "~A/B".to_owned(),
-        guardrails: vec![guardrail_id(3), guardrail_id(1 << 127), guardrail_id(2)],
-        ..charged(1, 10)
-    };
-    let free = UsageRecord {
-        id: "gen-dec-free_text".parse().unwrap(),
-        request_id: "from.the-caller".parse().unwrap(),
-        usage_source: domain::usage::UsageSource::UpperBound,
-        guardrails: vec![guardrail_id(7)],
-        ..charged(1, 10)
-    };
-    let all = vec![odd, free, charged(3, 5)];
-    records.record_all(all.clone()).await.unwrap();
-    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(steps_from("m20261122_000007_compact_records"))).await.unwrap();
-    assert_eq!(folder.count("usage_records WHERE id LIKE 'gen-dec-%' AND guardrails LIKE '[%'").await, 3);
-    database.migrate().await.unwrap();
-    let api_key = key_id_now(&database, 1).await;
-    for record in all {
-        let record = UsageRecord { api_key, ..record };
-        assert_eq!(records.find(&record.id).await.unwrap(), Some(record));
-    }
-    assert_eq!(records.discrepancies().await, [""; 0]);
 }
 
 #[tokio::test]

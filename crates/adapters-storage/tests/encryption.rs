@@ -3,11 +3,8 @@
 
 mod common;
 
-use adapters_storage::{
-    Database, EncryptionKey, KeySetting, SeaOrmAuditLog, SeaOrmDestinationRepository, SeaOrmWorkspaceRepository,
-};
+use adapters_storage::{Database, EncryptionKey, KeySetting, SeaOrmDestinationRepository, SeaOrmWorkspaceRepository};
 use common::*;
-use domain::audit::AuditLog;
 use domain::error::StoreError;
 use domain::ids::DestinationId;
 use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository};
@@ -85,32 +82,18 @@ async fn plain_rows_are_read_and_encrypted_when_written() {
     let folder = Folder::new();
     let plain = open_with(&folder, None).await;
     SeaOrmWorkspaceRepository::new(plain.clone()).insert(&workspace(1), &audit()).await.unwrap();
-    for number in 1..=3 {
+    for number in 1..=2 {
         add(&plain, number).await;
         assert!(is_plain(&stored(&folder, number).await));
     }
-    let repository = SeaOrmDestinationRepository::new(plain);
-    assert_eq!(repository.encrypt_plain(|_| audit()).await.unwrap(), 0, "without a key nothing is encrypted");
-
     let database = open_with(&folder, Some(KEY)).await;
-    let repository = SeaOrmDestinationRepository::new(database.clone());
-    assert_eq!(repository.list(None).await.unwrap().len(), 3);
+    let repository = SeaOrmDestinationRepository::new(database);
+    assert_eq!(repository.list(None).await.unwrap().len(), 2);
     let changed = Destination { updated_at: Some(at(5)), ..destination(1) };
     assert!(repository.update(&changed, None, &audit()).await.unwrap());
     assert!(is_hidden(&stored(&folder, 1).await) && is_plain(&stored(&folder, 2).await));
-    let log = SeaOrmAuditLog::new(database);
-    let entries = log.newest(100).await.unwrap().len();
-    for expected in [2, 0] {
-        let encrypted = repository.encrypt_plain(|count| {
-            assert_eq!(count, 2);
-            audit()
-        });
-        assert_eq!(encrypted.await.unwrap(), expected);
-        assert_eq!(repository.encryption_status().await.unwrap(), (3, 0));
-        assert_eq!(log.newest(100).await.unwrap().len(), entries + 1, "one entry for all");
-    }
-    assert!(is_hidden(&stored(&folder, 3).await));
-    assert_eq!(repository.list(None).await.unwrap(), [changed, destination(2), destination(3)]);
+    assert_eq!(repository.encryption_status().await.unwrap(), (1, 1));
+    assert_eq!(repository.list(None).await.unwrap(), [changed, destination(2)]);
 }
 
 #[tokio::test]
@@ -124,8 +107,7 @@ async fn missing_and_wrong_keys_are_unavailable_and_change_nothing() {
         let repository = SeaOrmDestinationRepository::new(open_with(&folder, key).await);
         let found = repository.find(destination(1).id).await.map(drop);
         let listed = repository.list(None).await.map(drop);
-        let encrypted = repository.encrypt_plain(|_| audit()).await.map(drop);
-        for result in [found, listed, encrypted] {
+        for result in [found, listed] {
             let Err(StoreError::Unavailable(cause)) = result else { panic!("{result:?}") };
             let text = cause.to_string();
             assert!(text.contains(expected) && text.contains(&destination(1).id.to_string()), "{text}");

@@ -3,14 +3,13 @@
 
 mod common;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use common::*;
 use domain::error::StoreError;
 use domain::testing::join_all;
-use domain::usage::{AttemptOutcome, AttemptRecord, UsageRecord, UsageShare};
-use migrations::{Migrator, MigratorTrait};
-use sea_orm::SqlxSqliteConnector;
+use domain::usage::{AttemptOutcome, AttemptRecord, UsageRecord};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_folds_write_all_records() {
@@ -56,17 +55,15 @@ async fn closed_database_can_be_reopened() {
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), [usage(1, 1)]);
 }
 
-/// The column before attempts had their own charges.
-const OLDER: &str = r#"[
-    {"provider":"one","upstream_model":"m-1","outcome":"overloaded","upstream_status":529,"latency_us":2000},
-    {"provider":"acme","upstream_model":"m-2","outcome":"completed","latency_us":3000}]"#;
+/// Attempts without the members that follow from the record.
+const SHORT: &str = r#"[{"p":"one","u":"m-1","r":"overloaded","s":529,"l":2000},{"u":"m-2","r":"completed","l":3000}]"#;
 
 #[tokio::test]
-async fn missing_members_of_older_attempts_follow_from_record() {
+async fn missing_members_of_attempts_follow_from_record() {
     let folder = Folder::new();
     let records = Records::over(folder.open().await);
     records.record(usage(1, 1)).await.unwrap();
-    folder.execute(&format!("UPDATE usage_records SET attempts = '{OLDER}'")).await;
+    folder.execute(&format!("UPDATE usage_records SET attempts = '{SHORT}'")).await;
     let record = usage(1, 1);
     let failed = AttemptRecord {
         provider: "one".to_owned(),
@@ -83,7 +80,7 @@ async fn missing_members_of_older_attempts_follow_from_record() {
         prices: record.prices,
     };
     let answered = AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: record.provider.clone(),
         upstream_model: "m-2".to_owned(),
         outcome: AttemptOutcome::Completed,
         upstream_status: None,
@@ -104,16 +101,15 @@ async fn unreadable_attempt_is_corrupt() {
     let records = Records::over(folder.open().await);
     records.record(usage(1, 1)).await.unwrap();
     for damage in [
-        r#""model":"no-slash""#,
-        r#""part":-1"#,
-        r#""began_us":-1"#,
-        r#""input_tokens":"many""#,
-        r#""token_source":"guessed""#,
-        r#""prompt_price":"cheap""#,
-        r#""completion_price":"cheap""#,
+        r#""m":"no-slash""#,
+        r#""k":-1"#,
+        r#""b":-1"#,
+        r#""i":"many""#,
+        r#""t":"guessed""#,
+        r#""pi":"cheap""#,
+        r#""po":"cheap""#,
     ] {
-        let attempt =
-            format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"http_error","latency_us":1,{damage}}}]"#);
+        let attempt = format!(r#"[{{"p":"p","u":"m","r":"http_error","l":1,{damage}}}]"#);
         folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
         let found = records.find(&decision_id(1)).await;
         assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
@@ -127,14 +123,16 @@ async fn unreadable_attempt_is_corrupt() {
 }
 
 #[tokio::test]
-async fn record_without_share_bears_whole_cost() {
+async fn client_address_takes_4_or_16_bytes() {
     let folder = Folder::new();
-    let database = folder.open().await;
-    let records = Records::over(database.clone());
-    let shared = UsageRecord { share: UsageShare { index: 1, of: 2 }, ..usage(1, 1) };
-    records.record(shared).await.unwrap();
-    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(steps_from("m20261121_000002_usage_share"))).await.unwrap();
-    database.migrate().await.unwrap();
-    assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(usage(1, 1)));
+    let records = Records::over(folder.open().await);
+    for (number, address) in [(1, "192.0.2.7"), (2, "2001:db8::7")] {
+        let client_address = Some(address.parse::<IpAddr>().unwrap());
+        let record = UsageRecord { client_address, ..usage(number, 1) };
+        records.record(record.clone()).await.unwrap();
+        assert_eq!(records.find(&decision_id(number)).await.unwrap(), Some(record));
+    }
+    assert_eq!(folder.count("usage_records WHERE client_address = x'c0000207'").await, 1);
+    folder.execute("UPDATE usage_records SET client_address = x'c00002'").await;
+    assert!(records.find(&decision_id(1)).await.is_err());
 }

@@ -38,7 +38,6 @@ struct StoredExceeded {
     reserved: i64,
     wanted: i64,
     resets_at: Option<i64>,
-    #[serde(default)]
     is_uncertain: bool,
 }
 

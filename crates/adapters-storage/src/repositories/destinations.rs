@@ -34,38 +34,6 @@ impl SeaOrmDestinationRepository {
         Self { database }
     }
 
-    /// Encrypts the configuration of all destinations that are stored in plain text, in one transaction with the audit
-    /// entry that `audit` creates of their number. Returns the number. Without a key, or without such a destination,
-    /// it changes nothing.
-    ///
-    /// # Errors
-    /// The store failed, or a destination is encrypted with another key.
-    pub async fn encrypt_plain(&self, audit: impl FnOnce(u64) -> AuditDraft) -> Result<u64, StoreError> {
-        let cipher = self.database.cipher();
-        let transaction = self.database.begin().await?;
-        let rows = Entity::find().all(&transaction).await.map_err(store_error)?;
-        let mut encrypted = 0;
-        for Model { id, config, .. } in rows {
-            if is_encrypted(&config) || !cipher.is_configured() {
-                cipher.decrypt(&row_name(&id), config)?;
-                continue;
-            }
-            let config = cipher.encrypt(&row_name(&id), config)?;
-            Entity::update_many()
-                .col_expr(Column::Config, Expr::value(config))
-                .filter(Column::Id.eq(id))
-                .exec(&transaction)
-                .await
-                .map_err(store_error)?;
-            encrypted += 1;
-        }
-        if encrypted > 0 {
-            append(&transaction, &audit(encrypted), self.database.now(), &RowChanges::default()).await?;
-            transaction.commit().await.map_err(store_error)?;
-        }
-        Ok(encrypted)
-    }
-
     /// Fails if the key does not decrypt a stored destination. A row with another key would stop every server at its
     /// next start.
     async fn check_key(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {

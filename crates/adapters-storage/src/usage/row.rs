@@ -19,35 +19,34 @@ use crate::convert::{duration, key_column, key_id, micros, millis, moment, parse
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
-/// An attempt as stored in its column. Missing members follow from the record: see [`to_attempt`]. Older rows have
-/// longer names.
+/// An attempt as stored in its column. Missing members follow from the record: see [`to_attempt`].
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
-    #[serde(rename = "p", alias = "provider", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
-    #[serde(rename = "u", alias = "upstream_model", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "u", skip_serializing_if = "Option::is_none")]
     upstream_model: Option<String>,
-    #[serde(rename = "r", alias = "outcome", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
-    #[serde(rename = "s", alias = "upstream_status", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     upstream_status: Option<u16>,
-    #[serde(rename = "l", alias = "latency_us")]
+    #[serde(rename = "l")]
     latency_us: i64,
-    #[serde(rename = "m", alias = "model", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    #[serde(rename = "k", alias = "part", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
     part: u32,
-    #[serde(rename = "b", alias = "began_us", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     began_us: Option<i64>,
-    #[serde(rename = "i", alias = "input_tokens", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "i", skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
-    #[serde(rename = "o", alias = "output_tokens", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "o", skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
-    #[serde(rename = "t", alias = "token_source", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
     usage_source: Option<String>,
-    #[serde(rename = "pi", alias = "prompt_price", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "pi", skip_serializing_if = "Option::is_none")]
     prompt_price: Option<String>,
-    #[serde(rename = "po", alias = "completion_price", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "po", skip_serializing_if = "Option::is_none")]
     completion_price: Option<String>,
 }
 
@@ -199,8 +198,7 @@ fn to_stored(
     }
 }
 
-/// Decodes the attempts of `record`, which has none yet. For missing members of older rows: there was one model,
-/// attempts were sequential, and only the answered one was charged.
+/// Decodes the attempts of `record`, which has none yet.
 fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreError> {
     let column = "usage_records.attempts";
     let stored: Vec<StoredAttempt> = serde_json::from_str(text).map_err(|_| corrupt(column, &record.id))?;

@@ -17,7 +17,7 @@ use adapters_storage::{
     SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
+use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{Payer, WorkspaceBudgets};
 use domain::file::{DocumentQuota, PendingDocument};
@@ -32,7 +32,6 @@ use domain::testing::contract::Stores;
 use domain::testing::{FixedClock, MemoryStore};
 use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use domain::workspace::{Workspace, WorkspaceName};
-use migrations::{Migrator, MigratorTrait};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -178,13 +177,6 @@ pub async fn on_newer_schema() -> Stores {
     processes_in(folder, 2).await
 }
 
-/// Returns the number of migrations from this one on.
-pub fn steps_from(name: &str) -> u32 {
-    let steps = Migrator::migrations();
-    let first = steps.iter().position(|step| step.name() == name).unwrap();
-    u32::try_from(steps.len() - first).unwrap()
-}
-
 /// Returns a fixed clock.
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(FixedClock::at(at(0)))
@@ -222,12 +214,6 @@ pub fn id_column(number: u128) -> String {
 
 pub fn key_id(number: u64) -> ApiKeyId {
     ApiKeyId::from_uuid(Uuid::from_u128(number.into()))
-}
-
-/// Returns the current id of a key, which changes when the migration is reverted and applied again.
-pub async fn key_id_now(database: &Database, number: u64) -> ApiKeyId {
-    let keys = SeaOrmApiKeyRepository::new(database.clone());
-    keys.identities(&[hash(number).into()]).await.unwrap()[0].id
 }
 
 /// Returns a hash distributed like a digest.

@@ -22,7 +22,7 @@ impl AuditEntry {
             subject: draft.subject.clone(),
             outcome: draft.outcome,
             details: draft.details.clone(),
-            state: Some(state),
+            state,
             previous_hash,
             hash: AuditHash::NONE,
         };
@@ -39,7 +39,7 @@ impl AuditEntry {
 impl From<&AuditEntry> for StoredAuditEntry {
     fn from(entry: &AuditEntry) -> Self {
         Self {
-            version: if entry.state.is_some() { Self::VERSION } else { 1 },
+            version: Self::VERSION,
             // No store holds more entries than that.
             seq: i64::try_from(entry.seq).unwrap_or(i64::MAX),
             at: entry.at.timestamp_millis(),
@@ -49,7 +49,7 @@ impl From<&AuditEntry> for StoredAuditEntry {
             subject: entry.subject.clone(),
             outcome: entry.outcome.as_str().to_owned(),
             details: entry.details.text().to_owned(),
-            state: entry.state.map(|state| state.0.to_vec()),
+            state: Some(entry.state.0.to_vec()),
             previous_hash: entry.previous_hash.0.to_vec(),
             hash: entry.hash.0.to_vec(),
         }

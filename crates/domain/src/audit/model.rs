@@ -82,8 +82,8 @@ pub struct AuditEntry {
     pub outcome: AuditOutcome,
     /// A JSON object.
     pub details: Json,
-    /// The digest of the managed rows after the change; entries of hash version 1 have none.
-    pub state: Option<AuditHash>,
+    /// The digest of the managed rows after the change.
+    pub state: AuditHash,
     /// The hash of the previous entry; zeros for the first.
     pub previous_hash: AuditHash,
     /// SHA-256 over all other fields.

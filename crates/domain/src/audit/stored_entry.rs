@@ -36,21 +36,15 @@ pub struct StoredAuditEntry {
 
 impl StoredAuditEntry {
     /// The hash version of new entries.
-    pub const VERSION: i64 = 2;
+    pub const VERSION: i64 = 1;
 
-    /// Returns the hash of the columns; `None` for an unknown version.
+    /// Returns the hash of the columns, each after its presence and length; `None` for an unknown version.
     pub fn computed_hash(&self) -> Option<AuditHash> {
-        match self.version {
-            1 => Some(self.hash_v1()),
-            Self::VERSION => Some(self.hash_v2()),
-            _ => None,
+        if self.version != Self::VERSION {
+            return None;
         }
-    }
-
-    /// Hashes each field after its presence and length.
-    fn hash_v2(&self) -> AuditHash {
         let mut digest = Sha256::new();
-        digest.update(b"tollgate audit entry 2\0");
+        digest.update(b"tollgate audit entry 1\0");
         let fields: [Option<&[u8]>; 10] = [
             Some(&self.previous_hash),
             Some(&self.seq.to_le_bytes()),
@@ -66,22 +60,7 @@ impl StoredAuditEntry {
         for field in fields {
             add_field(&mut digest, field);
         }
-        AuditHash(digest.finalize().into())
-    }
-
-    /// Hashes an entry from before managed rows were covered.
-    fn hash_v1(&self) -> AuditHash {
-        let place = format!("{} {}", self.seq, self.at);
-        let source = self.source.as_deref().unwrap_or("");
-        let fields = [&place, &self.actor, source, &self.action, &self.subject, &self.outcome, &self.details];
-        let mut digest = Sha256::new();
-        digest.update(&self.previous_hash);
-        digest.update([u8::from(self.source.is_some())]);
-        for field in fields {
-            digest.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
-            digest.update(field.as_bytes());
-        }
-        AuditHash(digest.finalize().into())
+        Some(AuditHash(digest.finalize().into()))
     }
 }
 
@@ -109,7 +88,7 @@ mod tests {
     #[test]
     fn hash_changes_with_every_column() {
         let changes: [fn(&mut StoredAuditEntry); 14] = [
-            |entry| entry.version = 1,
+            |entry| entry.version = 2,
             |entry| entry.seq = -7,
             |entry| entry.at += 1,
             |entry| entry.actor.push('x'),
@@ -135,19 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn hash_v1_distinguishes_none_from_empty_source() {
-        let old = |source: Option<&str>| StoredAuditEntry {
-            version: 1,
-            source: source.map(str::to_owned),
-            state: None,
-            ..entry()
-        };
-        assert_ne!(old(None).computed_hash(), old(Some("")).computed_hash());
-    }
-
-    #[test]
     fn unknown_version_has_no_hash() {
-        for version in [0, 3, -1] {
+        for version in [0, 2, -1] {
             assert_eq!(StoredAuditEntry { version, ..entry() }.computed_hash(), None);
         }
     }

@@ -17,8 +17,8 @@ pub fn cost_of_attempts(attempts: &[AttemptRecord]) -> Option<Usd> {
     sum.round_up()
 }
 
-/// Returns the expected cost of a record: its share of its attempts. A record without attempts predates their list and
-/// costs its own tokens times its own prices. `None` if the cost is out of range.
+/// Returns the expected cost of a record: its share of its attempts. A record without attempts costs its own tokens times
+/// its own prices. `None` if the cost is out of range.
 pub fn cost_of_record(record: &UsageRecord) -> Option<Usd> {
     let whole = if record.attempts.is_empty() {
         record.prices.charge(record.input_tokens, record.output_tokens)?.round_up()?
@@ -162,8 +162,8 @@ mod tests {
         let record = abandoned_record(&request, &hold).unwrap();
         let share = |index| cost_of_record(&UsageRecord { share: UsageShare { index, of: 3 }, ..record.clone() });
         assert_eq!([share(0), share(1), share(2)], [4, 3, 3].map(|pico| Some(Usd::from_pico(pico))));
-        let older = UsageRecord { attempts: std::sync::Arc::default(), ..record };
-        assert_eq!(cost_of_record(&older), Some(Usd::from_pico(10)));
+        let bare = UsageRecord { attempts: std::sync::Arc::default(), ..record };
+        assert_eq!(cost_of_record(&bare), Some(Usd::from_pico(10)));
         let tokens = [(attempt(0, 0).prices, 30, 0)];
         assert_eq!(cost_of_tokens(tokens, UsageShare { index: 0, of: 3 }), Some(Usd::from_pico(4)));
         assert_eq!(cost_of_tokens([(attempt(0, 0).prices, u64::MAX, 0); 2], UsageShare::WHOLE), None);

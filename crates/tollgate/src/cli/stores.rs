@@ -50,8 +50,6 @@ pub enum MigrateCommand {
 /// Commands on the content of the database.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Encrypt the secrets of destinations that are stored in plain text, with the configured key
-    Encrypt,
     /// Copy the whole instance into an empty database, for example from SQLite to PostgreSQL, while no server runs
     Copy(StoreCopyArgs),
 }

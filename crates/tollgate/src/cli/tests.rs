@@ -101,7 +101,6 @@ fn documented_commands_are_parsed() {
         "usage list --limit 5",
         "usage list --workspace w --key h --since 2027-01-01 --until 2027-01-31T00:00:00Z --csv",
         "usage list --provider p --status failed",
-        "store encrypt",
         "store copy --from sqlite://a.db --to postgres://u@h/d",
         "store copy --from sqlite://a.db --to sqlite://b.db --accept-problems",
         "usage sum --by key",

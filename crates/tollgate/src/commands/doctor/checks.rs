@@ -188,7 +188,7 @@ pub async fn destinations(stores: &Stores) -> Check {
     match checked.await {
         Ok((encrypted, plain)) if plain > 0 && has_key => {
             let detail =
-                format!("{encrypted} encrypted, {plain} in plain text: `tollgate store encrypt` encrypts them");
+                format!("{encrypted} encrypted, {plain} in plain text: `tollgate destination update` encrypts each");
             Check::new("destinations", Status::Warning, detail)
         }
         Ok((encrypted, plain)) => {

@@ -1,0 +1,124 @@
+//! The store itself, the change feed, the catalogue, and broadcasting.
+
+use sea_orm_migration::prelude::*;
+use sea_orm_migration::sea_orm::DbBackend;
+
+use super::columns::{boolean, index, integer, key, number, optional_number, optional_text, table, text};
+use crate::INCOMPATIBLE_MIGRATIONS;
+
+pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    vec![
+        table(INCOMPATIBLE_MIGRATIONS, [key(text("name")), text("reason")]),
+        store_identity(),
+        store_copies(),
+        change_feed(),
+        changes(backend),
+        table("models", [key(text("id")), number("position"), text("content")]),
+        destinations(),
+        outbox(),
+    ]
+}
+
+pub(super) fn indexes() -> Vec<IndexCreateStatement> {
+    vec![
+        index("models_position", "models", &["position"]),
+        index("destinations_workspace_id", "destinations", &["workspace_id", "created_at"]),
+        index("outbox_due", "outbox", &["state", "next_at"]),
+        index("outbox_destination_id", "outbox", &["destination_id", "state", "next_at"]),
+    ]
+}
+
+/// One row: the identity of the store, which journals name, and the number of endpoints in the configuration of the
+/// last server, so that a start without any is recognised as a loss. That is null before the first one.
+fn store_identity() -> TableCreateStatement {
+    table("store_identity", [key(integer("id")), text("store_id"), optional_number("configured_endpoints")])
+}
+
+/// The progress of a copy of another store into this one. The row exists until the copy is verified.
+fn store_copies() -> TableCreateStatement {
+    let columns = [
+        key(integer("id")),
+        // The identity of the source, and a digest of its state at the start of the copy.
+        text("source_id"),
+        text("fingerprint"),
+        // JSON: the current table and the key of its last copied row.
+        text("position"),
+        number("started_at"),
+    ];
+    table("store_copies", columns)
+}
+
+/// One row: the numbers of the newest changes, and the time at which a process found that the store is older than
+/// itself.
+fn change_feed() -> TableCreateStatement {
+    let columns = [
+        key(integer("id")),
+        number("catalogue"),
+        number("number").default(0).take(),
+        number("limits").default(0).take(),
+        optional_number("declared_older_at"),
+    ];
+    table("change_feed", columns)
+}
+
+/// One row per change. `number` has no gaps. `mark` is random. `area` is the kind of the subject, which is a key's digest
+/// in hex or the id of a workspace or of a guardrail, if any.
+fn changes(backend: DbBackend) -> TableCreateStatement {
+    let random = match backend {
+        DbBackend::Sqlite => "(random())",
+        _ => "(floor(random() * 9007199254740992)::bigint)",
+    };
+    let columns = [
+        key(number("number")),
+        number("mark").default(Expr::cust(random)).take(),
+        text("area"),
+        optional_text("subject"),
+        number("created_at"),
+    ];
+    table("changes", columns)
+}
+
+/// Destinations of broadcast traces. `config` is JSON with secrets, encrypted if there is a key.
+fn destinations() -> TableCreateStatement {
+    let columns = [
+        key(text("id")),
+        text("workspace_id"),
+        text("kind"),
+        text("name"),
+        text("config"),
+        boolean("enabled"),
+        number("created_at"),
+        optional_number("updated_at"),
+    ];
+    table("destinations", columns)
+}
+
+/// Pending and failed deliveries.
+fn outbox() -> TableCreateStatement {
+    let columns = [
+        key(text("id")),
+        text("destination_id"),
+        text("payload"),
+        text("state"),
+        number("attempts"),
+        number("next_at"),
+        optional_text("last_error"),
+        number("created_at"),
+    ];
+    table("outbox", columns)
+}
+
+pub(super) async fn insert_first_rows(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    let random = match manager.get_database_backend() {
+        DbBackend::Sqlite => "lower(hex(randomblob(16)))",
+        _ => "replace(gen_random_uuid()::text, '-', '')",
+    };
+    for insert in [
+        format!("INSERT INTO store_identity (id, store_id) VALUES (1, {random})").as_str(),
+        "INSERT INTO change_feed (id, catalogue) VALUES (1, 0)",
+        "INSERT INTO changes (number, area, created_at) VALUES (0, 'everything', 0)",
+    ] {
+        manager.get_connection().execute_unprepared(insert).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Workspaces, guardrails and keys.
+
+use sea_orm_migration::prelude::*;
+
+use super::columns::{
+    at_least_zero, boolean, bytes, index, key, keyed_table, number, optional_bytes, optional_number, optional_text,
+    reference, table, text,
+};
+
+pub(super) fn tables() -> Vec<TableCreateStatement> {
+    vec![workspaces(), guardrails(), guardrail_versions(), api_keys()]
+}
+
+pub(super) fn indexes() -> Vec<IndexCreateStatement> {
+    vec![
+        // At most one workspace is the default, enforced for every writer.
+        index("workspaces_default", "workspaces", &["is_default"]).unique().cond_where(Expr::col("is_default")).take(),
+        index("workspaces_created_at", "workspaces", &["created_at"]),
+        index("guardrails_workspace_id", "guardrails", &["workspace_id", "created_at"]),
+        index("api_keys_workspace_id", "api_keys", &["workspace_id", "created_at"]),
+        index("api_keys_guardrail_id", "api_keys", &["guardrail_id"]),
+    ]
+}
+
+/// The row of a deleted workspace stays: usage records, counters and deleted keys refer to it.
+fn workspaces() -> TableCreateStatement {
+    let columns = [
+        key(text("id")),
+        text("name"),
+        optional_text("owner_id"),
+        boolean("is_default"),
+        boolean("suspended"),
+        optional_number("credit_pico"),
+        number("storage_used_bytes").check(at_least_zero("storage_used_bytes")).take(),
+        number("created_at"),
+        // The total spend at the start of the credit.
+        optional_number("credit_base_pico"),
+        optional_number("budget_daily_pico"),
+        optional_number("budget_weekly_pico"),
+        optional_number("budget_monthly_pico"),
+        optional_number("budget_lifetime_pico"),
+        optional_number("requests_per_minute"),
+        optional_number("tokens_per_minute"),
+        optional_text("default_guardrail_id"),
+        number("document_count").default(0).check(at_least_zero("document_count")).take(),
+        optional_bytes("audit_hash"),
+        optional_number("credit_began_at"),
+        // Added to the base: charges from before the credit that were folded after its start.
+        number("credit_late_pico").default(0).take(),
+        optional_number("deleted_at"),
+    ];
+    table("workspaces", columns)
+}
+
+fn guardrails() -> TableCreateStatement {
+    let columns = [
+        key(text("id")),
+        text("workspace_id"),
+        text("name"),
+        number("created_at"),
+        optional_number("updated_at"),
+        optional_number("limit_pico"),
+        optional_text("limit_reset"),
+        number("version").default(1).take(),
+        text("rules").default("{}").take(),
+        optional_bytes("audit_hash"),
+    ];
+    table("guardrails", columns).foreign_key(&mut reference("guardrails", "workspace_id", "workspaces")).take()
+}
+
+/// Every version of every guardrail, including the current one.
+fn guardrail_versions() -> TableCreateStatement {
+    let columns = [
+        text("guardrail_id"),
+        number("version"),
+        text("name"),
+        text("rules"),
+        optional_number("limit_pico"),
+        optional_text("limit_reset"),
+        number("changed_at"),
+        text("changed_by"),
+    ];
+    keyed_table("guardrail_versions", columns, &["guardrail_id", "version"])
+}
+
+/// A key's id survives a rotation of its secret. The row of a deleted key stays.
+fn api_keys() -> TableCreateStatement {
+    // Management needs an explicit scope: a lost workspace must never turn a key into a management key.
+    let scope_fits =
+        Expr::col("scope")
+            .eq("management")
+            .and(Expr::col("workspace_id").is_null())
+            .or(Expr::col("scope").eq("inference").and(Expr::col("workspace_id").is_not_null()));
+    let columns = [
+        key(bytes("id")).check(Expr::cust("length(id) = 16")).take(),
+        bytes("hash").unique_key().take(),
+        text("label"),
+        text("name"),
+        text("scope"),
+        optional_text("workspace_id"),
+        boolean("disabled"),
+        boolean("deleted"),
+        optional_number("expires_at"),
+        optional_number("limit_pico"),
+        optional_text("limit_reset"),
+        optional_text("guardrail_id"),
+        number("created_at"),
+        optional_number("requests_per_minute"),
+        optional_number("tokens_per_minute"),
+        optional_number("guardrail_assigned_at"),
+        optional_text("guardrail_assigned_by"),
+        optional_bytes("audit_hash"),
+    ];
+    table("api_keys", columns)
+        .check(scope_fits)
+        .foreign_key(&mut reference("api_keys", "workspace_id", "workspaces"))
+        .foreign_key(&mut reference("api_keys", "guardrail_id", "guardrails"))
+        .take()
+}
