@@ -11,11 +11,8 @@ use rustix::fd::OwnedFd;
 use sha2::{Digest, Sha256};
 
 use crate::partial::PartialFile;
-use crate::source::{Hash, Source, read};
+use crate::source::{BUFFER_BYTES, Hash, Source, read};
 use crate::tree::{ObjectPath, unavailable};
-
-/// The size of the copy buffer, in bytes.
-pub(crate) const BUFFER_BYTES: usize = 512 * 1024;
 
 /// A flag that cancels a running copy.
 #[derive(Clone, Default)]

@@ -13,12 +13,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use crate::copy::{BUFFER_BYTES, CancelFlag, CancelOnDrop, CopyTask};
+use crate::copy::{CancelFlag, CancelOnDrop, CopyTask};
 use crate::listing::Listing;
 use crate::partial::{self, PartialFile};
 use crate::reader::FileReader;
 use crate::root::Root;
-use crate::source::{OpenResult, Source};
+use crate::source::{BUFFER_BYTES, OpenResult, Source};
 use crate::tree::{self, CreatedFolders, ObjectPath, PARTIAL, unavailable};
 
 /// Stores objects as files under one folder, at the path that the key spells. Unix only.

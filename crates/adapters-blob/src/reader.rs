@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use domain::container::ByteSource;
 use domain::error::StoreError;
 
-use crate::copy::BUFFER_BYTES;
+use crate::source::BUFFER_BYTES;
 use crate::tree::unavailable;
 
 /// An open file, read on the threads for blocking work.

@@ -15,9 +15,11 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::copy::BUFFER_BYTES;
 use crate::tree::{self, ObjectPath, unavailable};
 use crate::writers::{self, FileIdentity};
+
+/// The bytes of a source that are read at once.
+pub(crate) const BUFFER_BYTES: usize = 512 * 1024;
 
 /// A SHA-256.
 pub(crate) type Hash = [u8; 32];

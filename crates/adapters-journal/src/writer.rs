@@ -1,6 +1,7 @@
 //! The writer of the journal of the running process.
 
 mod chain;
+mod shared;
 mod state;
 mod threads;
 
@@ -13,6 +14,7 @@ use domain::system::{Clock, LineLimit};
 use tokio::sync::watch;
 
 use self::chain::Segments;
+use self::shared::Shared;
 use self::state::State;
 use self::threads::Threads;
 use crate::disk::Disk;
@@ -62,19 +64,6 @@ pub struct JournalStatus {
     /// False while entries wait in memory because the disk rejects writes, and while entries are rejected because the
     /// disk has no room for a segment.
     pub is_writable: bool,
-}
-
-struct Shared {
-    state: Mutex<State>,
-    segments: Segments,
-    settings: JournalSettings,
-    synced: watch::Sender<u64>,
-    /// Serialises syncs.
-    syncing: Mutex<()>,
-    /// Wakes the thread that allocates segments.
-    rotated: Condvar,
-    /// Limits the lines about a failing disk.
-    lines: LineLimit,
 }
 
 impl Journal {
@@ -247,58 +236,4 @@ impl Journal {
 /// Returns the size of the entry with a reserved payload.
 fn reserved_bytes(payload: usize) -> u64 {
     if payload == 0 { 0 } else { entry_bytes(payload) as u64 }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_unsealed(&self) -> Result<MutexGuard<'_, State>, JournalError> {
-        let state = self.lock();
-        if state.is_sealed { Err(JournalError::Sealed) } else { Ok(state) }
-    }
-
-    /// Returns true if a line about this failure may be logged: one a minute.
-    fn may_log(&self, failure: &str) -> bool {
-        self.lines.admits(failure, self.segments.clock.monotonic())
-    }
-
-    fn write(&self, state: &mut State, kind: u8, payload: &[u8]) -> Result<u64, JournalError> {
-        let sequence = state.push(kind, payload);
-        let written = state.write_pending(&self.segments);
-        if !state.chain.has_prepared() {
-            self.rotated.notify_one();
-        }
-        written.map(|()| sequence).map_err(|source| JournalError::Retained { sequence, source })
-    }
-
-    fn sync(&self) -> Result<(), JournalError> {
-        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let synced = *self.synced.borrow();
-        let (files, last) = {
-            let mut state = self.lock();
-            if state.next_sync.is_some_and(|next| self.segments.clock.monotonic() < next) {
-                return Err(JournalError::NotSynced);
-            }
-            state.write_pending(&self.segments).map_err(JournalError::Write)?;
-            let last = state.last_sequence();
-            if last == synced {
-                return Ok(());
-            }
-            (state.chain.begin_sync(), last)
-        };
-        if let Err(error) = files.iter().try_for_each(|file| file.sync()) {
-            if self.may_log("rewrite") {
-                tracing::error!(%error, "journal sync failed, writing the unsynced entries to a new segment");
-            }
-            let mut state = self.lock();
-            state.next_sync = Some(self.segments.clock.monotonic() + self.settings.sync_retry);
-            state.rewrite_after(synced, &self.segments).map_err(JournalError::Write)?;
-            return Err(JournalError::NotSynced);
-        }
-        self.lock().tail.evict(last, self.settings.max_memory_bytes);
-        self.synced.send_replace(last);
-        Ok(())
-    }
 }

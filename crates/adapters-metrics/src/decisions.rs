@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::budget::BudgetScope;
-use domain::decision::Metrics;
 use domain::ids::IdMap;
 use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -14,7 +13,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::PrometheusMetrics;
 use crate::buckets;
 use crate::usd::{UsdCounter, write_counters};
 
@@ -155,6 +153,37 @@ impl DecisionMetrics {
         providers.get(attempt.provider.as_str()).unwrap_or(&self.others).attempt(attempt);
     }
 
+    pub(crate) fn record_charge(&self, record: &UsageRecord) {
+        self.settled.of(record.outcome).inc();
+        self.spend.add(record.cost);
+        let at_providers = record.time_at_providers().unwrap_or_default();
+        self.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
+        // Requests that shared a call all contain its attempts; only the first of them counts them.
+        if record.share.index > 0 {
+            return;
+        }
+        for attempt in &*record.attempts {
+            self.count_attempt(attempt);
+        }
+    }
+
+    pub(crate) fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
+        self.reservations.of(rejected_by).inc();
+        self.reservation.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn record_guardrail_action(&self, action: &'static str) {
+        self.filtered.get_or_create(&ActionLabels { action }).inc();
+    }
+
+    pub(crate) fn record_hold_exceeded(&self) {
+        self.beyond_bound.inc();
+    }
+
+    pub(crate) fn record_abandoned_requests(&self, requests: u64) {
+        self.settled.abandoned.inc_by(requests);
+    }
+
     /// Writes the counters of money.
     pub(crate) fn write_money(&self, text: &mut String) {
         write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
@@ -271,39 +300,5 @@ impl HoldCounters {
             Some(BudgetScope::Key) => &self.by_key,
             Some(BudgetScope::Guardrail) => &self.by_guardrail,
         }
-    }
-}
-
-impl Metrics for PrometheusMetrics {
-    fn record_charge(&self, record: &UsageRecord) {
-        let metrics = &self.decisions;
-        metrics.settled.of(record.outcome).inc();
-        metrics.spend.add(record.cost);
-        let at_providers = record.time_at_providers().unwrap_or_default();
-        metrics.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
-        // Requests that shared a call all contain its attempts; only the first of them counts them.
-        if record.share.index > 0 {
-            return;
-        }
-        for attempt in &*record.attempts {
-            metrics.count_attempt(attempt);
-        }
-    }
-
-    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
-        self.decisions.reservations.of(rejected_by).inc();
-        self.decisions.reservation.observe(took.as_secs_f64());
-    }
-
-    fn record_guardrail_action(&self, action: &'static str) {
-        self.decisions.filtered.get_or_create(&ActionLabels { action }).inc();
-    }
-
-    fn record_hold_exceeded(&self) {
-        self.decisions.beyond_bound.inc();
-    }
-
-    fn record_abandoned_requests(&self, requests: u64) {
-        self.decisions.settled.abandoned.inc_by(requests);
     }
 }

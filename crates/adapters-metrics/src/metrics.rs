@@ -1,7 +1,11 @@
 //! All metrics of a process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use domain::budget::BudgetScope;
+use domain::decision::Metrics;
+use domain::usage::UsageRecord;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -21,7 +25,7 @@ pub struct PrometheusMetrics {
     process: Mutex<Registry>,
     http: HttpMetrics,
     outbox: OutboxMetrics,
-    pub(crate) decisions: DecisionMetrics,
+    decisions: DecisionMetrics,
 }
 
 impl PrometheusMetrics {
@@ -75,6 +79,28 @@ impl PrometheusMetrics {
             "# EOF\n".clone_into(&mut text);
         }
         text
+    }
+}
+
+impl Metrics for PrometheusMetrics {
+    fn record_charge(&self, record: &UsageRecord) {
+        self.decisions.record_charge(record);
+    }
+
+    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
+        self.decisions.record_hold(rejected_by, took);
+    }
+
+    fn record_guardrail_action(&self, action: &'static str) {
+        self.decisions.record_guardrail_action(action);
+    }
+
+    fn record_hold_exceeded(&self) {
+        self.decisions.record_hold_exceeded();
+    }
+
+    fn record_abandoned_requests(&self, requests: u64) {
+        self.decisions.record_abandoned_requests(requests);
     }
 }
 

@@ -1,40 +1,25 @@
-//! The database: its connections, transactions and schema.
+//! The database: its connections and transactions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
-use domain::system::{Clock, HealthProbe};
-use migrations::{Migrator, MigratorTrait};
-use sea_orm::sea_query::Expr;
+use domain::system::Clock;
 use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
-use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, EntityTrait, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
-    TransactionOptions, TransactionTrait,
-};
+use sea_orm::{DatabaseConnection, EntityTrait, SqlxError};
 use uuid::Uuid;
 
 use crate::budget::UnreadableRows;
-use crate::change_feed;
-use crate::checkpoint::Checkpoints;
-use crate::connections::{
-    CallLimits, Connection, PostgresPool, Transaction, WriteHealth, WriteLockWatch, connection_error,
-};
-use crate::data_version::DataVersionReader;
-use crate::database_file::DatabaseFile;
-use crate::durable::{Durability, DurableConnection};
+use crate::connections::{CallLimits, Connection, PostgresPool, Transaction, WriteHealth};
+use crate::durable::{Durability, DurableTransaction};
 use crate::encryption::ColumnCipher;
 use crate::entities::store_identity;
-use crate::errors::{is_busy, store_error};
-use crate::location::{Access, Location, is_postgres};
-use crate::postgres::{self, PostgresPools, PostgresTransactions};
-use crate::schema;
+use crate::errors::store_error;
+use crate::postgres::{PostgresPools, PostgresTransactions};
 use crate::settings::StorageSettings;
-use crate::sqlite;
 use crate::sqlite_parts::SqliteParts;
 
 /// An open database. Clones share its connections.
@@ -64,76 +49,20 @@ struct Shared {
 }
 
 /// The kind of the database, with the parts that only this kind has.
-enum Backend {
+pub(crate) enum Backend {
     Sqlite(Box<SqliteParts>),
     Postgres(Box<PostgresParts>),
 }
 
 /// The parts of a PostgreSQL database.
-struct PostgresParts {
-    pools: PostgresPools,
-    transactions: PostgresTransactions,
+pub(crate) struct PostgresParts {
+    pub(crate) pools: PostgresPools,
+    pub(crate) transactions: PostgresTransactions,
 }
-
-/// A schema migration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MigrationState {
-    /// The name, which begins with its date.
-    pub name: String,
-    /// True if the database has it.
-    pub applied: bool,
-    /// False if this program does not know it: a newer release applied it.
-    pub known: bool,
-}
-
-impl MigrationState {
-    /// Returns the state of a migration that this program knows.
-    pub(crate) fn known(name: &str, applied: bool) -> Self {
-        Self { name: name.to_owned(), applied, known: true }
-    }
-}
-
-/// The longest duration of a probe; readiness promises an answer within two seconds.
-const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// The pause between attempts to open a busy database.
-const OPEN_RETRY: Duration = Duration::from_millis(20);
 
 impl Database {
-    /// Opens the database. Creates the folder and the file of a SQLite database if the URL allows that. Applies no
-    /// migrations: see [`Database::migrate`].
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if the URL names no database, or the file cannot be opened or created;
-    /// [`StoreError::Corrupt`] if the file is no database.
-    pub async fn open(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        if is_postgres(&settings.url) {
-            return Self::open_postgres(settings, clock);
-        }
-        let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
-        location.prepare().map_err(StoreError::unavailable)?;
-        let checkpoints = Checkpoints::new(settings, &location);
-        let writer = open_writer(settings, &location, &checkpoints).await?;
-        let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
-        let backend = Backend::Sqlite(Box::new(SqliteParts {
-            writer,
-            readers,
-            checkpoints: Arc::new(checkpoints),
-            durable: DurableConnection::new(settings, &location),
-            write_lock: WriteLockWatch::default(),
-            data_version: DataVersionReader::new(settings, &location),
-            file: DatabaseFile::new(&location),
-        }));
-        Ok(Self::new(backend, settings, clock))
-    }
-
-    /// Connects on first use, so that a server that is away does not keep the process from starting.
-    fn open_postgres(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let transactions = PostgresTransactions::new(settings, Arc::clone(&clock));
-        let backend = Backend::Postgres(Box::new(PostgresParts { pools: postgres::pools(settings)?, transactions }));
-        Ok(Self::new(backend, settings, clock))
-    }
-
-    fn new(backend: Backend, settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
+    /// Creates the database over its connections.
+    pub(crate) fn new(backend: Backend, settings: &StorageSettings, clock: Arc<dyn Clock>) -> Self {
         let cipher = ColumnCipher::new(settings.encryption_key.clone());
         let limits = backend.limits(settings);
         let write_health = Arc::new(WriteHealth::default());
@@ -152,30 +81,6 @@ impl Database {
         }
     }
 
-    /// Applies all missing migrations in one transaction. Concurrent processes wait for each other. Writes only if a
-    /// migration is missing, so that an up-to-date read-only database works.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
-    pub async fn migrate(&self) -> Result<(), StoreError> {
-        let steps = self.migration_status().await?;
-        if steps.iter().all(|step| step.applied) {
-            return Ok(());
-        }
-        let transaction = self.begin_migration().await?;
-        // Another process may have been faster: then none is missing now.
-        Migrator::up(&transaction, None).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)
-    }
-
-    /// Returns every known migration, oldest first, then the unknown ones of the database. Read-only.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
-    pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
-        schema::status(self.schema()?).await
-    }
-
     /// Returns the identity of the database, which copies of it share.
     ///
     /// # Errors
@@ -184,57 +89,6 @@ impl Database {
         let row = store_identity::Entity::find().one(self.readers()?).await.map_err(store_error)?;
         let id = row.as_ref().and_then(|row| Uuid::parse_str(&row.store_id).ok());
         id.ok_or_else(|| StoreError::Corrupt("the identity of the database is missing".to_owned()))
-    }
-
-    /// Reads the time of the store. Otherwise the first transaction does, and until then the time is that of the machine.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if the database cannot be read.
-    pub async fn read_clock(&self) -> Result<(), StoreError> {
-        match &self.shared.backend {
-            Backend::Sqlite(_) => Ok(()),
-            Backend::Postgres(_) => self.snapshot().await.map(drop),
-        }
-    }
-
-    /// Commits a write that changes nothing, so that a full disk shows.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if the disk is full, the database is read-only, or another process holds the write
-    /// lock for longer than the busy timeout.
-    pub async fn probe_write(&self) -> Result<(), StoreError> {
-        let transaction = self.begin().await?;
-        // SQLite writes the page of an updated row although its value stays the same.
-        let unchanged = Expr::col(store_identity::Column::StoreId);
-        let update = store_identity::Entity::update_many().col_expr(store_identity::Column::StoreId, unchanged);
-        update.exec(&transaction).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)
-    }
-
-    /// Waits for pending writes and closes every connection; later operations are unavailable.
-    pub async fn close(&self) {
-        if let Some(sqlite) = self.sqlite()
-            && let Err(error) = sqlite.data_version.close().await
-        {
-            tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
-        }
-        match &self.shared.backend {
-            Backend::Sqlite(sqlite) => {
-                close(&sqlite.readers).await;
-                if let Some(durable) = sqlite.durable.get() {
-                    durable.close().await;
-                }
-                close(&sqlite.writer).await;
-                sqlite.checkpoints.end().await;
-            }
-            Backend::Postgres(postgres) => {
-                let PostgresPools { writer, readers, schema, .. } = &postgres.pools;
-                readers.close().await;
-                writer.close().await;
-                // The library waits without limit for a connection in use.
-                drop(tokio::time::timeout(PROBE_TIMEOUT, close(schema)).await);
-            }
-        }
     }
 
     /// Returns the connections for read-only statements.
@@ -288,6 +142,11 @@ impl Database {
         }
     }
 
+    /// Returns the parts of its kind.
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.shared.backend
+    }
+
     /// Returns the pools of a PostgreSQL database for reading and for writing.
     pub(crate) fn postgres_pools(&self) -> Option<[&PostgresPool; 2]> {
         match &self.shared.backend {
@@ -335,6 +194,11 @@ impl Database {
         &self.shared.unreadable_rows
     }
 
+    /// Returns the number of rows of limits and budget alerts that this process could not read and skipped.
+    pub fn unreadable_alert_rows(&self) -> u64 {
+        self.shared.unreadable_rows.count()
+    }
+
     /// Returns the current time of the store.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         match &self.shared.backend {
@@ -377,18 +241,14 @@ impl Database {
         }
     }
 
+    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
+    pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
+        self.begin_write(Durability::Synced).await.map(DurableTransaction::new)
+    }
+
     /// Returns the error of the last write of this process; `None` if it succeeded.
     pub fn write_failure(&self) -> Option<String> {
         self.shared.write_health.failure()
-    }
-
-    /// Begins the transaction of a migration, which has no time limit.
-    async fn begin_migration(&self) -> Result<DatabaseTransaction, StoreError> {
-        self.check_file()?;
-        match &self.shared.backend {
-            Backend::Sqlite(sqlite) => begin_immediate(&sqlite.writer).await,
-            Backend::Postgres(postgres) => postgres.transactions.begin_migration(&postgres.pools.schema).await,
-        }
     }
 }
 
@@ -416,20 +276,6 @@ impl Backend {
     }
 }
 
-async fn close(connection: &DatabaseConnection) {
-    if let Err(error) = connection.close_by_ref().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "database connection not closed");
-    }
-}
-
-async fn begin_immediate(connection: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
-    let options = TransactionOptions {
-        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-        ..TransactionOptions::default()
-    };
-    connection.begin_with_options(options).await.map_err(store_error)
-}
-
 /// The time of the store: that of the machine for a file, that of the server on PostgreSQL.
 impl Clock for Database {
     fn now(&self) -> DateTime<Utc> {
@@ -438,40 +284,5 @@ impl Clock for Database {
 
     fn monotonic(&self) -> Duration {
         Self::monotonic(self)
-    }
-}
-
-#[async_trait]
-impl HealthProbe for Database {
-    fn name(&self) -> &'static str {
-        "database"
-    }
-
-    /// Reads a row of a table that every schema version has.
-    async fn probe(&self) -> Result<(), StoreError> {
-        let read = async { change_feed::newest(self.readers()?).await.map(drop) };
-        tokio::time::timeout(PROBE_TIMEOUT, read).await.map_err(StoreError::unavailable)?
-    }
-}
-
-/// Opens the writer. Switching a new file to write-ahead logging needs an exclusive lock and does not always respect
-/// the busy timeout, so concurrent opens are retried.
-async fn open_writer(
-    settings: &StorageSettings,
-    location: &Location,
-    checkpoints: &Checkpoints,
-) -> Result<DatabaseConnection, StoreError> {
-    let attempts = settings.busy_timeout.as_millis() / OPEN_RETRY.as_millis();
-    let mut attempt = 0;
-    loop {
-        let opened = sqlite::writer(settings, location, &checkpoints.commits).await;
-        match opened.map_err(connection_error) {
-            Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
-            Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {
-                attempt += 1;
-                tokio::time::sleep(OPEN_RETRY).await;
-            }
-            Err(error) => return Err(store_error(error)),
-        }
     }
 }

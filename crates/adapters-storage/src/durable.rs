@@ -6,7 +6,6 @@ use domain::error::StoreError;
 use sea_orm::sqlx::SqlitePool;
 
 use crate::connections::Transaction;
-use crate::database::Database;
 use crate::errors::store_error;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
@@ -41,6 +40,11 @@ impl DurableConnection {
 pub(crate) struct DurableTransaction(Transaction);
 
 impl DurableTransaction {
+    /// Wraps a transaction with [`Durability::Synced`].
+    pub(crate) fn new(transaction: Transaction) -> Self {
+        Self(transaction)
+    }
+
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         self.0.commit().await.map_err(store_error)
     }
@@ -54,13 +58,6 @@ impl Deref for DurableTransaction {
     }
 }
 
-impl Database {
-    /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
-    pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
-        self.begin_write(Durability::Synced).await.map(DurableTransaction)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -70,6 +67,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::database::Database;
 
     async fn open(synchronous: Synchronous) -> (TempDir, Database) {
         let folder = TempDir::new().unwrap();

@@ -11,11 +11,28 @@ use migrations::{INCOMPATIBLE_MIGRATIONS, Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Statement};
 use sea_orm_migration::SchemaManager;
 
-use crate::database::MigrationState;
 use crate::errors::store_error;
 
 /// The table in which the library keeps the names of the applied steps.
 const APPLIED: &str = "seaql_migrations";
+
+/// A schema migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigrationState {
+    /// The name, which begins with its date.
+    pub name: String,
+    /// True if the database has it.
+    pub applied: bool,
+    /// False if this program does not know it: a newer release applied it.
+    pub known: bool,
+}
+
+impl MigrationState {
+    /// Returns the state of a migration that this program knows.
+    fn known(name: &str, applied: bool) -> Self {
+        Self { name: name.to_owned(), applied, known: true }
+    }
+}
 
 /// Returns every step that this program knows, oldest first, then those of the database that it does not know. Changes
 /// nothing.

@@ -3,7 +3,6 @@
 mod clock;
 mod descriptors;
 mod disk_space;
-mod file_mode;
 mod ids;
 mod os_user;
 mod randomness;
@@ -14,7 +13,6 @@ mod workers;
 pub use clock::*;
 pub use descriptors::*;
 pub use disk_space::*;
-pub use file_mode::*;
 pub use ids::*;
 pub use os_user::*;
 pub use randomness::*;

@@ -1,6 +1,9 @@
-//! The user and the host of this process.
+//! The user and the host of this process, and the permissions of its files.
 
 use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 /// The user database of the operating system. Users of a directory service are not in it.
 const PASSWD: &str = "/etc/passwd";
@@ -17,6 +20,12 @@ pub struct OsUser {
 /// Returns the number of the user that owns the files which this process creates.
 pub fn effective_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Makes every file and folder that this process creates accessible to its user and to no other user, with any inherited
+/// mask. Files of libraries, such as those of SQLite, are included.
+pub fn create_private_files() {
+    umask(Mode::RWXG | Mode::RWXO);
 }
 
 impl OsUser {

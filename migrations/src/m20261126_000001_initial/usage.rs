@@ -42,7 +42,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
 /// The records have no foreign keys: they outlive keys and workspaces, and no record can fail the batch that it is
 /// written with. Null stands for the usual value: the model's own name, reported usage, a whole cost, no guardrail.
 fn records() -> TableCreateStatement {
-    let columns = [
+    let columns = vec![
         bytes("id"),
         bytes("workspace_id"),
         bytes("api_key"),

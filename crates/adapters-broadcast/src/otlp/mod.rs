@@ -5,18 +5,17 @@
 
 mod alert;
 mod attributes;
-mod body;
 mod content;
 mod metadata;
 mod span;
 mod trace;
 
-pub(crate) use body::merged;
 use domain::budget::BudgetAlert;
 use domain::decision::TraceContent;
 use domain::json::Json;
 use domain::observability::{AlertEncoder, TraceEncoder};
 use domain::usage::UsageRecord;
+pub(crate) use trace::merged;
 
 /// Encodes traces as OTLP in JSON.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,4 +1,4 @@
-//! Conversion of a usage record to spans.
+//! Conversion of a usage record to spans, and the JSON body of traces.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use domain::observability::{TraceMetadata, span_id};
 use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
 use super::attributes::{Attributes, truncate};
-use super::body::RESOURCE_SPANS;
 use super::span::{Span, SpanKind, TimeRange};
 use super::{content, metadata};
 
+/// The name of the top-level member.
+const RESOURCE_SPANS: &str = "resourceSpans";
 /// The operation name of all spans.
 const OPERATION: &str = "decisions";
 /// Most attempts and most findings with their own spans and events.
@@ -20,6 +21,17 @@ const MAX_DETAILS: usize = 64;
 const MAX_NAME_BYTES: usize = TraceMetadata::MAX_NAME_BYTES;
 /// Most bytes of a JSON path.
 const MAX_PATH_BYTES: usize = 1024;
+
+/// Joins encoded traces to one body; without traces the body has no span. Values that are no OTLP are omitted.
+pub(crate) fn merged<'a>(bodies: impl IntoIterator<Item = &'a Json>) -> Json {
+    let resource_spans = |body: &Json| {
+        let members = body.members()?;
+        members.into_iter().find(|(name, _)| name == RESOURCE_SPANS)?.1.elements()
+    };
+    let elements: Vec<Json> = bodies.into_iter().filter_map(resource_spans).flatten().collect();
+    let elements = Json::array(elements.iter().map(Json::text));
+    Json::object([(RESOURCE_SPANS, elements.text())])
+}
 
 /// Builds the trace of a request: the spans that the caller named, below them the operation span, and below that one
 /// span per attempt. Without `exchange` it contains neither content nor text of the caller.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use super::Shared;
+use super::shared::Shared;
 
 /// The pause after a failed allocation.
 const RETRY_ALLOCATION: Duration = Duration::from_secs(1);

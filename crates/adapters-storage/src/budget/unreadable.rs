@@ -5,8 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::error::StoreError;
 
-use crate::Database;
-
 /// The most rows that are remembered. Further ones are neither logged nor counted.
 const MAX_ROWS: usize = 1024;
 
@@ -24,12 +22,10 @@ impl UnreadableRows {
         tracing::error!(row, error = error as &dyn std::error::Error, "budget alert skipped: row not readable");
         rows.insert(row);
     }
-}
 
-impl Database {
-    /// Returns the number of rows of limits and budget alerts that this process could not read and skipped.
-    pub fn unreadable_alert_rows(&self) -> u64 {
-        let rows = self.unreadable_rows().0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the number of skipped rows.
+    pub(crate) fn count(&self) -> u64 {
+        let rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         u64::try_from(rows.len()).unwrap_or(u64::MAX)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::error::StoreError;
@@ -11,11 +12,55 @@ use sea_orm::{DbErr, RuntimeErr, SqlxError};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::Checkpoints;
-use super::status::count;
+use super::state::Checkpoints;
+use super::status::{CheckpointLimits, WalStatus, count};
+use super::task::CheckpointTask;
 use crate::database::Database;
 use crate::errors::store_error;
+use crate::location::Access;
+
+impl Database {
+    /// Starts background checkpoints until [`Database::close`]. Repeated calls have no effect, nor does a call on a
+    /// read-only database or on PostgreSQL. If this fails, and while an ended task is restarted, SQLite checkpoints within
+    /// commits as by default.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the writing connection is unavailable. The call may be repeated.
+    pub async fn start_checkpoint_task(&self, bounds: CheckpointLimits) -> Result<(), StoreError> {
+        let Some(sqlite) = self.sqlite() else { return Ok(()) };
+        let checkpoints = Arc::clone(&sqlite.checkpoints);
+        if checkpoints.location.access == Access::ReadOnly || checkpoints.is_requested.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let stop = CancellationToken::new();
+        let supervisor = Supervisor {
+            database: self.clone(),
+            checkpoints: Arc::clone(&checkpoints),
+            stop: stop.clone(),
+            pause: bounds.retry,
+        };
+        let (started, has_started) = oneshot::channel();
+        let copying = {
+            let (database, checkpoints, stop) = (self.clone(), Arc::clone(&checkpoints), stop.clone());
+            move || CheckpointTask::new(database.clone(), Arc::clone(&checkpoints), bounds, stop.clone()).run()
+        };
+        // Detached from request tasks, which may still write; closing the database ends it.
+        let task = TaskTracker::new().spawn(supervisor.run(started, copying));
+        checkpoints.started(stop, task);
+        let started = has_started.await.map_err(StoreError::unavailable).flatten();
+        if started.is_err() {
+            checkpoints.is_requested.store(false, Ordering::SeqCst);
+        }
+        started
+    }
+
+    /// Returns the last status of the log and the checkpoint counters, without waiting; zeros on PostgreSQL.
+    pub fn wal_status(&self) -> WalStatus {
+        self.sqlite().map(|sqlite| sqlite.checkpoints.counts.status()).unwrap_or_default()
+    }
+}
 
 /// Disables SQLite's automatic checkpoints, and re-enables them whenever the task ends unexpectedly.
 pub(super) struct Supervisor {

@@ -7,8 +7,8 @@ use sea_orm::sqlx;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::Checkpoints;
 use super::connection::{CheckpointConnection, LogState, Step};
+use super::state::Checkpoints;
 use super::status::{CheckpointCounters, CheckpointLimits, count};
 use crate::database::Database;
 

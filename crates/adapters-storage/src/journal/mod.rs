@@ -6,10 +6,11 @@
 
 mod entries;
 mod orphans;
+mod shared;
 mod tail;
 mod writer;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +22,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 pub use self::orphans::{AdoptionSettings, StoreJournals};
+pub use self::shared::StoreJournalSettings;
+use self::shared::{Progress, Shared};
 use self::tail::Tail;
 use crate::budget::processes;
 use crate::convert::millis;
@@ -35,43 +38,9 @@ pub(crate) async fn remove_entries(transaction: &impl ConnectionTrait, process: 
 /// The longest wait for a transaction with an entry. After it the caller gets an error; the entry is still written.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The bounds of a journal in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreJournalSettings {
-    /// The most unfolded and reserved bytes.
-    pub max_bytes: u64,
-    /// The largest payload, in bytes.
-    pub max_payload_bytes: usize,
-    /// The bytes of the newest charges that stay in memory after they were folded, for a store that is replaced by an
-    /// older one.
-    pub kept_bytes: usize,
-}
-
 /// The journal of the running process in the store.
 pub struct StoreJournal {
     shared: Arc<Shared>,
-}
-
-/// The parts that callers and the writing task share.
-struct Shared {
-    database: Database,
-    process: ProcessId,
-    settings: StoreJournalSettings,
-    tail: Mutex<Tail>,
-    progress: watch::Sender<Progress>,
-    /// Wakes the writing task.
-    work: Notify,
-}
-
-/// The progress of the writing task, for waiting callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Progress {
-    /// The number of the last stored entry.
-    stored: u64,
-    /// Failed transactions so far.
-    failures: u64,
-    /// True once the journal takes no more entries.
-    is_sealed: bool,
 }
 
 impl StoreJournal {
@@ -120,24 +89,6 @@ impl StoreJournal {
         } else {
             Err(UsageJournalError::Retained { sequence, source: "the store does not accept journal entries".into() })
         }
-    }
-}
-
-impl Shared {
-    fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check_size(&self, bytes: usize) -> Result<(), UsageJournalError> {
-        let max_bytes = self.settings.max_payload_bytes;
-        if bytes > max_bytes { Err(UsageJournalError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
-    }
-
-    /// Adds an entry and wakes the writing task.
-    fn push(&self, tail: &mut Tail, kind: EntryKind, payload: &[u8]) -> u64 {
-        let sequence = tail.push(kind as u8, payload);
-        self.work.notify_one();
-        sequence
     }
 }
 

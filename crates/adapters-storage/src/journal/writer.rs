@@ -8,7 +8,8 @@ use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::system::LineLimit;
 
-use super::{Shared, entries};
+use super::entries;
+use super::shared::Shared;
 use crate::budget::processes;
 use crate::errors::store_error;
 
@@ -50,28 +51,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 retry = (retry * 2).min(LAST_RETRY);
             }
         }
-    }
-}
-
-impl Shared {
-    fn finish(&self, batch: &[JournalEntry], removed_below: Option<u64>) {
-        let stored = {
-            let mut tail = self.tail();
-            tail.is_failing = false;
-            if let Some(last) = batch.last() {
-                tail.set_stored(last.sequence);
-            }
-            if let Some(below) = removed_below {
-                tail.set_removed_below(below);
-            }
-            tail.stored()
-        };
-        self.progress.send_modify(|progress| progress.stored = stored);
-    }
-
-    fn fail(&self) {
-        self.tail().is_failing = true;
-        self.progress.send_modify(|progress| progress.failures += 1);
     }
 }
 

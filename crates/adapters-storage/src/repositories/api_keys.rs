@@ -14,12 +14,12 @@ use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::money::Usd;
-use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany, Value,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,
 };
 
+use super::rows::{rates, unchanged, workspace_exists};
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
@@ -46,7 +46,7 @@ impl SeaOrmApiKeyRepository {
     async fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
         let transaction = self.database.begin().await?;
         if let ApiKeyScope::Inference(workspace_id) = key.scope
-            && !super::workspaces::exists(&transaction, workspace_id).await?
+            && !workspace_exists(&transaction, workspace_id).await?
         {
             return Ok(KeyInsertion::UnknownWorkspace);
         }
@@ -231,11 +231,6 @@ pub(super) fn by_column(names: &[KeyReference]) -> [(Column, Vec<Vec<u8>>); 2] {
     [(Column::Id, ids), (Column::Hash, hashes)]
 }
 
-/// Returns the condition that the column is unchanged.
-pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<T>) -> SimpleExpr {
-    value.map_or_else(|| column.is_null(), |value| column.eq(value))
-}
-
 /// Inserts a key in the caller's transaction. Ids and digests of deleted keys are never reused.
 pub(super) async fn insert(
     transaction: &impl ConnectionTrait,
@@ -363,15 +358,4 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
     };
     let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", id)).transpose()?;
     Ok(KeyGrant { id, hash, disabled: row.disabled, expires_at, scope })
-}
-
-/// Splits rate limits into two columns.
-pub(super) fn rates(
-    requests: Option<i64>,
-    tokens: Option<i64>,
-    column: &str,
-    row: impl std::fmt::Display,
-) -> Result<RateLimits, StoreError> {
-    let rate = |count: Option<i64>| count.map(|count| count.try_into().map_err(|_| corrupt(column, &row))).transpose();
-    Ok(RateLimits { requests_per_minute: rate(requests)?, tokens_per_minute: rate(tokens)? })
 }

@@ -13,6 +13,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, Pagina
 use serde::{Deserialize, Serialize};
 
 use super::outbox;
+use super::rows::workspace_exists;
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
 use crate::change_feed::{LimitChange, record_changes};
@@ -65,7 +66,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
     ) -> Result<DestinationInsert, StoreError> {
         let row = to_row(destination, self.database.cipher())?;
         let transaction = self.database.begin().await?;
-        if !super::workspaces::exists(&transaction, destination.workspace_id).await? {
+        if !workspace_exists(&transaction, destination.workspace_id).await? {
             return Ok(DestinationInsert::UnknownWorkspace);
         }
         self.check_key(&transaction).await?;
@@ -145,12 +146,6 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         rows.into_iter().map(|row| to_destination(row, self.database.cipher())).collect()
     }
-}
-
-/// Returns true if the destination exists.
-pub(super) async fn exists(connection: &impl ConnectionTrait, id: DestinationId) -> Result<bool, StoreError> {
-    let found = Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
-    Ok(found.is_some())
 }
 
 /// The column `config`.

@@ -19,6 +19,7 @@ use sea_orm::{
 
 use super::api_keys::by_column;
 use super::default_guardrails::{clear_guardrail, set_guardrail};
+use super::rows::workspace_exists;
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
@@ -43,7 +44,7 @@ impl SeaOrmGuardrailRepository {
 
     async fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        if !super::workspaces::exists(&transaction, guardrail.workspace_id).await? {
+        if !workspace_exists(&transaction, guardrail.workspace_id).await? {
             return Ok(false);
         }
         let row = to_row(guardrail)?.sealed();

@@ -8,6 +8,7 @@ mod documents;
 mod guardrails;
 mod models;
 mod outbox;
+mod rows;
 mod workspace_limits;
 mod workspaces;
 
@@ -17,5 +18,5 @@ pub use documents::SeaOrmDocumentRepository;
 pub use guardrails::SeaOrmGuardrailRepository;
 pub use models::SeaOrmModelRepository;
 pub use outbox::SeaOrmOutbox;
+pub(crate) use rows::credit_base;
 pub use workspaces::SeaOrmWorkspaceRepository;
-pub(crate) use workspaces::credit_base;

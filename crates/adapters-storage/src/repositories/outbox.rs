@@ -14,7 +14,7 @@ use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use super::destinations;
+use super::rows::destination_exists;
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
 use crate::chunks::chunks;
@@ -143,7 +143,7 @@ impl Outbox for SeaOrmOutbox {
 
     async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
-        if destinations::exists(&transaction, destination).await? {
+        if destination_exists(&transaction, destination).await? {
             return Ok(0);
         }
         let gone = Entity::delete_many()

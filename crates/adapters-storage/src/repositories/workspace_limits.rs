@@ -6,7 +6,7 @@ use domain::error::StoreError;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, EntityTrait};
 
-use super::workspaces::credit_base;
+use super::rows::credit_base;
 use crate::convert::millis;
 use crate::entities::{spend_counters, workspaces};
 use crate::errors::{corrupt, store_error};

@@ -13,10 +13,11 @@ use domain::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, Workspa
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    Select, UpdateMany,
+    UpdateMany,
 };
 
 use super::api_keys;
+use super::rows::{credit_base, rates, unchanged, workspace_by_id};
 use super::workspace_limits::workspace_limit_statuses;
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
@@ -87,7 +88,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        let found = by_id(id).one(self.database.readers()?).await.map_err(store_error)?;
+        let found = workspace_by_id(id).one(self.database.readers()?).await.map_err(store_error)?;
         match found {
             Some(row) => to_workspace(self.database.readers()?, row).await.map(Some),
             None => Ok(None),
@@ -108,7 +109,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are consistent.
         let snapshot = self.database.snapshot().await?;
-        match by_id(id).one(&snapshot).await.map_err(store_error)? {
+        match workspace_by_id(id).one(&snapshot).await.map_err(store_error)? {
             Some(row) => workspace_limit_statuses(&snapshot, row, self.database.now()).await.map(Some),
             None => Ok(None),
         }
@@ -131,7 +132,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
         let transaction = self.database.begin().await?;
-        let Some(before) = by_id(id).one(&transaction).await.map_err(store_error)? else {
+        let Some(before) = workspace_by_id(id).one(&transaction).await.map_err(store_error)? else {
             return Ok(WorkspaceDeletion::Unknown);
         };
         if before.is_default {
@@ -182,7 +183,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             (Column::BudgetLifetimePico, before.lifetime, after.lifetime),
         ] {
             let (was, is) = (was.map(Usd::pico), is.map(Usd::pico));
-            change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
+            change = change.filter(unchanged(column, was)).col_expr(column, Expr::value(is));
         }
         self.change(id, change, LimitChange::Changed, audit).await
     }
@@ -203,7 +204,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             (Column::TokensPerMinute, before.tokens_per_minute, after.tokens_per_minute),
         ] {
             let (was, is) = (was.map(i64::from), is.map(i64::from));
-            change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
+            change = change.filter(unchanged(column, was)).col_expr(column, Expr::value(is));
         }
         self.change(id, change, LimitChange::None, audit).await
     }
@@ -217,7 +218,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
         let transaction = self.database.begin().await?;
-        let query = by_id(id).lock_exclusive();
+        let query = workspace_by_id(id).lock_exclusive();
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
         let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = total_spend(&transaction, &row.id).await?;
@@ -292,10 +293,6 @@ impl SeaOrmWorkspaceRepository {
 }
 
 /// Selects a workspace that is not deleted.
-fn by_id(id: WorkspaceId) -> Select<Entity> {
-    Entity::find_by_id(id.to_string()).filter(Column::DeletedAt.is_null())
-}
-
 /// Counts the contents of a workspace.
 async fn contents(connection: &impl ConnectionTrait, id: &str) -> Result<WorkspaceContents, StoreError> {
     let keys = entities::api_keys::Entity::find()
@@ -320,11 +317,6 @@ async fn total_spend(connection: &impl ConnectionTrait, id: &str) -> Result<i64,
     Ok(counter.map_or(0, |counter| counter.spent_pico))
 }
 
-/// Returns the total spend at the start of the workspace's credit, including earlier charges that were folded later.
-pub(crate) fn credit_base(base_pico: Option<i64>, late_pico: i64) -> Option<i64> {
-    base_pico.unwrap_or(0).checked_add(late_pico)
-}
-
 fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
     granted.checked_sub(spent.checked_sub(base)?).map(Usd::from_pico)
 }
@@ -343,11 +335,6 @@ async fn insert(
 
 async fn find_default(connection: &impl ConnectionTrait) -> Result<Option<Model>, StoreError> {
     Entity::find().filter(Column::IsDefault.eq(true)).one(connection).await.map_err(store_error)
-}
-
-/// Returns true if the workspace exists.
-pub(super) async fn exists(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<bool, StoreError> {
-    Ok(by_id(id).one(connection).await.map_err(store_error)?.is_some())
 }
 
 fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
@@ -401,7 +388,7 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
             monthly: row.budget_monthly_pico.map(Usd::from_pico),
             lifetime: row.budget_lifetime_pico.map(Usd::from_pico),
         },
-        rates: api_keys::rates(row.requests_per_minute, row.tokens_per_minute, "workspaces.requests_per_minute", id)?,
+        rates: rates(row.requests_per_minute, row.tokens_per_minute, "workspaces.requests_per_minute", id)?,
         default_guardrail_id: guardrail.map(|found| parse(found, "workspaces.default_guardrail_id", id)).transpose()?,
         storage_used_bytes: unsigned(row.storage_used_bytes, "workspaces.storage_used_bytes", id)?,
         created_at: moment(row.created_at, "workspaces.created_at", id)?,

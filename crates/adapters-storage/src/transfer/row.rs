@@ -6,10 +6,26 @@ use domain::error::StoreError;
 use sea_orm::{DbErr, QueryResult, TryGetable, Value};
 
 use super::error::CopyError;
-use super::table::{Kind, Table};
 
 /// The longest name of a row in a message.
 const MAX_NAME: usize = 200;
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    BigInteger,
+    Integer,
+    Boolean,
+    Text,
+    Bytes,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+}
 
 /// The values of a row, in the order of the table's columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,16 +38,20 @@ pub(super) struct Row {
 pub(super) type UnreadableRow = CopyError;
 
 impl Row {
-    /// Reads a row.
-    pub(super) fn read(table: &Table, row: &QueryResult) -> Result<Self, UnreadableRow> {
-        let key_length = table.key().len();
-        let mut values = Vec::with_capacity(table.columns.len());
-        for (place, column) in table.columns.iter().enumerate() {
+    /// Reads a row of a table. The columns of the primary key come first.
+    pub(super) fn read(
+        table: &'static str,
+        columns: &[Column],
+        key_length: usize,
+        row: &QueryResult,
+    ) -> Result<Self, UnreadableRow> {
+        let mut values = Vec::with_capacity(columns.len());
+        for (place, column) in columns.iter().enumerate() {
             // The error's text may contain the value, so the message has only the column.
             let Ok(value) = read_value(row, place, column.kind) else {
                 let problem = format!("the value of {} has another type or is damaged", column.name);
                 let row = name_of(&values[..key_length.min(values.len())]);
-                return Err(CopyError::Row { table: table.name, row, problem });
+                return Err(CopyError::Row { table, row, problem });
             };
             values.push(value);
         }

@@ -1,9 +1,11 @@
 //! The tables of a store, in an order in which rows follow the rows that they refer to.
 
 use sea_orm::sea_query::{Expr, ExprTrait, Order, Query, SelectStatement};
-use sea_orm::{ColumnTrait, ColumnType, ConnectionTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn, Value};
+use sea_orm::{
+    ColumnTrait, ColumnType, ConnectionTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn, QueryResult, Value,
+};
 
-use super::row::{Row, UnreadableRow};
+use super::row::{Column, Kind, Row, UnreadableRow};
 use crate::entities::{
     api_keys, audit_log, audit_state, budget_processes, change_feed, changes, destinations, documents,
     guardrail_versions, guardrails, idempotency_claims, models, outbox, record_bytes, rejections, spend_counters,
@@ -17,23 +19,6 @@ const BATCH_ROWS: usize = 1000;
 const LARGE_BATCH_ROWS: usize = 16;
 /// Most values of a statement: SQLite permits 32,766.
 const MAX_VALUES: usize = 32_000;
-
-/// The type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    BigInteger,
-    Integer,
-    Boolean,
-    Text,
-    Bytes,
-}
-
-/// A column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-}
 
 /// A table. The columns of the primary key come first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +114,10 @@ impl Table {
         Self { name, columns, key_length, batch_rows }
     }
 
+    fn row(&self, row: &QueryResult) -> Result<Row, UnreadableRow> {
+        Row::read(self.name, &self.columns, self.key_length, row)
+    }
+
     /// Returns the columns of the primary key.
     pub(super) fn key(&self) -> &[Column] {
         &self.columns[..self.key_length]
@@ -151,7 +140,7 @@ impl Table {
         }
         select.limit(u64::try_from(limit).unwrap_or(u64::MAX));
         let found = connection.query_all(&select).await.map_err(store_error)?;
-        found.iter().map(|row| Row::read(self, row)).collect()
+        found.iter().map(|row| self.row(row)).collect()
     }
 
     /// Reads the row with a key.
@@ -165,7 +154,7 @@ impl Table {
             select.and_where(Expr::col(column.name).eq(value.clone()));
         }
         let found = connection.query_one(&select).await.map_err(store_error)?;
-        found.map(|row| Row::read(self, &row)).transpose()
+        found.map(|row| self.row(&row)).transpose()
     }
 
     /// Inserts rows with one statement.
