@@ -259,35 +259,43 @@ async fn vanished_session_with_the_lock_of_writers_is_ended_by_the_server() {
     SeaOrmAuditLog::new(direct.clone()).append(&audit()).await.unwrap();
     assert_eq!(server.query("SELECT DISTINCT pause FROM seen").unwrap(), [["1s"]]);
     let (address, silence) = relay(server.address()).await;
-    let settings =
-        StorageSettings { busy_timeout: Duration::from_secs(30), ..StorageSettings::new(server.url_at(&address)) };
-    let lost = Database::open(&settings, clock()).await.unwrap();
-    let holder = Database::open(&StorageSettings::new(server.url_at(&server.address())), clock()).await.unwrap();
+    let patient = |address: &str| StorageSettings {
+        busy_timeout: Duration::from_secs(30),
+        ..StorageSettings::new(server.url_at(address))
+    };
+    let lost = Database::open(&patient(&address), clock()).await.unwrap();
+    let holder = Database::open(&patient(&server.address()), clock()).await.unwrap();
     server
         .query(
-            "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS \
-             $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$; \
+            "CREATE TABLE released (); \
+             CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             WHILE NOT EXISTS (SELECT FROM released) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NEW; END $$; \
              CREATE TRIGGER pause BEFORE INSERT ON workspaces FOR EACH ROW EXECUTE FUNCTION pause()",
         )
         .unwrap();
-    let waiting = format!(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
-         AND ((classid::bigint << 32) | objid::bigint) = {WRITE_LOCK}"
-    );
+    let wait_for_lock = async |state: &str| {
+        let locks = format!(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {state} \
+             AND ((classid::bigint << 32) | objid::bigint) = {WRITE_LOCK}"
+        );
+        let since = Instant::now();
+        while server.query(&locks).unwrap()[0][0] != "1" {
+            assert!(since.elapsed() < BOUND, "no transaction whose lock is {state}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
     let (log, entry) = (SeaOrmAuditLog::new(lost), audit());
     #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
     let held = tokio::spawn(async move {
         let workspaces = SeaOrmWorkspaceRepository::new(holder);
         workspaces.insert(&workspace(300), &audit()).await
     });
+    wait_for_lock("granted").await;
     #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
     let written = tokio::spawn(async move { log.append(&entry).await });
-    let since = Instant::now();
-    while server.query(&waiting).unwrap()[0][0] != "1" {
-        assert!(since.elapsed() < BOUND, "the transaction does not wait for the lock");
-        sleep(Duration::from_millis(10)).await;
-    }
+    wait_for_lock("NOT granted").await;
     silence.send_replace(true);
+    server.query("INSERT INTO released DEFAULT VALUES").unwrap();
     held.await.unwrap().unwrap();
     server.query("DROP FUNCTION pause() CASCADE").unwrap();
     repeat_until_available(&direct, 301).await;
