@@ -6,23 +6,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::attempt_budget::AttemptBudget;
-use super::bounds::{Bounds, total};
 use super::call_key::CallKey;
 use super::cost::CostShare;
 use super::filter::FilteredRequest;
-use super::hold::HoldHandle;
+use super::held_plan::{Coverage, HeldPlan};
 use super::outcome::CallOutcome;
-use super::route::RoutePlan;
 use super::run::{Call, CallRunner};
 use super::shared_call::{Participants, SingleFlight};
-use crate::decision::{ClientConnection, DecisionSettings, SingleFlightMode, SubmitDecisionError};
+use crate::decision::{ClientConnection, SingleFlightMode};
+use crate::ids::WorkspaceId;
 
 /// Makes calls.
 pub(super) struct CallCoordinator {
     pub(super) runner: Arc<CallRunner>,
     pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
-    pub(super) bounds: Bounds,
-    pub(super) settings: Arc<DecisionSettings>,
 }
 
 /// An ended call, and the request's share of its cost.
@@ -32,35 +29,28 @@ pub(super) struct EndedCall {
 }
 
 impl CallCoordinator {
-    /// Acquires the hold of a call and makes it. For a shared call, the request holds the ceiling: the bounds of all
-    /// attempts that the plan allows. A request that cannot hold the ceiling makes its own call.
-    ///
-    /// # Errors
-    /// The hold was rejected. The request was not sent.
+    /// Makes the call of a held plan. A request that holds the ceiling shares the call with identical ones.
     pub(super) async fn call(
         &self,
         request: &FilteredRequest,
-        hold: &Arc<HoldHandle>,
-        mut plan: RoutePlan,
+        workspace: WorkspaceId,
+        HeldPlan { plan, coverage }: HeldPlan,
         client: Arc<dyn ClientConnection>,
         began: Duration,
-    ) -> Result<EndedCall, SubmitDecisionError> {
-        let mode = self.settings.options(&plan.model).single_flight;
-        if mode != SingleFlightMode::Off {
-            let attempts = self.bounds.all_attempts(&plan.sub_requests);
-            let ceiling = total(&attempts);
-            if hold.increase_to(ceiling, &attempts).await?.is_ok() {
-                let workspace = hold.payer().workspace_id;
+    ) -> EndedCall {
+        let is_partial = request.request.partial;
+        let budget = match coverage {
+            Coverage::FirstAttempts(budget) => budget,
+            Coverage::AllAttempts { amount, mode } => {
                 let route = (&plan.model, plan.prices_differ);
-                let key = CallKey::new(workspace, request.policy(), route, ceiling, &request.request);
-                return Ok(self.share(key, mode, new_call(request, hold, plan, began), client).await);
+                let key = CallKey::new(workspace, request.policy(), route, amount, &request.request);
+                let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
+                return self.share(key, mode, call, client).await;
             }
-        }
-        let planned = hold.acquire(&self.bounds, &mut plan.sub_requests, &client).await?;
-        let bounds = self.bounds.clone();
-        let budget = AttemptBudget::of_hold(Arc::clone(hold), bounds, planned, &plan.sub_requests);
-        let outcome = Arc::clone(&self.runner).run(new_call(request, hold, plan, began), client, budget).await;
-        Ok(EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE })
+        };
+        let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
+        let outcome = Arc::clone(&self.runner).run(call, client, budget).await;
+        EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE }
     }
 
     async fn share(
@@ -79,11 +69,6 @@ impl CallCoordinator {
         };
         EndedCall { outcome: result.value, share }
     }
-}
-
-fn new_call(request: &FilteredRequest, hold: &HoldHandle, plan: RoutePlan, began: Duration) -> Call {
-    let (is_partial, workspace) = (request.request.partial, hold.payer().workspace_id);
-    Call { sub_requests: plan.sub_requests, is_partial, workspace, began }
 }
 
 /// The clients of a shared call as one connection, which disconnects when the last client does.

@@ -28,18 +28,19 @@ impl CostShare {
     }
 
     /// Returns the share for the record.
-    pub(super) fn recorded(self) -> UsageShare {
+    fn recorded(self) -> UsageShare {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         UsageShare { index: count(self.index), of: count(self.of) }
     }
 }
 
-/// The tokens and the cost of a request.
+/// The tokens of a call, and the share of its cost that a request pays.
 pub(super) struct RequestCost {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
     pub(super) usage_source: UsageSource,
-    pub(super) cost: Usd,
+    pub(super) amount: Usd,
+    pub(super) share: UsageShare,
 }
 
 impl RequestCost {
@@ -55,7 +56,8 @@ impl RequestCost {
             output_tokens = output_tokens.checked_add(attempt.output_tokens)?;
             usage_source = usage_source.combine(attempt.usage_source);
         }
-        Some(Self { input_tokens, output_tokens, usage_source, cost: share.apply(sum.round_up()?) })
+        let amount = share.apply(sum.round_up()?);
+        Some(Self { input_tokens, output_tokens, usage_source, amount, share: share.recorded() })
     }
 }
 

@@ -14,8 +14,7 @@ use crate::guardrail::filter::{Aliases, Blocked, FilteredInput};
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::question::ProviderInput;
 use crate::system::{Cancelled, TaskError, TimeSource, WorkOwner, Workers};
-use crate::usage::FilterAction;
-use crate::usage::RequestLabels;
+use crate::usage::{FilterAction, Finding, RequestLabels};
 
 /// The most bytes times filters that are scanned on the request's thread. This takes less than a millisecond for prose
 /// with all built-in filters, and about three milliseconds for the slowest known text.
@@ -43,7 +42,10 @@ pub(super) struct FilteredRequest {
     pub(super) request: Arc<DecisionRequest>,
     /// The original input.
     pub(super) original: Arc<ProviderInput>,
-    pub(super) filtered: FilteredInput,
+    /// The names of questions and options that were replaced.
+    pub(super) aliases: Aliases,
+    /// The redacted and flagged matches.
+    pub(super) findings: Vec<Finding>,
     /// The labels for the record.
     pub(super) labels: RequestLabels,
     /// The labels for destinations; `None` if they equal those of the record.
@@ -86,8 +88,10 @@ impl InputFilter {
         };
         let redacted_labels = self.labels.redact(policy.as_ref(), key.workspace_id(), &labels, began).await;
         // From here on, only the filtered input is used.
-        request.provider_input = Arc::clone(&filtered.provider_input);
-        Ok(FilteredRequest { policy, request: Arc::new(request), original, filtered, labels, redacted_labels })
+        let FilteredInput { provider_input, aliases, findings } = filtered;
+        request.provider_input = provider_input;
+        let request = Arc::new(request);
+        Ok(FilteredRequest { policy, request, original, aliases, findings, labels, redacted_labels })
     }
 
     async fn filter(

@@ -1,17 +1,15 @@
-//! The hold of a request: acquired before the first attempt, and increased before each further one.
+//! The hold of a request in the ledger: placed before the first attempt, increased before each further one, released.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::affordable::AffordablePlans;
-use super::bounds::{Bounds, limit_to, total};
-use super::plan::SubRequest;
+use super::bounds::limit_to;
 use super::wait_budget::{FIRST_WAIT, WaitBudget};
 use crate::budget::{HoldRequest, Ledger, LimitExceeded, Payer};
 use crate::decision::Metrics;
-use crate::decision::{ClientConnection, DecisionSettings, RequestOrigin, SubmitDecisionError};
+use crate::decision::{DecisionSettings, RequestOrigin};
 use crate::error::StoreError;
 use crate::ids::DecisionId;
 use crate::money::Usd;
@@ -112,46 +110,6 @@ impl HoldHandle {
     /// Returns the limit that rejected the last increase.
     pub(super) fn rejection(&self) -> Option<LimitExceeded> {
         self.state().rejection.map(|(exceeded, _)| exceeded)
-    }
-
-    /// Holds the bounds of the first attempts. If they exceed a limit, holds those of a cheaper plan and moves its
-    /// candidates to the front of `sub_requests`. Waits if other holds cause the rejection. Returns the held attempts.
-    pub(super) async fn acquire(
-        &self,
-        bounds: &Bounds,
-        sub_requests: &mut [SubRequest],
-        client: &Arc<dyn ClientConnection>,
-    ) -> Result<Vec<AttemptRecord>, SubmitDecisionError> {
-        let preferred = bounds.first_attempts(sub_requests);
-        let Err(mut rejected) = self.increase_to(total(&preferred), &preferred).await? else { return Ok(preferred) };
-        let bound = |candidate: &_, number, input: &_| bounds.attempt(candidate, number, input);
-        let mut plans = AffordablePlans::new(sub_requests, &preferred, bound);
-        let mut waits = self.wait_budget();
-        loop {
-            let mut last = rejected;
-            // Each further plan costs no more than the room that the last rejection reported.
-            while plans.fit_into(last.room()) {
-                let cheaper = plans.attempts();
-                let Err(exceeded) = self.increase_to(total(&cheaper), &cheaper).await? else {
-                    plans.apply_to(sub_requests);
-                    return Ok(cheaper);
-                };
-                last = exceeded;
-            }
-            let cheapest = LimitExceeded { wanted: plans.least(), ..last };
-            if !cheapest.waits_for_others() || !waits.wait(self.time(), client).await {
-                if cheapest.waits_for_others() && cheapest.is_uncertain {
-                    return Err(unknown_room().into());
-                }
-                self.count_rejection();
-                return Err(SubmitDecisionError::LimitExceeded(rejected));
-            }
-            plans.reset();
-            match self.increase_to(total(&preferred), &preferred).await? {
-                Ok(()) => return Ok(preferred),
-                Err(exceeded) => rejected = exceeded,
-            }
-        }
     }
 
     /// Holds `amount` in total. The first hold is for all of `attempts`, an increase for the first one.

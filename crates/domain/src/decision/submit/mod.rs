@@ -10,6 +10,7 @@ mod call_key;
 mod cost;
 mod failure_log;
 pub(in crate::decision) mod filter;
+mod held_plan;
 mod hold;
 mod labels;
 mod outcome;
@@ -31,6 +32,7 @@ use self::bounds::Bounds;
 use self::call::CallCoordinator;
 use self::failure_log::FailureLog;
 use self::filter::InputFilter;
+use self::held_plan::HoldPlanner;
 use self::hold::HoldPorts;
 use self::labels::LabelFilter;
 pub use self::ports::*;
@@ -56,6 +58,7 @@ pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
     holds: Arc<HoldPorts>,
+    hold_planner: HoldPlanner,
     coordinator: CallCoordinator,
     settlement: Settlement,
 }
@@ -111,7 +114,8 @@ impl SubmitDecision {
             filter: Arc::new(filter),
             planner: Arc::new(planner),
             holds: Arc::new(holds),
-            coordinator: CallCoordinator { runner, in_flight: SingleFlight::default(), bounds, settings },
+            hold_planner: HoldPlanner { bounds, settings },
+            coordinator: CallCoordinator { runner, in_flight: SingleFlight::default() },
             settlement: Settlement { ledger, metrics, broadcaster, clock, record_quota, max_retry_after },
         }
     }
@@ -131,7 +135,7 @@ impl SubmitDecision {
     /// Returns a preview of requests, which sends nothing.
     pub(crate) fn preview(&self) -> RequestPreview {
         let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
-        RequestPreview::new(filter, planner, self.coordinator.bounds.clone())
+        RequestPreview::new(filter, planner, self.hold_planner.bounds.clone())
     }
 
     /// Answers a request.
@@ -147,15 +151,16 @@ impl SubmitDecision {
     ) -> Result<Decision, SubmitDecisionError> {
         let arrival = self.settlement.arrival(origin.began);
         let origin = RequestOrigin { began: Some(arrival.began), ..origin };
-        let request = self.filter.apply(key, request, &client, arrival.began).await?;
-        let (payer, is_limited) = request.payer(key);
+        let filtered = self.filter.apply(key, request, &client, arrival.began).await?;
+        let (payer, is_limited) = filtered.payer(key);
         let workspace = payer.workspace_id;
-        let mut plan = self.planner.plan(&request.request, request.policy(), is_limited, workspace)?;
+        let mut plan = self.planner.plan(&filtered.request, filtered.policy(), is_limited, workspace)?;
         self.settlement.check_quota(workspace).await?;
-        let hold = self.holds.open((payer, is_limited), origin, request.request.model.clone());
+        let hold = self.holds.open((payer, is_limited), origin, filtered.request.model.clone());
         let funnel = std::mem::take(&mut plan.funnel);
-        let call = self.coordinator.call(&request, &hold, plan, client, arrival.began).await?;
-        self.settlement.settle(Submission { request, hold, arrival, funnel }, call).await
+        let held = self.hold_planner.hold(&hold, plan, &client).await?;
+        let call = self.coordinator.call(&filtered, workspace, held, client, arrival.began).await;
+        self.settlement.settle(Submission { filtered, hold, arrival, funnel }, call).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::call::EndedCall;
-use super::cost::{CostShare, RequestCost};
+use super::cost::RequestCost;
 use super::filter::FilteredRequest;
 use super::hold::{HoldHandle, HoldRejection};
 use super::outcome::{CallOutcome, Failure, Served, merge};
@@ -43,19 +43,12 @@ pub(super) struct Arrival {
     pub(super) began: Duration,
 }
 
-/// A request that was planned.
+/// A request that was called.
 pub(super) struct Submission {
-    pub(super) request: FilteredRequest,
+    pub(super) filtered: FilteredRequest,
     pub(super) hold: Arc<HoldHandle>,
     pub(super) arrival: Arrival,
     pub(super) funnel: RoutingFunnel,
-}
-
-/// A call with its cost.
-struct CostedCall {
-    outcome: Arc<CallOutcome>,
-    share: CostShare,
-    cost: RequestCost,
 }
 
 impl Settlement {
@@ -85,48 +78,47 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let merged = merge(&submission.request.request, &mut outcome);
-        let call = CostedCall { outcome, share, cost };
-        let (answers, mut served) = match merged {
+        let (answers, mut served) = match merge(&submission.filtered.request, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
-            Err(Some(failed)) => return Box::pin(self.settle_failure(submission, call, *failed)).await,
+            Err(Some(failed)) => return Box::pin(self.settle_failure(submission, &outcome, &cost, *failed)).await,
             Err(None) => {
-                if call.outcome.attempts.is_empty() {
+                if outcome.attempts.is_empty() {
                     submission.hold.release().await;
                 }
                 return Err(SubmitDecisionError::Defect("a request ended without an answer and without a failure"));
             }
         };
-        let record = self.record(&mut submission, &call, &mut served, UsageOutcome::Completed);
+        let record = self.record(&mut submission, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(&submission, record, Some(answers.json())).await?;
-        let Submission { request, hold, funnel, .. } = submission;
-        let answers = request.filtered.aliases.restore(answers, &request.original);
+        let Submission { filtered, hold, funnel, .. } = submission;
+        let answers = filtered.aliases.restore(answers, &filtered.original);
         Ok(Decision {
             id: hold.id().clone(),
-            provider_input: request.original,
+            provider_input: filtered.original,
             answers,
             model: served.model,
             provider: served.names,
-            input_tokens: call.cost.input_tokens,
-            output_tokens: call.cost.output_tokens,
-            usage_source: call.cost.usage_source,
-            cost: call.cost.cost,
-            attempts: Arc::clone(&call.outcome.attempts),
+            input_tokens: cost.input_tokens,
+            output_tokens: cost.output_tokens,
+            usage_source: cost.usage_source,
+            cost: cost.amount,
+            attempts: Arc::clone(&outcome.attempts),
             funnel,
-            findings: request.filtered.findings,
+            findings: filtered.findings,
         })
     }
 
     async fn settle_failure(
         &self,
         mut submission: Submission,
-        call: CostedCall,
+        call: &CallOutcome,
+        cost: &RequestCost,
         failed: Failure,
     ) -> Result<Decision, SubmitDecisionError> {
         let rejection = failed.rejection.and_then(|rejection| rejection_error(&submission.hold, rejection));
-        if call.outcome.attempts.is_empty() {
+        if call.attempts.is_empty() {
             // Without an attempt there is no record.
             submission.hold.release().await;
             return Err(rejection.unwrap_or_else(|| not_tried(submission, failed)));
@@ -134,7 +126,7 @@ impl Settlement {
         let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
         let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let mut served = Served::by_one(&failed.candidate);
-        let record = self.record(&mut submission, &call, &mut served, outcome);
+        let record = self.record(&mut submission, call, cost, (&mut served, outcome));
         self.charge(&submission, record, None).await?;
         if let Some(error) = rejection.filter(|_| failed.is_rejected_hold()) {
             return Err(error);
@@ -143,15 +135,15 @@ impl Settlement {
             id: submission.hold.id().clone(),
             kind: failed.kind,
             provider_name: served.names,
-            attempts: Arc::clone(&call.outcome.attempts),
-            causes: call.outcome.causes.clone(),
-            cost: call.cost.cost,
-            usage_source: call.cost.usage_source,
+            attempts: Arc::clone(&call.attempts),
+            causes: call.causes.clone(),
+            cost: cost.amount,
+            usage_source: cost.usage_source,
             // A wrong header of a provider must not make clients wait for a day.
             retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
             last: failed.last,
             funnel: submission.funnel,
-            findings: submission.request.filtered.findings,
+            findings: submission.filtered.findings,
         })))
     }
 
@@ -162,9 +154,12 @@ impl Settlement {
         record: UsageRecord,
         answers: Option<&Json>,
     ) -> Result<(), SubmitDecisionError> {
-        let redacted_labels = submission.request.redacted_labels.as_ref();
-        let exchange =
-            TraceContent { provider_input: &submission.request.filtered.provider_input, answers, redacted_labels };
+        let FilteredRequest { request, redacted_labels, .. } = &submission.filtered;
+        let exchange = TraceContent {
+            provider_input: &request.provider_input,
+            answers,
+            redacted_labels: redacted_labels.as_ref(),
+        };
         let messages = self.broadcaster.messages(&record, &exchange);
         self.ledger.settle(UsageCharge { record: record.clone(), messages }).await?;
         self.record_quota.add(&record);
@@ -185,36 +180,35 @@ impl Settlement {
     /// Creates the record. Moves values out of the submission that are not needed afterwards.
     fn record(
         &self,
-        submission: &mut Submission,
-        call: &CostedCall,
-        served: &mut Served,
-        outcome: UsageOutcome,
+        Submission { filtered, hold, arrival, .. }: &mut Submission,
+        call: &CallOutcome,
+        cost: &RequestCost,
+        (served, outcome): (&mut Served, UsageOutcome),
     ) -> UsageRecord {
-        let Submission { request, hold, arrival, .. } = submission;
-        let payer = hold.payer();
+        let (payer, origin) = (hold.payer(), hold.origin());
         UsageRecord {
             id: hold.id().clone(),
             workspace_id: payer.workspace_id,
             api_key: payer.api_key,
-            request_id: hold.origin().request_id.clone(),
-            requested_model: request.request.model.clone(),
+            request_id: origin.request_id.clone(),
+            requested_model: filtered.request.model.clone(),
             model: served.model.clone(),
             provider: std::mem::take(&mut served.slugs),
             outcome,
-            input_tokens: call.cost.input_tokens,
-            output_tokens: call.cost.output_tokens,
-            usage_source: call.cost.usage_source,
-            cost: call.cost.cost,
+            input_tokens: cost.input_tokens,
+            output_tokens: cost.output_tokens,
+            usage_source: cost.usage_source,
+            cost: cost.amount,
             prices: served.prices,
-            share: call.share.recorded(),
-            attempts: Arc::clone(&call.outcome.attempts),
-            guardrails: request.policy().map(Policy::ids).unwrap_or_default(),
-            findings: request.filtered.findings.clone(),
+            share: cost.share,
+            attempts: Arc::clone(&call.attempts),
+            guardrails: filtered.policy().map(Policy::ids).unwrap_or_default(),
+            findings: filtered.findings.clone(),
             charged_at: hold.at().unwrap_or(arrival.at),
-            session_id: request.labels.session_id.take(),
-            trace: request.labels.trace.take(),
-            user: request.labels.user.take(),
-            client_address: hold.origin().client_address,
+            session_id: filtered.labels.session_id.take(),
+            trace: filtered.labels.trace.take(),
+            user: filtered.labels.user.take(),
+            client_address: origin.client_address,
             created_at: arrival.at,
             latency: self.clock.monotonic().saturating_sub(arrival.began),
         }
@@ -249,6 +243,6 @@ fn not_tried(submission: Submission, failed: Failure) -> SubmitDecisionError {
         retry_after: None,
         last: AttemptFailureKind::TimedOut,
         funnel,
-        findings: submission.request.filtered.findings,
+        findings: submission.filtered.findings,
     }))
 }
