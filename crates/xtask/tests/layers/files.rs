@@ -179,6 +179,12 @@ impl Modules {
         self.imported(at, path, depth).unwrap_or_else(|NotImported| Some(module.file.clone()))
     }
 
+    /// Returns true if a file defines the name. A glob may lead to files that do not.
+    fn defines(&self, file: &str, name: &str) -> bool {
+        let modules = self.0.iter().filter(|module| module.file == file);
+        modules.into_iter().any(|module| module.items.contains(name) || module.children.contains_key(name))
+    }
+
     /// Follows an import to the file that defines its item; `None` for another crate's item.
     fn imported(&self, at: usize, path: &[String], depth: usize) -> Result<Option<String>, NotImported> {
         let (first, rest) = path.split_first().ok_or(NotImported)?;
@@ -192,7 +198,7 @@ impl Modules {
         let found = globs.find_map(|glob| {
             let (_, module) = glob.path.split_last()?;
             let full: Vec<String> = module.iter().chain(path).cloned().collect();
-            self.file_of(at, &full, depth + 1)
+            self.file_of(at, &full, depth + 1).filter(|file| self.defines(file, first))
         });
         found.map(Some).ok_or(NotImported)
     }

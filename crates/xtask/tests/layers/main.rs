@@ -157,4 +157,8 @@ fn arrows_follow_names_to_the_files_that_define_them() {
     let used = "mod a; pub use a::A; fn f(a: A) {}";
     let found = arrows_of(&[("src/lib.rs", used), ("src/a.rs", "pub struct A;")]);
     assert_eq!(found["src/lib.rs"], names(&["src/a.rs"]), "a re-export that the file uses is one");
+    let globs = "mod a; mod b; mod c; pub use a::*; pub use b::*; pub use c::*;";
+    let of_c = ("src/c.rs", "use crate::B; pub struct C(B);");
+    let found = arrows_of(&[("src/lib.rs", globs), ("src/a.rs", ""), ("src/b.rs", "pub struct B;"), of_c]);
+    assert_eq!(found["src/c.rs"], names(&["src/b.rs"]), "of several globs, the one with the name");
 }
