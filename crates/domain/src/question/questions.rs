@@ -46,6 +46,11 @@ impl Question {
     }
 }
 
+/// The most options of a `choice`.
+pub const MAX_OPTIONS: usize = 255;
+/// The most levels of a `score`.
+pub const MAX_LEVELS: usize = 10;
+
 /// The kind of a typed question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionKind {
@@ -56,12 +61,12 @@ pub enum QuestionKind {
         /// The criterion for no.
         when_false: Option<Json>,
     },
-    /// One of 1 to 255 options.
+    /// One of 1 to [`MAX_OPTIONS`] options.
     Choice {
         /// The options in order, with unique names.
         options: Vec<ChoiceOption>,
     },
-    /// A position on a scale of 1 to 10 levels.
+    /// A position on a scale of 1 to [`MAX_LEVELS`] levels.
     Score {
         /// The meaning of each level, from 0 up.
         levels: Vec<Json>,

@@ -148,7 +148,7 @@ impl Selection<'_> {
         if wanted.require_parameters {
             keep(groups, funnel, "require_parameters", |candidate| {
                 let typed = self.provider_input.questions.typed.iter().flatten();
-                typed.into_iter().all(|question| candidate.endpoint.supports_natively(question))
+                typed.into_iter().all(|question| candidate.endpoint.wire.supports_natively(question))
             });
         }
     }

@@ -1,7 +1,7 @@
 //! The capabilities of endpoints. Unsupported inputs are rejected before the call; no part of an input is dropped.
 
-use super::{AttachmentForm, Endpoint, Wire};
-use crate::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
+use super::{AttachmentForm, Endpoint};
+use crate::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 
 /// The part of a request that an endpoint does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,22 +39,13 @@ impl Endpoint {
             return Err(UnsupportedQuestions::OpaqueQuestions);
         }
         let form = match (&provider_input.attachments, provider_input.state_form) {
-            (Attachments::None, _) => None,
-            (Attachments::Assets(_), _) => Some((AttachmentForm::Assets, self.wire == Wire::SystemOne)),
-            (Attachments::Images(_), _) => {
-                Some((AttachmentForm::Images, matches!(self.wire, Wire::SystemOne | Wire::SglangDecisions)))
-            }
-            (Attachments::InState, StateForm::OpenAiItems) => {
-                Some((AttachmentForm::InState, self.wire == Wire::OpenAiDecisions))
-            }
-            (Attachments::InState, StateForm::GeminiParts) => {
-                Some((AttachmentForm::InState, self.wire == Wire::GeminiDecisions))
-            }
-            (Attachments::InState, StateForm::Plain) => return Err(UnsupportedQuestions::Attachments),
+            (Attachments::None, _) => AttachmentForm::None,
+            (Attachments::Assets(_), _) => AttachmentForm::Assets,
+            (Attachments::Images(_), _) => AttachmentForm::Images,
+            (Attachments::InState, form) if self.wire.carries_media_in(form) => AttachmentForm::InState,
+            (Attachments::InState, _) => return Err(UnsupportedQuestions::Attachments),
         };
-        if let Some((form, same_wire)) = form
-            && (self.attachments != form || !same_wire)
-        {
+        if form != AttachmentForm::None && (self.attachments != form || !self.wire.carries(form)) {
             return Err(UnsupportedQuestions::Attachments);
         }
         let state = provider_input.len_bytes_without_questions();
@@ -96,26 +87,6 @@ impl Endpoint {
     pub fn has_room_for(&self, bytes: usize) -> bool {
         let limits = self.limits();
         limits.max_body_bytes.is_none_or(|max| bytes <= max) && limits.max_input_tokens.is_none_or(|max| bytes <= max)
-    }
-
-    /// Returns true if the wire supports the question natively: no criteria moved into its instructions, no generated
-    /// instructions, and no emulated answer.
-    pub fn supports_natively(&self, question: &Question) -> bool {
-        let instructed = question.instructions.is_some();
-        match self.wire {
-            Wire::SystemOne | Wire::Sandbox => true,
-            Wire::ChatCompletions => false,
-            Wire::OpenAiDecisions | Wire::GeminiDecisions | Wire::SglangDecisions => {
-                let whole = match &question.kind {
-                    QuestionKind::Noul { when_true: None, when_false: None } => true,
-                    QuestionKind::Noul { .. } => self.wire != Wire::OpenAiDecisions,
-                    QuestionKind::Choice { options } => options.len() > 1,
-                    QuestionKind::Score { levels } => levels.len() > 1,
-                    QuestionKind::Box => false,
-                };
-                instructed && whole
-            }
-        }
     }
 }
 

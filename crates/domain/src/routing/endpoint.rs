@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{AttachmentForm, EndpointLimits, Wire};
 use crate::ids::IdMap;
 use crate::model::{CallableModels, Model, ModelId, SANDBOX_AUTHOR};
 use crate::pricing::TokenPrices;
@@ -39,141 +40,6 @@ impl ProviderSlug {
 impl fmt::Display for ProviderSlug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// The protocol that a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wire {
-    /// `state` and a map of `noul | choice | score | box` questions over HTTP.
-    SystemOne,
-    /// `input` and an array of `predicate | choice | score` questions.
-    OpenAiDecisions,
-    /// `input` and a map of `noul | choice | score` questions with `true_description`.
-    GeminiDecisions,
-    /// `input` and an array of questions with `id`, `question`, `options`, `levels`.
-    SglangDecisions,
-    /// Any chat model behind an OpenAI-compatible API; the answers are derived from its completions.
-    ChatCompletions,
-    /// Answers generated inside this process.
-    Sandbox,
-}
-
-impl Wire {
-    /// Every wire.
-    pub const ALL: [Self; 6] = [
-        Self::SystemOne,
-        Self::OpenAiDecisions,
-        Self::GeminiDecisions,
-        Self::SglangDecisions,
-        Self::ChatCompletions,
-        Self::Sandbox,
-    ];
-
-    /// Returns its name in configuration and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SystemOne => "system-one",
-            Self::OpenAiDecisions => "openai-decisions",
-            Self::GeminiDecisions => "gemini-decisions",
-            Self::SglangDecisions => "sglang-decisions",
-            Self::ChatCompletions => "chat-completions",
-            Self::Sandbox => "sandbox",
-        }
-    }
-
-    /// Returns true if opaque questions (of a form that this service does not parse) can be sent verbatim.
-    pub fn supports_opaque_questions(self) -> bool {
-        match self {
-            Self::SystemOne | Self::Sandbox => true,
-            Self::OpenAiDecisions | Self::GeminiDecisions | Self::SglangDecisions | Self::ChatCompletions => false,
-        }
-    }
-
-    /// Returns the default source of `confidence` for this wire.
-    pub fn confidence(self) -> ConfidenceSource {
-        match self {
-            Self::SystemOne | Self::Sandbox => ConfidenceSource::SystemOne,
-            Self::OpenAiDecisions | Self::GeminiDecisions | Self::SglangDecisions | Self::ChatCompletions => {
-                ConfidenceSource::Computed
-            }
-        }
-    }
-
-    /// Returns the limits in the public specification of this wire. Lower limits of a vendor are configured with its
-    /// endpoint.
-    pub fn limits(self) -> EndpointLimits {
-        let limits = EndpointLimits::default();
-        match self {
-            Self::SystemOne | Self::Sandbox => limits,
-            // Each question may need a separate call that repeats the whole state.
-            Self::ChatCompletions => EndpointLimits { max_questions: Some(64), ..limits },
-            Self::OpenAiDecisions => EndpointLimits { max_questions: Some(400), ..limits },
-            Self::GeminiDecisions => EndpointLimits { max_questions: Some(1000), ..limits },
-            Self::SglangDecisions => EndpointLimits { max_options: Some(26), ..limits },
-        }
-    }
-
-    /// Returns true if the wire supports questions of this type.
-    pub fn supports_type(self, question_type: QuestionType) -> bool {
-        match question_type {
-            QuestionType::Noul | QuestionType::Choice | QuestionType::Score => true,
-            QuestionType::Box => self == Self::SystemOne,
-        }
-    }
-}
-
-/// The limits of an endpoint per request; `None` means only the limits of the canonical form apply.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EndpointLimits {
-    /// The most questions.
-    pub max_questions: Option<usize>,
-    /// The most options of a `choice`.
-    pub max_options: Option<usize>,
-    /// The most levels of a `score`.
-    pub max_levels: Option<usize>,
-    /// The most bytes of state and questions together.
-    pub max_body_bytes: Option<usize>,
-    /// The most tokens of state and questions together. Checked against their bytes: a token takes at least one byte.
-    pub max_input_tokens: Option<usize>,
-}
-
-impl EndpointLimits {
-    /// Returns each limit, or the one of `other` where it is `None`.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            max_questions: self.max_questions.or(other.max_questions),
-            max_options: self.max_options.or(other.max_options),
-            max_levels: self.max_levels.or(other.max_levels),
-            max_body_bytes: self.max_body_bytes.or(other.max_body_bytes),
-            max_input_tokens: self.max_input_tokens.or(other.max_input_tokens),
-        }
-    }
-}
-
-/// The form in which an endpoint accepts images and other media.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AttachmentForm {
-    /// No media.
-    None,
-    /// The member `assets` of the System One wire.
-    Assets,
-    /// A member `images` beside the state.
-    Images,
-    /// Items or parts of the input.
-    InState,
-}
-
-impl AttachmentForm {
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Assets => "assets",
-            Self::Images => "images",
-            Self::InState => "input",
-        }
     }
 }
 

@@ -10,6 +10,7 @@ mod list_model_endpoints;
 mod list_providers;
 mod nearest_provider;
 mod preferences;
+mod wire;
 
 pub use candidates::*;
 pub use capability::*;
@@ -21,6 +22,7 @@ pub use list_model_endpoints::*;
 pub use list_providers::*;
 pub use nearest_provider::*;
 pub use preferences::*;
+pub use wire::*;
 
 pub use crate::pricing::TokenPrices;
 pub use crate::question::ConfidenceSource;

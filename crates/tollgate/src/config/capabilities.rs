@@ -76,21 +76,11 @@ pub fn capabilities(section: &Section<RawCapabilities>, wire: Wire) -> Result<Ca
     Ok(said)
 }
 
-/// Returns true if a wire can carry media in this form.
-fn carries(wire: Wire, form: AttachmentForm) -> bool {
-    match form {
-        AttachmentForm::None => true,
-        AttachmentForm::Assets => wire == Wire::SystemOne,
-        AttachmentForm::Images => matches!(wire, Wire::SystemOne | Wire::SglangDecisions),
-        AttachmentForm::InState => matches!(wire, Wire::OpenAiDecisions | Wire::GeminiDecisions),
-    }
-}
-
 fn images(section: &Section<RawCapabilities>, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {
     let form = section.image_transport.map(Name::get);
-    if let Some(form) = form.filter(|form| !carries(wire, *form)) {
+    if let Some(form) = form.filter(|form| !wire.carries(*form)) {
         let possible: Vec<&str> =
-            FORMS.into_iter().filter(|form| carries(wire, *form)).map(AttachmentForm::as_str).collect();
+            FORMS.into_iter().filter(|form| wire.carries(*form)).map(AttachmentForm::as_str).collect();
         return Err(section.fault(
             "image_transport",
             format!("is {:?}, but the wire {} supports {} only", form.as_str(), wire.as_str(), alternatives(&possible)),

@@ -1,14 +1,14 @@
 //! Gemini Decisions requests.
 
-use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind, StateForm};
+use domain::decision::{
+    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, StateForm,
+};
 use domain::json::{Json, JsonKind};
 
+use super::format::{FALSE_DESCRIPTION, TRUE_DESCRIPTION, is_option_name};
 use crate::client::Body;
 use crate::client::fields::{Fields, check_count};
 use crate::client::path;
-
-const MAX_OPTIONS: usize = 255;
-const MAX_LEVELS: usize = 10;
 
 /// Parses a request into canonical form. The prefix `models/` of a model name is removed.
 ///
@@ -122,8 +122,8 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
     };
     let criteria = Fields::new(criteria, fields.member_path("criteria"))?;
     Ok(QuestionKind::Noul {
-        when_true: criteria.text_json("true_description")?,
-        when_false: criteria.text_json("false_description")?,
+        when_true: criteria.text_json(TRUE_DESCRIPTION)?,
+        when_false: criteria.text_json(FALSE_DESCRIPTION)?,
     })
 }
 
@@ -134,7 +134,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     options
         .iter()
         .map(|(name, _)| {
-            if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
+            if !is_option_name(name) {
                 return Err(criteria.fault(name, "must be a name without control characters and white space around it"));
             }
             Ok(ChoiceOption::new(name.clone(), criteria.text_json(name)?))

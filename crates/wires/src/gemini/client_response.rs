@@ -3,6 +3,7 @@
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
+use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;
 use crate::client::decision_response::{
     append_provider_members, by_level, by_option, complement, confidence, unanswered,
@@ -17,16 +18,16 @@ use crate::client::object::{ObjectWriter, string};
 pub fn write(response: &DecisionResponse<'_>) -> String {
     let decision = response.decision;
     let usage = ObjectWriter::new()
-        .count("total_input_tokens", decision.input_tokens)
-        .count("total_output_tokens", decision.output_tokens)
+        .count(USAGE.input, decision.input_tokens)
+        .count(USAGE.output, decision.output_tokens)
         .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string())
         .end();
     let refused = response.pairs().all(|(_, answer)| answer.value == AnswerValue::Refusal);
     let body = if refused {
-        let feedback = ObjectWriter::new().text("block_reason", "other");
+        let feedback = ObjectWriter::new().text(BLOCK_REASON, "other");
         let feedback = feedback.text("block_reason_message", "the model refused every question");
-        ObjectWriter::new().json("answers", "{}").json("prompt_feedback", &feedback.end())
+        ObjectWriter::new().json("answers", "{}").json(PROMPT_FEEDBACK, &feedback.end())
     } else {
         let answers = response.pairs().fold(ObjectWriter::new(), |object, (question, answer)| {
             object.json(&question.name, &write_answer(question, answer))

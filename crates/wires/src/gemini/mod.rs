@@ -4,6 +4,7 @@ pub mod client_request;
 pub mod client_response;
 mod codec;
 pub mod errors;
+mod format;
 pub mod provider_request;
 pub mod provider_response;
 

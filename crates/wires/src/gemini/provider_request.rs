@@ -3,13 +3,9 @@
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
+use super::format::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION, is_option_name};
 use crate::canonical::{instructions, is_blank, text, texts_of_parts};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
-
-/// Most questions of a request.
-const MAX_QUESTIONS: usize = 1000;
-/// Most options of a choice and levels of a score; there must be two.
-const MAX_OUTCOMES: usize = 255;
 
 /// Builds the body: the model's name if given, the state as `input`, and the questions in order. Gemini input parts
 /// stay unchanged; other values than strings become their JSON text.
@@ -18,8 +14,8 @@ const MAX_OUTCOMES: usize = 255;
 /// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
     let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
-    if typed.len() > MAX_QUESTIONS {
-        return Err(UnsupportedByWire::Questions(MAX_QUESTIONS));
+    if typed.len() > LIMITS.questions {
+        return Err(UnsupportedByWire::Questions(LIMITS.questions));
     }
     match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
@@ -86,18 +82,17 @@ fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
 }
 
 fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
-    let sides = [("true_description", when_true), ("false_description", when_false)];
+    let sides = [(TRUE_DESCRIPTION, when_true), (FALSE_DESCRIPTION, when_false)];
     let descriptions: Vec<(&str, Json)> =
         sides.into_iter().filter_map(|(name, side)| side.map(|side| (name, string(side)))).collect();
     (!descriptions.is_empty()).then(|| Json::object(descriptions.iter().map(|(name, side)| (*name, side.text()))))
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_OUTCOMES).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(MAX_OUTCOMES));
+    if !(2..=LIMITS.options).contains(&options.len()) {
+        return Err(UnsupportedByWire::Options(LIMITS.options));
     }
-    let is_taken = |name: &str| !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
-    if !options.iter().all(|option| is_taken(&option.name)) {
+    if !options.iter().all(|option| is_option_name(&option.name)) {
         return Err(UnsupportedByWire::OptionName);
     }
     let meanings: Vec<Option<Json>> = options.iter().map(|option| option.meaning.as_ref().map(string)).collect();
@@ -106,8 +101,8 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_OUTCOMES).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(MAX_OUTCOMES));
+    if !(2..=LIMITS.levels).contains(&levels.len()) {
+        return Err(UnsupportedByWire::Levels(LIMITS.levels));
     }
     if levels.iter().any(is_blank) {
         return Err(UnsupportedByWire::EmptyLevel);

@@ -3,14 +3,12 @@
 use domain::decision::{Question, QuestionKind, Questions};
 use domain::json::Json;
 
+use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, by_question, confidence, distribution_of_map,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, confidence, distribution_of_map,
     level, required_number, required_probability, string, type_of, usage,
 };
-
-/// The names of the token counts on this wire.
-const USAGE: UsageNames = UsageNames { input: "total_input_tokens", output: "total_output_tokens" };
 
 /// Reads the answers to these questions. Numbers and confidences keep their spelling. Blocked input is a refusal of
 /// every question.
@@ -46,9 +44,9 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
 
 /// Returns true if the whole input was blocked.
 fn blocked(members: &Object<'_>) -> Result<bool, MalformedAnswer> {
-    let Some(feedback) = members.get("prompt_feedback")? else { return Ok(false) };
+    let Some(feedback) = members.get(PROMPT_FEEDBACK)? else { return Ok(false) };
     let feedback = Object::of(feedback).ok_or(MalformedAnswer::NotOfItsForm)?;
-    Ok(feedback.get("block_reason")?.and_then(string).is_some_and(|reason| !reason.is_empty()))
+    Ok(feedback.get(BLOCK_REASON)?.and_then(string).is_some_and(|reason| !reason.is_empty()))
 }
 
 fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {

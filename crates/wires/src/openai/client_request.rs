@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::decision::{
+    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind,
+};
 use domain::json::{Json, JsonKind};
 
 use super::input;
+use super::format::{CHOICES, DESCRIPTION, INPUT_IMAGE, INPUT_JSON, INPUT_TEXT, LABEL, LEVELS, PREDICATE, VALUE};
 use crate::client::fields::Fields;
 use crate::client::{Body, path};
 
-const MAX_CHOICES: usize = 255;
-const MAX_LEVELS: usize = 10;
 /// The maximum number of characters of `safety_identifier`.
 const MAX_IDENTIFIER_CHARS: usize = 128;
 
@@ -105,7 +106,7 @@ fn unused_name(name: &str, taken: &HashSet<String>) -> String {
 /// Returns one question, and true if its instructions contain media.
 fn question(fields: &Fields, name: &str) -> Result<(Question, bool), InvalidDecision> {
     let kind = match fields.required_text("type")?.as_str() {
-        "predicate" => QuestionKind::Noul { when_true: None, when_false: None },
+        PREDICATE => QuestionKind::Noul { when_true: None, when_false: None },
         "choice" => QuestionKind::Choice { options: options(fields)? },
         "score" => QuestionKind::Score { levels: levels(fields)? },
         _ => return Err(fields.fault("type", "must be predicate, choice or score")),
@@ -129,7 +130,7 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     let (mut only, mut has_media) = (None, false);
     for (index, part) in parts.iter().enumerate() {
         let part = Fields::new(part, path::element(&fields.member_path(NAME), index))?;
-        let (value, is_media) = input::read_part(&part, &["input_text", "input_json", "input_image"])?;
+        let (value, is_media) = input::read_part(&part, &[INPUT_TEXT, INPUT_JSON, INPUT_IMAGE])?;
         has_media |= is_media;
         only = value;
     }
@@ -139,23 +140,23 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
 /// Reads the options. A boolean is a different option than the string of the same text, so its canonical name must not
 /// equal the name of any string.
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
-    let elements = fields.elements("choices", 2, MAX_CHOICES, "choices")?;
+    let elements = fields.elements(CHOICES, 2, MAX_OPTIONS, "choices")?;
     let mut read = Vec::with_capacity(elements.len());
     let mut names = HashSet::new();
     let mut booleans = HashSet::new();
     for (index, element) in elements.iter().enumerate() {
-        let choice = Fields::new(element, path::element(&fields.member_path("choices"), index))?;
-        let value = choice.required("value")?;
+        let choice = Fields::new(element, path::element(&fields.member_path(CHOICES), index))?;
+        let value = choice.required(VALUE)?;
         let boolean = (value.kind() == JsonKind::Bool).then(|| value.text() == "true");
         let is_new = match (boolean, value.as_string()) {
             (Some(boolean), _) => booleans.insert(boolean),
             (None, Some(text)) => names.insert(text),
-            (None, None) => return Err(choice.fault("value", "must be a string or a boolean")),
+            (None, None) => return Err(choice.fault(VALUE, "must be a string or a boolean")),
         };
         if !is_new {
-            return Err(choice.fault("value", "is in more than one choice"));
+            return Err(choice.fault(VALUE, "is in more than one choice"));
         }
-        read.push((boolean, value.as_string(), choice.text_json("description")?));
+        read.push((boolean, value.as_string(), choice.text_json(DESCRIPTION)?));
     }
     let options = read.into_iter().map(|(boolean, text, meaning)| {
         let name = text.or_else(|| boolean.map(|boolean| boolean_name(boolean, &names)));
@@ -173,17 +174,17 @@ fn boolean_name(boolean: bool, taken: &HashSet<String>) -> String {
 
 /// Reads the levels: each is a label, or an object with a label and a description.
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
-    let elements = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    let elements = fields.elements(LEVELS, 2, MAX_LEVELS, "levels")?;
     elements
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let level = Fields::new(element, path::element(&fields.member_path("levels"), index))?;
-            level.required_text("label")?;
-            let label = level.required("label")?;
-            Ok(match level.text_json("description")? {
+            let level = Fields::new(element, path::element(&fields.member_path(LEVELS), index))?;
+            level.required_text(LABEL)?;
+            let label = level.required(LABEL)?;
+            Ok(match level.text_json(DESCRIPTION)? {
                 None => label.clone(),
-                Some(description) => Json::object([("label", label.text()), ("description", description.text())]),
+                Some(description) => Json::object([(LABEL, label.text()), (DESCRIPTION, description.text())]),
             })
         })
         .collect()

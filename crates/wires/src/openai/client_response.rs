@@ -4,6 +4,7 @@ use domain::decision::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind
 use domain::json::{Json, JsonKind};
 
 use super::client_request::GeneratedNames;
+use super::format::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::client::DecisionResponse;
 use crate::client::decision_response::{append_provider_members, confidence, unanswered};
 use crate::client::object::{ObjectWriter, array, string};
@@ -18,9 +19,9 @@ pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) 
         .pairs()
         .map(|(question, answer)| write_answer(question, answer, generated_names.contains(&question.name)));
     let usage = ObjectWriter::new()
-        .count("input_tokens", decision.input_tokens)
+        .count(USAGE.input, decision.input_tokens)
         .json("input_tokens_details", r#"{"cached_tokens":0,"cache_write_tokens":0}"#)
-        .count("output_tokens", decision.output_tokens)
+        .count(USAGE.output, decision.output_tokens)
         .json("output_tokens_details", r#"{"reasoning_tokens":0}"#)
         .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
@@ -35,7 +36,7 @@ fn write_answer(question: &Question, answer: &Answer, is_unnamed: bool) -> Strin
     let name = if is_unnamed { "null".to_owned() } else { string(&question.name) };
     let with_type = |name_of: &str| ObjectWriter::with_type(name_of).json("name", &name);
     let object = match (&answer.value, &question.kind) {
-        (AnswerValue::Noul { probability }, _) => with_type("predicate").number("probability", *probability),
+        (AnswerValue::Noul { probability }, _) => with_type(PREDICATE).number(PROBABILITY, *probability),
         (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
             let probabilities = probabilities.as_deref().map(|given| choice_distribution(options, given));
             with_type("choice")
@@ -66,19 +67,14 @@ fn value(option: &ChoiceOption) -> String {
 }
 
 fn choice_distribution(options: &[ChoiceOption], given: &[f64]) -> String {
-    let one = |(option, p): (&ChoiceOption, &f64)| {
-        ObjectWriter::new().json("value", &value(option)).number("probability", *p)
-    };
+    let one =
+        |(option, p): (&ChoiceOption, &f64)| ObjectWriter::new().json(VALUE, &value(option)).number(PROBABILITY, *p);
     array(options.iter().zip(given).map(|pair| one(pair).end()))
 }
 
 fn level_distribution(levels: &[Json], given: &[f64]) -> String {
     let one = |(index, (level, p)): (usize, (&Json, &f64))| {
-        ObjectWriter::new()
-            .json("value", &index.to_string())
-            .json("label", &label(level))
-            .number("probability", *p)
-            .end()
+        ObjectWriter::new().json(VALUE, &index.to_string()).json(LABEL, &label(level)).number(PROBABILITY, *p).end()
     };
     array(levels.iter().zip(given).enumerate().map(one))
 }
@@ -89,6 +85,6 @@ fn label(level: &Json) -> String {
         return level.text().to_owned();
     }
     let named =
-        level.members().into_iter().flatten().find(|(name, json)| name == "label" && json.kind() == JsonKind::String);
+        level.members().into_iter().flatten().find(|(name, json)| name == LABEL && json.kind() == JsonKind::String);
     named.map_or_else(|| string(level.text()), |(_, label)| label.text().to_owned())
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use domain::decision::{InvalidDecision, StateForm};
 use domain::json::{Json, JsonKind};
 
+use super::format::{INPUT_IMAGE, INPUT_JSON, INPUT_TEXT};
 use crate::client::fields::Fields;
 use crate::client::path;
 
@@ -80,8 +81,8 @@ fn read_item(item: &Fields, calls: &mut HashSet<String>) -> Result<Content, Inva
 
 fn message(item: &Fields) -> Result<Content, InvalidDecision> {
     match item.required_text("role")?.as_str() {
-        "user" => parts(item, "content", &["input_text", "input_json", "input_image"]),
-        "developer" | "system" => Ok(Content { only: None, ..parts(item, "content", &["input_text"])? }),
+        "user" => parts(item, "content", &[INPUT_TEXT, INPUT_JSON, INPUT_IMAGE]),
+        "developer" | "system" => Ok(Content { only: None, ..parts(item, "content", &[INPUT_TEXT])? }),
         "assistant" => Ok(Content { only: None, ..parts(item, "content", &["output_text", "refusal"])? }),
         _ => Err(item.fault("role", "must be user, developer, system or assistant")),
     }
@@ -99,7 +100,7 @@ fn output(item: &Fields, calls: &HashSet<String>) -> Result<Content, InvalidDeci
     if !calls.contains(&item.required_text("call_id")?) {
         return Err(item.fault("call_id", "names no earlier call"));
     }
-    Ok(Content { only: None, ..parts(item, "output", &["input_text", "input_image"])? })
+    Ok(Content { only: None, ..parts(item, "output", &[INPUT_TEXT, INPUT_IMAGE])? })
 }
 
 /// Reads a string, or an array of parts of the given types.
@@ -129,11 +130,11 @@ pub(super) fn read_part(part: &Fields, types: &[&str]) -> Result<(Option<Json>, 
         return Err(part.fault("type", format!("must be {}", types.join(" or "))));
     }
     match kind.as_str() {
-        "input_image" => {
+        INPUT_IMAGE => {
             part.required_text("image_url")?;
             Ok((None, true))
         }
-        "input_json" => {
+        INPUT_JSON => {
             let data = part.required("data")?;
             let is_object = |json: &Json| json.kind() == JsonKind::Object;
             if is_object(data) || data.elements().is_some_and(|elements| elements.iter().all(is_object)) {

@@ -5,6 +5,7 @@ pub mod client_request;
 pub mod client_response;
 mod codec;
 pub mod errors;
+mod format;
 mod input;
 mod parts;
 pub mod provider_request;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::json::{Json, JsonKind, Token, Tokens};
 
+use super::format::{INPUT_IMAGE, INPUT_JSON, INPUT_TEXT};
 use crate::canonical::{text, texts_of_parts};
 use crate::provider::object;
 
@@ -16,7 +17,7 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// Builds a text part.
 pub(super) fn of_text(text: &str) -> String {
-    object([("type", "\"input_text\""), ("text", Json::string(text).text())])
+    object([("type", Json::string(INPUT_TEXT).text()), ("text", Json::string(text).text())])
 }
 
 /// Builds a JSON part if the wire accepts the value, otherwise a text part.
@@ -29,7 +30,7 @@ pub(super) fn of_json(json: &Json) -> String {
         _ => false,
     };
     if structured && json.text().len() <= MAX_BYTES && fits(json.text()) {
-        object([("type", "\"input_json\""), ("data", json.text())])
+        object([("type", Json::string(INPUT_JSON).text()), ("data", json.text())])
     } else {
         of_text(&text(json))
     }
@@ -61,9 +62,9 @@ pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
         }
         let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
         match member("type")?.as_string()?.as_str() {
-            "input_text" => member("text")?.as_string().map(drop),
-            "input_json" => matches!(member("data")?.kind(), JsonKind::Object | JsonKind::Array).then_some(()),
-            "input_image" => images.then_some(()),
+            INPUT_TEXT => member("text")?.as_string().map(drop),
+            INPUT_JSON => matches!(member("data")?.kind(), JsonKind::Object | JsonKind::Array).then_some(()),
+            INPUT_IMAGE => images.then_some(()),
             _ => None,
         }
     };

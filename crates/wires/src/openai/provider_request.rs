@@ -6,15 +6,9 @@ use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, Quest
 use domain::json::Json;
 
 use super::parts;
+use super::format::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
 use crate::canonical::{default_instructions, is_blank, sides, text};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
-
-/// Most questions of a request.
-const MAX_QUESTIONS: usize = 400;
-/// Most options of a choice; there must be two.
-const MAX_OPTIONS: usize = 255;
-/// Most levels of a score; there must be two.
-const MAX_LEVELS: usize = 10;
 
 /// Builds the body: the model's name if given, the state as `input`, and the questions in order, by name. OpenAI input
 /// items stay unchanged.
@@ -23,8 +17,8 @@ const MAX_LEVELS: usize = 10;
 /// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
     let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
-    if typed.len() > MAX_QUESTIONS {
-        return Err(UnsupportedByWire::Questions(MAX_QUESTIONS));
+    if typed.len() > LIMITS.questions {
+        return Err(UnsupportedByWire::Questions(LIMITS.questions));
     }
     let media_in_state = match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) => false,
@@ -51,13 +45,14 @@ fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
 
 fn question(question: &Question, media_in_state: bool) -> Result<Json, UnsupportedByWire> {
     let (type_name, outcomes) = match &question.kind {
-        QuestionKind::Noul { .. } => ("\"predicate\"", None),
-        QuestionKind::Choice { options } => ("\"choice\"", Some(("choices", choices(options)?))),
-        QuestionKind::Score { levels } => ("\"score\"", Some(("levels", scale(levels)?))),
+        QuestionKind::Noul { .. } => (PREDICATE, None),
+        QuestionKind::Choice { options } => ("choice", Some((CHOICES, choices(options)?))),
+        QuestionKind::Score { levels } => ("score", Some((LEVELS, scale(levels)?))),
         QuestionKind::Box => return Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     };
+    let type_name = Json::string(type_name);
     let (name, instructions) = (Json::string(&question.name), instructions(question, media_in_state));
-    let members = [("type", type_name), ("name", name.text()), ("instructions", instructions.as_str())];
+    let members = [("type", type_name.text()), ("name", name.text()), ("instructions", instructions.as_str())];
     Ok(Json::object(members.into_iter().chain(outcomes.as_ref().map(|(name, json)| (*name, json.text())))))
 }
 
@@ -83,8 +78,8 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_OPTIONS).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(MAX_OPTIONS));
+    if !(2..=LIMITS.options).contains(&options.len()) {
+        return Err(UnsupportedByWire::Options(LIMITS.options));
     }
     for boolean in [true, false] {
         if options.iter().filter(|option| option.boolean == Some(boolean)).count() > 1 {
@@ -97,15 +92,15 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
             let value = option
                 .boolean
                 .map_or_else(|| Json::string(&option.name), |value| Json::from(serde_json::Value::Bool(value)));
-            described("value", value.text(), option.meaning.as_ref())
+            described(VALUE, value.text(), option.meaning.as_ref())
         })
         .collect();
     Ok(Json::array(written.iter().map(Json::text)))
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_LEVELS).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(MAX_LEVELS));
+    if !(2..=LIMITS.levels).contains(&levels.len()) {
+        return Err(UnsupportedByWire::Levels(LIMITS.levels));
     }
     let written: Vec<Json> = levels.iter().map(level).collect();
     Ok(Json::array(written.iter().map(Json::text)))
@@ -117,8 +112,8 @@ fn level(level: &Json) -> Json {
         let (mut label, mut description) = (None, None);
         for (name, value) in members {
             let place = match name.as_str() {
-                "label" => &mut label,
-                "description" => &mut description,
+                LABEL => &mut label,
+                DESCRIPTION => &mut description,
                 _ => return None,
             };
             value.as_string()?;
@@ -129,13 +124,13 @@ fn level(level: &Json) -> Json {
         Some((label?, description))
     });
     match own {
-        Some((label, description)) => described("label", label.text(), description.as_ref()),
-        None => described("label", Json::string(&text(level)).text(), None),
+        Some((label, description)) => described(LABEL, label.text(), description.as_ref()),
+        None => described(LABEL, Json::string(&text(level)).text(), None),
     }
 }
 
 fn described(name: &str, value: &str, description: Option<&Json>) -> Json {
     let description = description.map(|description| Json::string(&text(description)));
     let members = [(name, value)];
-    Json::object(members.into_iter().chain(description.as_ref().map(|text| ("description", text.text()))))
+    Json::object(members.into_iter().chain(description.as_ref().map(|text| (DESCRIPTION, text.text()))))
 }

@@ -3,14 +3,12 @@
 use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonText};
 
+use super::format::{PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, confidence, distribution, elements, level,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, confidence, distribution, elements, level,
     number, required_number, required_probability, string, type_of, usage,
 };
-
-/// The names of the token counts on this wire.
-const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_tokens" };
 
 const OTHER_TYPE: MalformedAnswer = MalformedAnswer::Answer("it is of another type than its question");
 const NO_DISTRIBUTION: MalformedAnswer = MalformedAnswer::Answer("it has no distribution");
@@ -63,7 +61,7 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     }
     let extras = Extras { confidence: confidence(answer)?, metadata: None };
     match (&question.kind, type_name.as_str()) {
-        (QuestionKind::Noul { .. }, "predicate") => Ok(noul(required_probability(answer, "probability")?, extras)),
+        (QuestionKind::Noul { .. }, PREDICATE) => Ok(noul(required_probability(answer, PROBABILITY)?, extras)),
         (QuestionKind::Choice { options }, "choice") => {
             let chosen = answer.get("choice")?.and_then(|value| option(options, value));
             let chosen = chosen.ok_or(MalformedAnswer::Answer("it is none of the options"))?;
@@ -103,7 +101,7 @@ fn of_array<'a>(
     let mut read = Vec::with_capacity(entries.len());
     for entry in entries {
         let entry = Object::of(entry).ok_or(NO_DISTRIBUTION)?;
-        read.push((entry.get("value")?.and_then(&place), entry.get("probability")?));
+        read.push((entry.get(VALUE)?.and_then(&place), entry.get(PROBABILITY)?));
     }
     distribution(outcomes, read)
 }

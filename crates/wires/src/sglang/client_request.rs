@@ -2,15 +2,14 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::decision::{
+    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind,
+};
 use domain::json::{Json, JsonKind, JsonText};
 
+use super::format::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
 use crate::client::fields::Fields;
 use crate::client::{Body, path};
-
-/// More options than the wire's own server supports, because other providers can answer the request.
-const MAX_OPTIONS: usize = 255;
-const MAX_LEVELS: usize = 10;
 
 /// Parses a request into canonical form.
 ///
@@ -64,54 +63,54 @@ fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
         .enumerate()
         .map(|(index, element)| {
             let fields = Fields::new(element, path::element("questions", index))?;
-            let id = fields.required_text("id")?;
+            let id = fields.required_text(ID)?;
             if id.trim().is_empty() {
-                return Err(fields.fault("id", "must not be blank"));
+                return Err(fields.fault(ID, "must not be blank"));
             }
             let question = question(&fields, &id)?;
-            if ids.insert(id) { Ok(question) } else { Err(fields.fault("id", "is in more than one question")) }
+            if ids.insert(id) { Ok(question) } else { Err(fields.fault(ID, "is in more than one question")) }
         })
         .collect()
 }
 
 fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
     let kind = match fields.required_text("type")?.as_str() {
-        "yes_no" => QuestionKind::Noul { when_true: text(fields, "yes")?, when_false: text(fields, "no")? },
+        YES_NO => QuestionKind::Noul { when_true: text(fields, YES)?, when_false: text(fields, NO)? },
         "choice" => QuestionKind::Choice { options: options(fields)? },
         "score" => QuestionKind::Score { levels: levels(fields)? },
         _ => return Err(fields.fault("type", "must be choice, score or yes_no")),
     };
-    let asked = fields.required("question")?;
-    not_blank(asked, &fields.member_path("question"))?;
+    let asked = fields.required(QUESTION)?;
+    not_blank(asked, &fields.member_path(QUESTION))?;
     Question::canonical(id, Some(asked.clone()), kind, fields.path())
 }
 
-/// Reads the options. Names that differ only in case or white space are the same to the wire's own server, so they are
+/// Reads the options: more than the wire's own server supports, because other providers can answer. Names that differ only in case or white space are the same to the wire's own server, so they are
 /// rejected.
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
-    let elements = fields.elements("options", 2, MAX_OPTIONS, "options")?;
+    let elements = fields.elements(OPTIONS, 2, MAX_OPTIONS, "options")?;
     let mut names = HashSet::new();
     elements
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let option = Fields::new(element, path::element(&fields.member_path("options"), index))?;
-            let name = option.required_text("name")?;
-            if name.trim().is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-                return Err(option.fault("name", "must be a name without control characters"));
+            let option = Fields::new(element, path::element(&fields.member_path(OPTIONS), index))?;
+            let name = option.required_text(NAME)?;
+            if !is_option_name(&name) {
+                return Err(option.fault(NAME, "must be a name without control characters"));
             }
             if !names.insert(name.trim().to_lowercase()) {
-                return Err(option.fault("name", "is in more than one option"));
+                return Err(option.fault(NAME, "is in more than one option"));
             }
-            Ok(ChoiceOption::new(name, text(&option, "description")?))
+            Ok(ChoiceOption::new(name, text(&option, DESCRIPTION)?))
         })
         .collect()
 }
 
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
-    let levels = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    let levels = fields.elements(LEVELS, 2, MAX_LEVELS, "levels")?;
     for (index, level) in levels.iter().enumerate() {
-        not_blank(level, &path::element(&fields.member_path("levels"), index))?;
+        not_blank(level, &path::element(&fields.member_path(LEVELS), index))?;
     }
     Ok(levels)
 }

@@ -3,6 +3,7 @@
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
+use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::client::DecisionResponse;
 use crate::client::decision_response::{append_provider_members, by_level, by_option, complement, unanswered};
 use crate::client::object::{ObjectWriter, string};
@@ -15,8 +16,8 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
         object.json(&question.name, &write_answer(question, answer))
     });
     let usage = ObjectWriter::new()
-        .count("prompt_tokens", decision.input_tokens)
-        .count("completion_tokens", decision.output_tokens)
+        .count(USAGE.input, decision.input_tokens)
+        .count(USAGE.output, decision.output_tokens)
         .count("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
     let body = ObjectWriter::new()
@@ -31,8 +32,8 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
 fn write_answer(question: &Question, answer: &Answer) -> String {
     let object = match (&answer.value, &question.kind) {
         (AnswerValue::Noul { probability }, _) => {
-            let both = ObjectWriter::new().number("yes", *probability).number("no", complement(*probability));
-            ObjectWriter::with_type("yes_no").json("probabilities", &both.end())
+            let both = ObjectWriter::new().number(YES, *probability).number(NO, complement(*probability));
+            ObjectWriter::with_type(YES_NO).json("probabilities", &both.end())
         }
         (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
             let name = options.get(*chosen).map_or("null".to_owned(), |option| string(&option.name));
@@ -51,7 +52,7 @@ fn write_answer(question: &Question, answer: &Answer) -> String {
         }
     };
     let mass = label_mass(answer);
-    append_provider_members(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
+    append_provider_members(object.maybe(LABEL_MASS, mass.as_ref().map(Json::text)), answer)
 }
 
 /// Returns the provider's `label_mass`, from the answer or its details. Other wires may use the name differently, so
@@ -62,11 +63,8 @@ fn label_mass(answer: &Answer) -> Option<Json> {
     };
     let is_mass = |json: &Json| {
         let number = (json.kind() == JsonKind::Number).then(|| json.text().parse::<f64>().ok()).flatten();
-        number.is_some_and(|mass| (0.0..=MAX_LABEL_MASS).contains(&mass))
+        number.is_some_and(is_label_mass)
     };
-    let beside = member(&answer.json, "label_mass").filter(is_mass);
-    beside.or_else(|| member(&member(&answer.json, "metadata")?, "label_mass").filter(is_mass))
+    let beside = member(&answer.json, LABEL_MASS).filter(is_mass);
+    beside.or_else(|| member(&member(&answer.json, "metadata")?, LABEL_MASS).filter(is_mass))
 }
-
-/// The maximum sum of probabilities, with a tolerance for floating-point error.
-const MAX_LABEL_MASS: f64 = 1.0 + 1e-3;

@@ -5,13 +5,11 @@ use std::collections::HashSet;
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
+use super::format::{
+    DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name,
+};
 use crate::canonical::{default_instructions, is_blank};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
-
-/// Most options of a choice: one per letter. The minimum is two.
-const MAX_OPTIONS: usize = 26;
-/// Most levels of a score: one per digit. The minimum is two.
-const MAX_LEVELS: usize = 10;
 
 /// Builds the body: the model's name if given, the state as `input`, images, and the questions in order, by id. Texts
 /// may be any JSON and stay unchanged. Unknown members are omitted, because the wire forbids them.
@@ -41,34 +39,37 @@ fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
     let given = question.instructions.clone().filter(|instructions| !is_blank(instructions));
     let text = given.unwrap_or_else(|| Json::string(default_instructions(question.kind.question_type())));
     let id = Json::string(&question.name);
-    let common = |type_name| vec![("id", id.text()), ("type", type_name), ("question", text.text())];
+    let type_name = Json::string(match &question.kind {
+        QuestionKind::Noul { .. } => YES_NO,
+        kind => kind.as_str(),
+    });
+    let common = [(ID, id.text()), ("type", type_name.text()), (QUESTION, text.text())];
+    let common = common.into_iter();
     match &question.kind {
         QuestionKind::Noul { when_true, when_false } => {
-            let mut members = common("\"yes_no\"");
-            members.extend(when_true.as_ref().map(|yes| ("yes", yes.text())));
-            members.extend(when_false.as_ref().map(|no| ("no", no.text())));
-            Ok(Json::object(members))
+            let yes = when_true.as_ref().map(|yes| (YES, yes.text()));
+            let no = when_false.as_ref().map(|no| (NO, no.text()));
+            Ok(Json::object(common.chain(yes).chain(no)))
         }
         QuestionKind::Choice { options } => {
             let options = choices(options)?;
-            Ok(Json::object(common("\"choice\"").into_iter().chain([("options", options.text())])))
+            Ok(Json::object(common.chain([(OPTIONS, options.text())])))
         }
         QuestionKind::Score { levels } => {
             let levels = scale(levels)?;
-            Ok(Json::object(common("\"score\"").into_iter().chain([("levels", levels.text())])))
+            Ok(Json::object(common.chain([(LEVELS, levels.text())])))
         }
         QuestionKind::Box => Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     }
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_OPTIONS).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(MAX_OPTIONS));
+    if !(2..=LIMITS.options).contains(&options.len()) {
+        return Err(UnsupportedByWire::Options(LIMITS.options));
     }
     let mut seen = HashSet::new();
     for option in options {
-        let breaks_lines = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-        if option.name.trim().is_empty() || option.name.chars().any(breaks_lines) {
+        if !is_option_name(&option.name) {
             return Err(UnsupportedByWire::OptionName);
         }
         if !seen.insert(folded(&option.name)) {
@@ -79,8 +80,8 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
         .iter()
         .map(|option| {
             let name = Json::string(&option.name);
-            let description = option.meaning.as_ref().map(|meaning| ("description", meaning.text()));
-            Json::object([("name", name.text())].into_iter().chain(description))
+            let description = option.meaning.as_ref().map(|meaning| (DESCRIPTION, meaning.text()));
+            Json::object([(NAME, name.text())].into_iter().chain(description))
         })
         .collect();
     Ok(Json::array(written.iter().map(Json::text)))
@@ -93,8 +94,8 @@ fn folded(name: &str) -> String {
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=MAX_LEVELS).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(MAX_LEVELS));
+    if !(2..=LIMITS.levels).contains(&levels.len()) {
+        return Err(UnsupportedByWire::Levels(LIMITS.levels));
     }
     if levels.iter().any(is_blank) {
         return Err(UnsupportedByWire::EmptyLevel);

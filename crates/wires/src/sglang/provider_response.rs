@@ -3,14 +3,12 @@
 use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
 use domain::json::{Json, JsonText};
 
+use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, by_question, distribution_of_map, level,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, distribution_of_map, level,
     number, required_number, string, type_of, usage,
 };
-
-/// The names of the token counts on this wire. The model generates no tokens, so all are input.
-const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
 
 /// Tolerance for the sum of two probabilities: two decimals each, and float errors.
 const SLACK: f64 = 0.01 + 1e-6;
@@ -46,12 +44,12 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     if type_name == "refusal" {
         return Ok(refusal());
     }
-    let mass = answer.get("label_mass")?.map(label_mass).transpose()?;
-    let metadata = mass.map(|mass| Json::object([("label_mass", mass)]));
+    let mass = answer.get(LABEL_MASS)?.map(label_mass).transpose()?;
+    let metadata = mass.map(|mass| Json::object([(LABEL_MASS, mass)]));
     let extras = Extras { confidence: None, metadata: metadata.as_ref().map(Json::text) };
     match (&question.kind, type_name.as_str()) {
-        (QuestionKind::Noul { .. }, "yes_no") => {
-            let sides = distribution_of_map(answer, 2, |name| ["yes", "no"].iter().position(|side| *side == name))?;
+        (QuestionKind::Noul { .. }, YES_NO) => {
+            let sides = distribution_of_map(answer, 2, |name| [YES, NO].iter().position(|side| *side == name))?;
             let sum: f64 = sides.iter().filter_map(|side| side.parse::<f64>().ok()).sum();
             if (sum - 1.0).abs() > SLACK {
                 return Err(MalformedAnswer::Answer("its distribution does not sum to 1"));
@@ -74,8 +72,8 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     }
 }
 
-/// Returns the text of a sum of probabilities, which float errors may put slightly above 1.
+/// Returns the text of a sum of probabilities.
 fn label_mass(value: JsonText<'_>) -> Result<&str, MalformedAnswer> {
-    let mass = number(value).filter(|(_, mass)| (0.0..=1.0 + 1e-3).contains(mass));
+    let mass = number(value).filter(|(_, mass)| is_label_mass(*mass));
     mass.map(|(text, _)| text).ok_or(MalformedAnswer::Answer("its label mass is no number from 0 to 1"))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use domain::decision::{Asset, Attachments, ProviderInput, QuestionKind};
+use domain::decision::{Asset, Attachments, MAX_LEVELS, MAX_OPTIONS, ProviderInput, QuestionKind};
 use domain::json::{Json, push_string};
 
 use super::provider_response::ResponseWrapper;
@@ -102,8 +102,8 @@ fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), UnsupportedByWi
             return Err(UnsupportedByWire::QuestionName);
         }
         match &question.kind {
-            QuestionKind::Choice { options } if options.len() < 2 => return Err(UnsupportedByWire::Options(255)),
-            QuestionKind::Score { levels } if levels.len() < 2 => return Err(UnsupportedByWire::Levels(10)),
+            QuestionKind::Choice { options } if options.len() < 2 => return Err(UnsupportedByWire::Options(MAX_OPTIONS)),
+            QuestionKind::Score { levels } if levels.len() < 2 => return Err(UnsupportedByWire::Levels(MAX_LEVELS)),
             _ => {}
         }
     }

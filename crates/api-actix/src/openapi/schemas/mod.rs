@@ -9,11 +9,12 @@ pub(crate) mod system_one;
 #[cfg(test)]
 mod tests {
     use super::gemini::GeminiDecisionsRequest;
-    use super::openai::OpenAiDecisionsRequest;
+    use super::openai::{OpenAiDecisionsRequest, OpenAiQuestion};
     use super::sglang::SglangDecisionsRequest;
     use super::system_one::DecisionsRequest;
+    use domain::decision::{MAX_LEVELS, MAX_OPTIONS};
     use std::collections::BTreeSet;
-    use utoipa::ToSchema;
+    use utoipa::{PartialSchema, ToSchema};
     use wires::client::{ALL_MEMBERS, SYSTEM_ONE_MEMBERS};
 
     fn described<T: ToSchema>() -> BTreeSet<String> {
@@ -32,5 +33,12 @@ mod tests {
         for described in [openai, described::<GeminiDecisionsRequest>(), described::<SglangDecisionsRequest>()] {
             assert!(described.is_subset(&read), "{described:?}");
         }
+    }
+
+    #[test]
+    fn described_limits_are_those_of_the_canonical_form() {
+        let question = serde_json::to_value(OpenAiQuestion::schema()).unwrap();
+        let most = |member: &str| question["properties"][member]["maxItems"].as_u64();
+        assert_eq!((most("choices"), most("levels")), (Some(MAX_OPTIONS as u64), Some(MAX_LEVELS as u64)));
     }
 }

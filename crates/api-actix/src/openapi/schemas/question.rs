@@ -1,5 +1,6 @@
 //! The schemas of `questions`: typed ones, or any other JSON value.
 
+use domain::decision::{MAX_LEVELS, MAX_OPTIONS};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
@@ -39,11 +40,11 @@ impl PartialSchema for Question {
         let options = ObjectBuilder::new()
             .schema_type(Type::Object)
             .additional_properties(Some(text("The description of an option.")))
-            .description(Some("1 to 255 options by name."));
+            .description(Some(format!("1 to {MAX_OPTIONS} options by name.")));
         let levels = ArrayBuilder::new()
             .items(text("The description of a level."))
             .min_items(Some(1))
-            .max_items(Some(10))
+            .max_items(Some(MAX_LEVELS))
             .description(Some("The levels, lowest first."));
         OneOfBuilder::new()
             .item(question("noul", "Asks whether something is true.").property("criteria", sides))

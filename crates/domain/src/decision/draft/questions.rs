@@ -3,12 +3,7 @@
 use super::path::Path;
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, JsonPart, Member, first_duplicate};
-use crate::question::{ChoiceOption, Question, QuestionKind, Questions};
-
-/// The most options of a `choice`.
-const MAX_OPTIONS: usize = 255;
-/// The most levels of a `score`.
-const MAX_LEVELS: usize = 10;
+use crate::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, Questions};
 
 const OPTIONS: &str = "must be an object that maps each option name to a description or null, for example \
                        {\"billing\": \"money\", \"other\": null}";

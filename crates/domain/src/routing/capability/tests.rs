@@ -2,7 +2,8 @@ use super::*;
 use crate::decision::DecisionDraft;
 use crate::json::Json;
 use crate::question::Questions;
-use crate::routing::EndpointLimits;
+use crate::question::StateForm;
+use crate::routing::{EndpointLimits, Wire};
 use rstest::rstest;
 
 use AttachmentForm::{Assets, Images, InState, None as NoMedia};
@@ -116,6 +117,6 @@ fn check_input_rejects_state_above_size_limit() {
 #[case::one_level(r#"{"type":"score","instructions":"?","criteria":["x"]}"#, &[SystemOne, Sandbox])]
 fn supports_natively_depends_on_wire_and_question(#[case] json: &str, #[case] wires: &[Wire]) {
     for wire in Wire::ALL {
-        assert_eq!(endpoint(wire).supports_natively(&question(json)), wires.contains(&wire), "{wire:?}");
+        assert_eq!(wire.supports_natively(&question(json)), wires.contains(&wire), "{wire:?}");
     }
 }
