@@ -1,14 +1,18 @@
 //! The outbound wires with one request and one answer, dialects included.
 
-use wires::formats::Shape;
+use domain::routing::Wire;
+use wires::formats::{Shape, codec};
 use wires::gemini::GeminiDecisions;
 use wires::openai::OpenAiDecisions;
 use wires::provider::{ModelLocation, WireCodec};
 use wires::sglang::SglangDecisions;
 use wires::system_one::{ResponseWrapper, SystemOne};
 
-/// Every wire.
-pub const ALL: [&dyn WireCodec; 6] = [&SYSTEM_ONE, &WORKERS_AI, &DATABRICKS, &OPENAI, &GEMINI, &SGLANG];
+/// Returns the codec of every wire, dialects included.
+pub fn all() -> impl Iterator<Item = Box<dyn WireCodec>> {
+    let wires = Wire::ALL.into_iter().filter_map(|wire| codec(wire, ModelLocation::Body, ResponseWrapper::None));
+    wires.chain([WORKERS_AI, DATABRICKS].map(|dialect| Box::new(dialect) as Box<dyn WireCodec>))
+}
 
 pub const SYSTEM_ONE: SystemOne =
     SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::None };

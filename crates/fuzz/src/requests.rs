@@ -132,8 +132,9 @@ fn check_rejection(fault: &InvalidDecision) -> Result<()> {
 
 /// Checks that each outbound wire writes the input as JSON or rejects it.
 pub(crate) fn check_outbound(provider_input: &Arc<ProviderInput>) -> Result<()> {
-    for codec in codecs::ALL {
-        check_outbound_wire(codec, provider_input).with_context(|| format!("written by {}", codec.wire().as_str()))?;
+    for codec in codecs::all() {
+        check_outbound_wire(codec.as_ref(), provider_input)
+            .with_context(|| format!("written by {}", codec.wire().as_str()))?;
     }
     chat::check_outbound(provider_input).context("written for a chat model")
 }

@@ -56,7 +56,7 @@ fn bodies() -> Result<Vec<Vec<u8>>> {
     let mut bodies: Vec<Vec<u8>> = BODIES.iter().map(|body| body.as_bytes().to_vec()).collect();
     for (_, caller, provider_input) in callers()? {
         bodies.push(caller.into_bytes());
-        for codec in codecs::ALL {
+        for codec in codecs::all() {
             bodies.extend(codec.write("m", &provider_input).ok().map(|payload| payload.to_bytes()));
         }
     }

@@ -225,6 +225,7 @@ fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
 mod tests {
     use super::*;
     use crate::config::load_text;
+    use domain::routing::Wire;
 
     const CONFIG: &str = r#"
         [[providers]]
@@ -358,7 +359,7 @@ mod tests {
 
     #[test]
     fn provider_of_every_wire_can_be_built() {
-        for wire in ["system-one", "openai-decisions", "gemini-decisions", "sglang-decisions", "chat-completions"] {
+        for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Sandbox).map(Wire::as_str) {
             let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nwire = \"{wire}\"");
             let config = load_text(None, &text, &with_key()).unwrap();
             assert!(Upstreams::build(&config, &with_key()).is_ok(), "{wire}");

@@ -6,8 +6,8 @@ use domain::json::Json;
 use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, confidence, distribution_of_map,
-    level, required_number, required_probability, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, confidence, distribution_of_map, level,
+    required_number, required_probability, string, type_of, usage,
 };
 
 /// Reads the answers to these questions. Numbers and confidences keep their spelling. Blocked input is a refusal of

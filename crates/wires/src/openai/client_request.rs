@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{
-    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind,
-};
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
-use super::input;
 use super::format::{CHOICES, DESCRIPTION, INPUT_IMAGE, INPUT_JSON, INPUT_TEXT, LABEL, LEVELS, PREDICATE, VALUE};
+use super::input;
 use crate::client::fields::Fields;
 use crate::client::{Body, path};
 

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
-use super::parts;
 use super::format::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
+use super::parts;
 use crate::canonical::{default_instructions, is_blank, sides, text};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 

@@ -6,8 +6,8 @@ use domain::json::{Json, JsonText};
 use super::format::{PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, confidence, distribution, elements, level,
-    number, required_number, required_probability, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, confidence, distribution, elements, level, number,
+    required_number, required_probability, string, type_of, usage,
 };
 
 const OTHER_TYPE: MalformedAnswer = MalformedAnswer::Answer("it is of another type than its question");

@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{
-    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind,
-};
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 use domain::json::{Json, JsonKind, JsonText};
 
 use super::format::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
@@ -85,8 +83,8 @@ fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
     Question::canonical(id, Some(asked.clone()), kind, fields.path())
 }
 
-/// Reads the options: more than the wire's own server supports, because other providers can answer. Names that differ only in case or white space are the same to the wire's own server, so they are
-/// rejected.
+/// Reads the options: more than the wire's own server supports, because other providers can answer. Names that differ
+/// only in case or white space are the same to that server, so they are rejected.
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let elements = fields.elements(OPTIONS, 2, MAX_OPTIONS, "options")?;
     let mut names = HashSet::new();

@@ -5,9 +5,7 @@ use std::collections::HashSet;
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
-use super::format::{
-    DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name,
-};
+use super::format::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
 use crate::canonical::{default_instructions, is_blank};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 

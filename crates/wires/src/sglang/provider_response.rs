@@ -6,8 +6,8 @@ use domain::json::{Json, JsonText};
 use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, distribution_of_map, level,
-    number, required_number, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, distribution_of_map, level, number,
+    required_number, string, type_of, usage,
 };
 
 /// Tolerance for the sum of two probabilities: two decimals each, and float errors.

@@ -102,7 +102,9 @@ fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), UnsupportedByWi
             return Err(UnsupportedByWire::QuestionName);
         }
         match &question.kind {
-            QuestionKind::Choice { options } if options.len() < 2 => return Err(UnsupportedByWire::Options(MAX_OPTIONS)),
+            QuestionKind::Choice { options } if options.len() < 2 => {
+                return Err(UnsupportedByWire::Options(MAX_OPTIONS));
+            }
             QuestionKind::Score { levels } if levels.len() < 2 => return Err(UnsupportedByWire::Levels(MAX_LEVELS)),
             _ => {}
         }

@@ -6,28 +6,21 @@ use crate::support;
 use crate::support::provider_inputs::{provider_input, text};
 use domain::decision::{AnswerRules, Answers, ProviderInput};
 use domain::json::Json;
-use domain::routing::ConfidenceSource;
+use domain::routing::{ConfidenceSource, Wire};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use wires::canonical::{Division, compact, divide, has_single_outcome};
-use wires::gemini::{self, GeminiDecisions};
-use wires::openai::OpenAiDecisions;
+use wires::formats::codec;
 use wires::provider::{ModelLocation, WireCodec};
-use wires::sglang::SglangDecisions;
-use wires::system_one::{self, ResponseWrapper, SystemOne};
+use wires::system_one::ResponseWrapper;
+use wires::{gemini, system_one};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
-    let system_one = |response_wrapper| {
-        Box::new(SystemOne { model_location: ModelLocation::Body, response_wrapper }) as Box<dyn WireCodec>
-    };
-    vec![
-        system_one(ResponseWrapper::None),
-        system_one(ResponseWrapper::WorkersAi),
-        system_one(ResponseWrapper::Databricks),
-        Box::new(OpenAiDecisions::default()),
-        Box::new(GeminiDecisions::default()),
-        Box::new(SglangDecisions::default()),
-    ]
+    let of = |wire, wrapper| codec(wire, ModelLocation::Body, wrapper);
+    let wires = Wire::ALL.map(|wire| of(wire, ResponseWrapper::None));
+    let dialects =
+        [ResponseWrapper::WorkersAi, ResponseWrapper::Databricks].map(|wrapper| of(Wire::SystemOne, wrapper));
+    wires.into_iter().chain(dialects).flatten().collect()
 }
 
 fn golden(path: &str) -> String {
