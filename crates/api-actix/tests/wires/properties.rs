@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use wires::client::BodyError;
 use wires::formats::Shape;
 
-use super::answers::{answers_to, body};
-use super::support::{assert_valid, response_schema};
+use super::answers::body;
+use super::support::{answers_to, assert_valid, response_schema};
 
 const ENTRIES: [Entry; 4] = [Entry::Contract, Entry::SystemOne, Entry::AnyShape, Entry::Gemini];
 

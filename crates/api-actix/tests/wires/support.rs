@@ -1,8 +1,10 @@
-//! The schemas of the served document.
+//! The schemas of the served document, and answers to generated requests.
 
 use std::sync::LazyLock;
 
 use api_actix::openapi_document;
+use domain::decision::{Question, QuestionKind};
+use domain::json::Json;
 use openapi_check::Schemas;
 use serde_json::json;
 use wires::formats::Shape;
@@ -30,4 +32,28 @@ pub fn response_schema(wire: Shape) -> &'static str {
         Shape::Gemini => "GeminiDecisionsResponse",
         Shape::Sglang => "SglangDecisionsResponse",
     }
+}
+
+/// Returns an answer to each question, in canonical form; `seed` selects the option or level.
+pub fn answers_to(questions: &[Question], seed: usize) -> Json {
+    let one = |question: &Question| match &question.kind {
+        _ if seed % 7 == 6 => r#"{"type":"refusal"}"#.to_owned(),
+        QuestionKind::Noul { .. } => r#"{"type":"noul","noul":0.25}"#.to_owned(),
+        QuestionKind::Choice { options } => {
+            let chosen = seed % options.len();
+            let name = |index: usize| Json::string(&options[index].name).text().to_owned();
+            let p = |index: usize| format!("{}:{}", name(index), u8::from(index == chosen));
+            let distribution: Vec<String> = (0..options.len()).map(p).collect();
+            format!(r#"{{"type":"choice","choice":{},"probabilities":{{{}}}}}"#, name(chosen), distribution.join(","))
+        }
+        QuestionKind::Score { levels } => {
+            let chosen = seed % levels.len();
+            let p = |index: usize| format!(r#""{index}":{}"#, u8::from(index == chosen));
+            let distribution: Vec<String> = (0..levels.len()).map(p).collect();
+            format!(r#"{{"type":"score","score":{chosen},"probabilities":{{{}}}}}"#, distribution.join(","))
+        }
+        QuestionKind::Box => r#"{"type":"box","box":{"top":0,"bottom":1,"left":0,"right":1}}"#.to_owned(),
+    };
+    let answers: Vec<String> = questions.iter().map(one).collect();
+    Json::object(questions.iter().zip(&answers).map(|(question, answer)| (question.name.as_str(), answer.as_str())))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::decision::{AnswerRules, Answers, Decision, DecisionRequest, Question, QuestionKind};
+use domain::decision::{AnswerRules, Answers, Decision, DecisionRequest};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use domain::usage::UsageSource;
@@ -33,28 +33,4 @@ pub fn body(asked: &ParsedRequest, request: &DecisionRequest, answers: &Json) ->
     let decision = decision(request, answers);
     let questions = request.provider_input.questions.typed.as_deref().unwrap_or_default();
     write(&asked.response_format, &DecisionResponse { decision: &decision, questions, service_metadata: None })
-}
-
-/// Returns an answer to each question, in canonical form; `seed` selects the option or level.
-pub fn answers_to(questions: &[Question], seed: usize) -> Json {
-    let one = |question: &Question| match &question.kind {
-        _ if seed % 7 == 6 => r#"{"type":"refusal"}"#.to_owned(),
-        QuestionKind::Noul { .. } => r#"{"type":"noul","noul":0.25}"#.to_owned(),
-        QuestionKind::Choice { options } => {
-            let chosen = seed % options.len();
-            let name = |index: usize| Json::string(&options[index].name).text().to_owned();
-            let p = |index: usize| format!("{}:{}", name(index), u8::from(index == chosen));
-            let distribution: Vec<String> = (0..options.len()).map(p).collect();
-            format!(r#"{{"type":"choice","choice":{},"probabilities":{{{}}}}}"#, name(chosen), distribution.join(","))
-        }
-        QuestionKind::Score { levels } => {
-            let chosen = seed % levels.len();
-            let p = |index: usize| format!(r#""{index}":{}"#, u8::from(index == chosen));
-            let distribution: Vec<String> = (0..levels.len()).map(p).collect();
-            format!(r#"{{"type":"score","score":{chosen},"probabilities":{{{}}}}}"#, distribution.join(","))
-        }
-        QuestionKind::Box => r#"{"type":"box","box":{"top":0,"bottom":1,"left":0,"right":1}}"#.to_owned(),
-    };
-    let answers: Vec<String> = questions.iter().map(one).collect();
-    Json::object(questions.iter().zip(&answers).map(|(question, answer)| (question.name.as_str(), answer.as_str())))
 }
