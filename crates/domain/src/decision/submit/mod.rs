@@ -158,8 +158,8 @@ impl SubmitDecision {
         self.settlement.check_quota(workspace).await?;
         let hold = self.holds.open((payer, is_limited), origin, filtered.request.model.clone());
         let funnel = std::mem::take(&mut plan.funnel);
-        let held = self.hold_planner.hold(&hold, plan, &client).await?;
-        let call = self.coordinator.call(&filtered, workspace, held, client, arrival.began).await;
+        let held_plan = self.hold_planner.hold(&hold, plan, &client).await?;
+        let call = self.coordinator.call(&filtered, workspace, held_plan, client, arrival.began).await;
         self.settlement.settle(Submission { filtered, hold, arrival, funnel }, call).await
     }
 }
