@@ -13,6 +13,7 @@ mod model;
 mod mutants;
 mod scale;
 mod servers;
+mod size;
 mod soak;
 mod step;
 mod test;
@@ -63,6 +64,8 @@ enum Task {
     Scale(scale::Options),
     /// Run the tests of PostgreSQL through PgBouncer in transaction mode, version 1.21 or later.
     Pooler,
+    /// Count the code of each crate, the ports, the keys of the configuration and the words of the documents.
+    Size,
     /// Check the relative links of the Markdown files.
     Links,
     /// Write the tables of characters that content filters fold, from the Unicode data of the crates in use.
@@ -89,6 +92,7 @@ fn main() -> Result<()> {
         Task::Model => model::run(),
         Task::Scale(options) => scale::run(&options),
         Task::Pooler => test::run_through_pooler(),
+        Task::Size => size::run(),
         Task::Links => links::run(),
         Task::Unicode => unicode::run(),
     }
