@@ -61,13 +61,14 @@ pub fn install_trigger(cluster: &Cluster) -> Result<()> {
 const SILENT_MS: u32 = 30_000;
 
 /// Waits until every process that died with its journal counts as lost, so that its allowances are accounted for. A
-/// silence of an hour is needed for that, so the last signs of silent processes are made an hour older.
+/// silence of an hour is needed for that, so the last sign of a silent process is made an hour older, once: another change
+/// would be a sign of life.
 pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest: Duration) -> Result<()> {
     let end = Instant::now() + longest;
     loop {
         let older = format!(
             "UPDATE budget_processes SET seen_at = seen_at - 3700000 WHERE state = 'live' \
-             AND seen_at < extract(epoch FROM clock_timestamp()) * 1000 - {SILENT_MS}"
+             AND extract(epoch FROM clock_timestamp()) * 1000 - seen_at BETWEEN {SILENT_MS} AND 3600000"
         );
         query(cluster, &older)?;
         let rows = query(cluster, "SELECT COUNT(*) FROM budget_processes WHERE state = 'live'")?;
