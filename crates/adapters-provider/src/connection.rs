@@ -1,6 +1,7 @@
 //! A configured provider: the shared client, its address and its headers.
 
 use bytes::Bytes;
+use domain::decision::ClientConnection;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
 use wires::provider::ReadError;
 
@@ -36,17 +37,17 @@ impl Connection {
     }
 
     /// Posts the body that `write` builds to the address of the model and returns the JSON body of a 200. `sent` counts
-    /// the sent bytes even if this future is dropped.
+    /// the sent bytes even if this future is dropped. `by` is the client and the reader of errors.
     pub(crate) async fn post(
         &self,
         upstream_model: &str,
         write: impl Fn() -> Result<Payload, AttemptFailure>,
         sent: &SentCounter,
-        read_error: Option<ReadError>,
+        by: (&dyn ClientConnection, Option<ReadError>),
     ) -> Result<Bytes, AttemptFailure> {
         let uri = self.address.of(upstream_model).ok_or_else(|| {
             AttemptFailure::new(AttemptFailureKind::ConnectFailed, "upstream_model does not form a valid URL")
         })?;
-        self.client.post(&self.target, uri, write, sent, read_error).await
+        self.client.post(&self.target, uri, write, sent, by).await
     }
 }

@@ -71,7 +71,8 @@ impl HttpProvider {
         let write = || Ok(Payload::try_from(self.codec.write(&endpoint.upstream_model, remaining)?)?);
         let sent = SentCounter::of(&call.sent, Instant::now().checked_add(call.timeout));
         // Pinned in place: every future that it is moved into would reserve its size again.
-        let posted = pin!(self.connection.post(&endpoint.upstream_model, write, &sent, self.codec.read_error()));
+        let by = (call.client.as_ref(), self.codec.read_error());
+        let posted = pin!(self.connection.post(&endpoint.upstream_model, write, &sent, by));
         let body = run_with_deadline(call.timeout, call.client.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;

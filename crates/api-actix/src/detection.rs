@@ -1,7 +1,7 @@
 //! Selects the format of a body by its path and, if the path serves several wires, by its shape.
 
-use domain::decision::AssetPart;
-use domain::json::{Json, JsonKind, JsonText};
+use domain::decision::{AssetPart, DecisionDraft};
+use domain::json::{Json, JsonKind, JsonText, read_object};
 use wires::client::{self, Body, BodyError};
 use wires::formats::{self, ParsedRequest, ResponseFormat, Shape};
 
@@ -57,6 +57,19 @@ pub(crate) fn read(
     Ok(parsed)
 }
 
+/// Returns the most memory that the parsed questions of a body may take beyond their text, in bytes. Small ones take
+/// many times their text, so they are counted before they are parsed.
+pub(crate) fn question_bytes(text: &str) -> usize {
+    let mut bytes: usize = 0;
+    // A body that is no object fails later.
+    let _ = read_object(text, |name, questions| {
+        if name == "questions" {
+            bytes = bytes.saturating_add(DecisionDraft::question_bytes(questions.get()));
+        }
+    });
+    bytes
+}
+
 /// Parses a complete body like the service does.
 ///
 /// # Errors
@@ -87,13 +100,16 @@ fn detect_array_shape(questions: JsonText<'_>) -> Option<Shape> {
     if !questions.get().starts_with('[') {
         return None;
     }
-    let elements = Json::from(questions).elements()?;
-    let Some(first) = elements.first() else { return Some(Shape::OpenAi) };
-    let members = first.members()?;
-    let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let questions = Json::from(questions);
+    let Some(first) = questions.iter_elements()?.next() else { return Some(Shape::OpenAi) };
+    if first.kind() != JsonKind::Object {
+        return None;
+    }
+    let members = || first.iter_members().into_iter().flatten().flatten();
+    let has = |names: &[&str]| members().any(|(name, _)| names.contains(&&*name));
     let of_openai = has(&["instructions", "choices", "name"]);
     let of_sglang = has(&["id", "question", "options"]);
-    let known = members.iter().any(|(name, json)| {
+    let known = members().any(|(name, json)| {
         let known = ["predicate", "choice", "score"];
         name == "type" && json.kind() == JsonKind::String && json.as_string().is_some_and(|t| known.contains(&&*t))
     });

@@ -36,6 +36,8 @@ mod locked_database;
 mod logs;
 mod management;
 mod matrix;
+mod memory;
+mod memory_at_once;
 mod memory_shapes;
 mod metrics;
 mod migrations;

@@ -2,16 +2,13 @@
 //!
 //! `cargo test --test e2e memory_shapes -- --nocapture` prints a table. `SHAPE_BYTES` sets the size of the bodies.
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use base64::Engine as _;
 use serde_json::json;
-use tokio::task::JoinSet;
-use tollgate_tests::{Behaviour, Call, Key, Upstream, decisions};
+use tollgate_tests::{Behaviour, Call, Upstream, decisions};
 
 use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
+use crate::memory::{fill, key_under, measure};
 
 /// The default size of a body. The filters of a development build take seconds for a mebibyte.
 const BYTES: usize = 1 << 20;
@@ -24,37 +21,6 @@ const OVERHEAD: usize = 24 << 20;
 #[expect(clippy::disallowed_methods, reason = "a test has no configuration")]
 fn shape_bytes() -> usize {
     std::env::var("SHAPE_BYTES").ok().and_then(|bytes| bytes.parse().ok()).unwrap_or(BYTES)
-}
-
-/// The memory of a process, from `/proc`.
-struct ProcessMemory(PathBuf);
-
-impl ProcessMemory {
-    fn of(gateway: &TestGateway) -> Result<Self> {
-        Ok(Self(PathBuf::from(format!("/proc/{}", gateway.server.id().context("it has ended")?))))
-    }
-
-    fn status(&self, name: &str) -> Result<usize> {
-        let status = fs::read_to_string(self.0.join("status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kibibytes = line.context("no such line")?.trim().trim_end_matches(" kB");
-        Ok(kibibytes.parse::<usize>()? << 10)
-    }
-
-    /// Returns the memory in use, and begins a new peak.
-    fn begin(&self) -> Result<usize> {
-        fs::write(self.0.join("clear_refs"), "5")?;
-        self.status("VmRSS")
-    }
-
-    fn peak(&self) -> Result<usize> {
-        self.status("VmHWM")
-    }
-}
-
-/// Returns the repeated text, of at most `bytes` bytes.
-fn fill(part: &str, bytes: usize) -> String {
-    part.repeat(bytes / part.len())
 }
 
 fn decision(members: &str) -> String {
@@ -129,33 +95,6 @@ fn structure_bytes(shape: &str, bytes: usize) -> usize {
     }
 }
 
-/// Creates a guardrail with these rules and a key under it.
-async fn key_under(gateway: &TestGateway, rules: serde_json::Value) -> Result<Key> {
-    let create = Call::post("/api/v1/guardrails").key(&gateway.management.secret).json(rules.to_string());
-    let reply = gateway.server.send(&create).await?;
-    ensure!(reply.status == 201, "{}", reply.text());
-    let id = reply.json()?["data"]["id"].as_str().context("no id")?.to_owned();
-    let key = gateway.instance.inference_key().await?;
-    gateway.instance.json(&["guardrail", "assign", &id, &key.hash]).await?;
-    Ok(key)
-}
-
-/// Sends requests at the same time and returns their statuses and the peak of memory above idle.
-async fn measure(gateway: &TestGateway, calls: Vec<Call>) -> Result<(Vec<u16>, usize)> {
-    let memory = ProcessMemory::of(gateway)?;
-    let idle = memory.begin()?;
-    let (mut running, mut statuses) = (JoinSet::new(), Vec::new());
-    for call in calls {
-        let address = gateway.server.address();
-        running.spawn(async move { call.send(address).await });
-    }
-    while let Some(ended) = running.join_next().await {
-        statuses.push(ended??.status);
-    }
-    statuses.sort_unstable();
-    Ok((statuses, memory.peak()?.saturating_sub(idle)))
-}
-
 #[tokio::test]
 async fn memory_of_a_request_is_bounded_for_any_shape() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
@@ -187,6 +126,55 @@ async fn memory_of_a_request_is_bounded_for_any_shape() -> Result<()> {
             if peak > most + OVERHEAD {
                 excessive.push(format!("{shape}, {guardrail}: {} MiB", peak >> 20));
             }
+        }
+    }
+    ensure!(excessive.is_empty(), "{excessive:#?}");
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
+
+/// Returns a body of each shape in the formats of other providers.
+fn shapes_of_other_formats(bytes: usize) -> Vec<(&'static str, &'static str, String)> {
+    const QUESTION: &str = r#"{"type":"predicate","instructions":"?"}"#;
+    let list = |part: &str| format!("[{}{part}]", fill(&format!("{part},"), bytes));
+    let of = |input: &str, more: &str| {
+        format!(r#"{{"model":"acme/alone","input":{input},"questions":[{QUESTION}]{more}}}"#)
+    };
+    let members = fill(r#""a":1,"#, bytes);
+    let questions = |list: &str| format!(r#"{{"model":"acme/alone","input":"s","questions":{list}}}"#);
+    let any = "/v1/decisions";
+    vec![
+        ("items of numbers", any, of(&list("1"), "")),
+        ("items", any, of(&list(r#"{"role":"user","content":"a"}"#), "")),
+        ("one item of many members", any, of(&format!(r#"[{{{members}"role":"user","content":"a"}}]"#), "")),
+        ("many parts", any, of(&format!(r#"[{{"role":"user","content":{}}}]"#, list(r#"{"type":"input_text","text":"a"}"#)), "")),
+        ("preferences of many members", any, of("\"s\"", &format!(r#","provider":{{{members}"sort":"price"}}"#))),
+        ("a long order of providers", any, of("\"s\"", &format!(r#","provider":{{"order":{}}}"#, list("\"a\"")))),
+        ("questions in an array", any, questions(&list(QUESTION))),
+        ("questions with many members", any, questions(&format!(r#"[{{{members}"type":"predicate","instructions":"?"}}]"#))),
+        ("questions of numbers", any, questions(&list("1"))),
+        ("parts", "/v1beta/decisions", questions("{}").replace("\"s\"", &list(r#"{"type":"text","text":"a"}"#))),
+    ]
+}
+
+#[tokio::test]
+async fn memory_of_a_request_in_another_format_is_bounded() -> Result<()> {
+    const FEW: usize = 4 << 20;
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let limits = "[limits]\nrequest_timeout_ms = 600000\n";
+    let gateway =
+        TestGateway::start(&format!("{limits}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000))).await?;
+    gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    let mut excessive = Vec::new();
+    for (shape, path, body) in shapes_of_other_formats(FEW) {
+        let call = Call::post(path).key(&gateway.inference.secret).json(&body);
+        let (statuses, peak) = measure(&gateway, vec![call]).await?;
+        eprintln!("| {shape} | {} | {} MiB |", statuses[0], peak >> 20);
+        ensure!(![500, 503, 524].contains(&statuses[0]), "{shape}: {statuses:?}");
+        // As the body budget counts it: 256 bytes for each comma in the questions.
+        let counted = if shape.starts_with("questions") { FEW + body.matches(',').count() * 256 } else { 0 };
+        if peak > (MOST_COPIES * FEW).max(counted) + OVERHEAD {
+            excessive.push(format!("{shape}: {} MiB", peak >> 20));
         }
     }
     ensure!(excessive.is_empty(), "{excessive:#?}");

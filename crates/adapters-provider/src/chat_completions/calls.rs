@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use domain::decision::{ClientConnection, ProviderCall};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use wires::chat::errors::{self, Objection};
 use wires::chat::members::{Member, Members};
@@ -45,6 +46,7 @@ pub(super) struct Calls<'a> {
     pub(super) totals: &'a UsageTotals,
     pub(super) endpoint: &'a Endpoint,
     pub(super) model_location: ModelLocation,
+    client: &'a dyn ClientConnection,
     omitted: Mutex<Members>,
     retries: [AtomicUsize; 2],
 }
@@ -54,12 +56,22 @@ impl<'a> Calls<'a> {
         connection: &'a Connection,
         memory: &'a ModelMemory,
         totals: &'a UsageTotals,
-        endpoint: &'a Endpoint,
+        call: &'a ProviderCall,
         model_location: ModelLocation,
     ) -> Self {
+        let (endpoint, client) = (&*call.endpoint, call.client.as_ref());
         let learned = memory.recall(&endpoint.upstream_model);
         let retries = [OutputKind::Label, OutputKind::Object].map(|kind| AtomicUsize::new(learned.retries(kind)));
-        Self { connection, memory, totals, endpoint, model_location, omitted: Mutex::new(learned.label), retries }
+        Self {
+            connection,
+            memory,
+            totals,
+            endpoint,
+            model_location,
+            client,
+            omitted: Mutex::new(learned.label),
+            retries,
+        }
     }
 
     /// Calls the model. Retries without an optional member that the server rejects, and remembers the rejection once a
@@ -73,7 +85,7 @@ impl<'a> Calls<'a> {
                 Ok(Payload::json(provider_request::body(self.model_location.in_body(model), prompt, output, omitted)))
             };
             let entry = self.totals.start_call();
-            let posted = self.connection.post(model, write, &entry.sent, Some(errors::read)).await;
+            let posted = self.connection.post(model, write, &entry.sent, (self.client, Some(errors::read))).await;
             let failure = match posted {
                 Ok(body) => return self.read(&entry, &body, output, omitted),
                 Err(failure) => failure,

@@ -64,7 +64,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         };
         let totals = UsageTotals::of(&call.sent, Instant::now().checked_add(call.timeout));
         let questions = provider_request::check(remaining)?;
-        let calls = Calls::new(&self.connection, &self.memory, &totals, &call.endpoint, self.model_location);
+        let calls = Calls::new(&self.connection, &self.memory, &totals, &call, self.model_location);
         let attempt = Attempt { calls, questions, document: Document::of(remaining) };
         let made = run_with_deadline(call.timeout, call.client.as_ref(), Box::pin(attempt.answers())).await;
         let made = made.map_err(|failure| totals.failure(failure))?;

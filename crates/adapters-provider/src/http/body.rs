@@ -15,14 +15,18 @@ pub(super) enum BodyError {
     Unwanted,
     /// The body is compressed and damaged.
     Compressed,
+    /// No memory is left for the body.
+    NoMemory,
 }
 
 /// Reads the whole body, after which the connection can be reused. A body that is announced as too long is not read;
-/// one that turns out too long is dropped. Stops after the first bytes if they are unwanted.
+/// one that turns out too long is dropped. Stops after the first bytes if they are unwanted, and as soon as
+/// `take_memory` returns false for further bytes.
 pub(super) async fn read(
     body: &mut (impl Body<Data = Bytes> + Unpin),
     limit: usize,
     is_wanted: impl Fn(&[u8]) -> bool,
+    take_memory: impl Fn(usize) -> bool,
 ) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
@@ -37,10 +41,13 @@ pub(super) async fn read(
         if data.len() > limit - so_far {
             return Err(BodyError::TooLong);
         }
+        if so_far == 0 && !is_wanted(&data) {
+            return Err(BodyError::Unwanted);
+        }
+        if !take_memory(data.len()) {
+            return Err(BodyError::NoMemory);
+        }
         if so_far == 0 {
-            if !is_wanted(&data) {
-                return Err(BodyError::Unwanted);
-            }
             // Most answers arrive in one piece, which needs no copy.
             first = data;
         } else {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use domain::routing::{AttemptFailure, FailureCause};
+use domain::decision::ClientConnection;
+use domain::routing::{AttemptFailure, AttemptFailureKind, FailureCause};
 use domain::system::Clock;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
@@ -59,6 +60,10 @@ impl Target {
     }
 }
 
+/// The detail of an answer that was not read because no memory was left.
+const NO_MEMORY: &str = "the memory for requests and answers, limits.body_memory_bytes, is used up";
+/// The wait after that. Requests are short, and the end of the next one is unknown.
+const MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The part of an error body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Longest wait for an error body. The status counts without it.
@@ -128,14 +133,15 @@ impl HttpClient {
 
     /// Posts the body that `write` builds and returns the JSON body of a 200. Any other response is a failure, which
     /// `read_error` may refine by the body. The size is bounded, the time is not: drop the future to cancel the call.
-    /// `sent` counts the sent bytes in every case. `write` is called again to repeat the request.
+    /// `sent` counts the sent bytes in every case. `write` is called again to repeat the request. The answer takes memory
+    /// of `client`.
     pub(crate) async fn post(
         &self,
         target: &Target,
         uri: Uri,
         write: impl Fn() -> Result<Payload, AttemptFailure>,
         sent: &SentCounter,
-        read_error: Option<ReadError>,
+        (client, read_error): (&dyn ClientConnection, Option<ReadError>),
     ) -> Result<Bytes, AttemptFailure> {
         self.check_authorities(&uri)?;
         let build = || {
@@ -157,9 +163,7 @@ impl HttpClient {
             tracing::debug!(status, "provider responded with an error status");
             return Err(self.failure(answer, read_error, &target.redactor).await);
         }
-        self.read(answer)
-            .await
-            .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..invalid_response(detail) })
+        self.read(answer, client).await.map_err(|failure| AttemptFailure { upstream_status: Some(status), ..failure })
     }
 
     /// Gets an address, which must respond with 200. Its body is not read. The time is not bounded: drop the future to
@@ -207,7 +211,8 @@ impl HttpClient {
         let mut beginning = BytesMut::new();
         let reading = body::read_beginning(&mut answer.body, &mut beginning, MAX_ERROR_BYTES);
         let is_whole = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await.unwrap_or(false);
-        let body = if is_whole { beginning.freeze() } else { close_json(&beginning).into() };
+        let (beginning, is_whole) = decoding::decode_beginning(beginning.freeze(), is_whole, MAX_ERROR_BYTES);
+        let body = if is_whole { beginning } else { close_json(&beginning).into() };
         answer.body.release();
         let by_status = AttemptFailure { provider_error: provider_error::read(status, &body, redactor), ..by_status };
         let by_account = account::refine(by_status, &body);
@@ -220,12 +225,13 @@ impl HttpClient {
 
     /// Reads JSON of any media type: what parses as an answer is one. A body of another type whose first character is
     /// not that of JSON is not read to its end.
-    async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
+    async fn read(&self, mut answer: Answer, client: &dyn ClientConnection) -> Result<Bytes, AttemptFailure> {
         let limit = self.settings.max_response_bytes;
         let is_declared = is_json(&answer.headers);
         let is_wanted = |begin: &[u8]| is_declared || decoding::may_be_json(begin);
-        let read = body::read(&mut answer.body, limit, is_wanted).await;
-        match read.and_then(|body| decoding::decode(body, limit)) {
+        let take_memory = |bytes| client.take_answer_memory(bytes);
+        let read = body::read(&mut answer.body, limit, is_wanted, take_memory).await;
+        match read.and_then(|body| decoding::decode(body, limit, take_memory)) {
             Ok(body) => {
                 answer.body.release();
                 tracing::debug!(bytes = body.len(), "provider responded");
@@ -235,10 +241,14 @@ impl HttpClient {
                 // A peer that answers with something else gets no further request.
                 answer.body.retire();
                 Err(match error {
-                    BodyError::TooLong => "the provider's answer is too long",
-                    BodyError::Broken => "the connection broke within the answer",
-                    BodyError::Unwanted => "the provider's answer is not JSON",
-                    BodyError::Compressed => "the provider's answer cannot be decompressed",
+                    BodyError::TooLong => invalid_response("the provider's answer is too long"),
+                    BodyError::Broken => invalid_response("the connection broke within the answer"),
+                    BodyError::Unwanted => invalid_response("the provider's answer is not JSON"),
+                    BodyError::Compressed => invalid_response("the provider's answer cannot be decompressed"),
+                    BodyError::NoMemory => AttemptFailure {
+                        retry_after: Some(MEMORY_RETRY_AFTER),
+                        ..AttemptFailure::new(AttemptFailureKind::MemoryExhausted, NO_MEMORY)
+                    },
                 })
             }
         }
@@ -274,6 +284,7 @@ fn host(uri: &Uri) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::decision::NeverDisconnects;
     use domain::testing::FixedClock;
     use rustls::RootCertStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -344,7 +355,11 @@ mod tests {
             let uri: Uri = format!("{scheme}://{address}/").parse().unwrap();
             let client = client.clone();
             let target = client.target(&uri, HeaderMap::new());
-            async move { client.post(&target, uri, || Ok(Payload::json("{}")), &SentCounter::default(), None).await }
+            async move {
+                client
+                    .post(&target, uri, || Ok(Payload::json("{}")), &SentCounter::default(), (&NeverDisconnects, None))
+                    .await
+            }
         };
         let (answer, ()) = tokio::join!(post("http"), answering);
         assert_eq!(&answer.unwrap()[..], b"{}");

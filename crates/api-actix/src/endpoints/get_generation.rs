@@ -243,8 +243,8 @@ struct Response<'a> {
     #[schema(required)]
     status: Option<u16>,
     /// `completed`, `connect_error`, `http_error`, `invalid_response`, `provider_auth_failed`, `overloaded`,
-    /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `client_disconnected`, `cancelled`, `hedge_lost`,
-    /// `simulated`, or `abandoned`.
+    /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `memory_exhausted`, `client_disconnected`, `cancelled`,
+    /// `hedge_lost`, `simulated`, or `abandoned`.
     outcome: &'static str,
     /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: u64,

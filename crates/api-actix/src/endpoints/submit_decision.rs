@@ -73,6 +73,8 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
 /// A larger body would delay other requests of the thread.
 const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
+/// The maximum size of a body whose parsed form takes little memory in any case, in bytes.
+const FEW_BYTES: usize = 64 << 10;
 /// Reports that the questions were forwarded without validation.
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
@@ -126,7 +128,9 @@ impl UnparsedDecision {
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, ResponseFormat), ApiError> {
         let Self { entry, under_base, session, bounds, permit } = self;
         let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
-        let parsed = detection::read(entry, body.text()?, parts);
+        let text = body.text()?;
+        hold_questions(permit.as_ref(), text).map_err(|error| error.format(in_format(entry.shape())))?;
+        let parsed = detection::read(entry, text, parts);
         let parsed = parsed.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);
         let format = in_format(Some(parsed.response_format.shape()));
@@ -136,6 +140,12 @@ impl UnparsedDecision {
         });
         Ok((request.map_err(|error| error.format(format))?, parsed.response_format))
     }
+}
+
+/// Holds the memory of the questions of a large body before they are parsed.
+pub(super) fn hold_questions(permit: Option<&InFlightPermit>, body: &str) -> Result<(), ApiError> {
+    let permit = permit.filter(|_| body.len() > FEW_BYTES);
+    permit.map_or(Ok(()), |permit| permit.hold_structures(detection::question_bytes(body)))
 }
 
 /// Runs the decision and writes the response.
@@ -149,7 +159,8 @@ async fn decide(
     let service_metadata = call.wants_metadata().then(|| ResponseMetadata::new(&key, &request.model));
     let provider_input = Arc::clone(&request.provider_input);
     let left = CancellationToken::new();
-    let connection: Arc<dyn ClientConnection> = Arc::new(TokenConnection(left.clone()));
+    let connection: Arc<dyn ClientConnection> =
+        Arc::new(RequestConnection { left: left.clone(), permit: call.permit() });
     let submit = Arc::clone(&call.gateway.services.routed.current().submit_decision);
     let (now, origin) = (call.gateway.services.clock.now(), call.origin());
     let work = box_in_place(|| async move {
@@ -186,13 +197,21 @@ async fn decide(
     }
 }
 
-/// The client is connected until the token is cancelled, which happens when the handler is dropped.
-struct TokenConnection(CancellationToken);
+/// The connection of one request.
+struct RequestConnection {
+    /// Cancelled when the handler is dropped, because the client disconnected.
+    left: CancellationToken,
+    permit: Option<InFlightPermit>,
+}
 
 #[async_trait]
-impl ClientConnection for TokenConnection {
+impl ClientConnection for RequestConnection {
     async fn disconnected(&self) {
-        self.0.cancelled().await;
+        self.left.cancelled().await;
+    }
+
+    fn take_answer_memory(&self, bytes: usize) -> bool {
+        self.permit.as_ref().is_none_or(|permit| permit.hold_arriving_answer(bytes))
     }
 }
 

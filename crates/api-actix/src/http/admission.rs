@@ -133,9 +133,20 @@ impl InFlightPermit {
         self.memory().as_mut().map_or(Ok(()), |memory| memory.hold_structures(bytes))
     }
 
-    /// Counts an answer of that many bytes, which the permit is held for until it is written.
+    /// Holds the memory of that many further bytes of a provider's answer, and of what is made of them. Returns false if
+    /// the limits do not allow it.
+    pub(crate) fn hold_arriving_answer(&self, bytes: usize) -> bool {
+        self.memory().as_mut().is_none_or(|memory| memory.hold_arriving_answer(bytes).is_ok())
+    }
+
+    /// Counts an answer of that many bytes, which the permit is held for until it is written. The request and the
+    /// provider's answer no longer count, unless work of the request continues.
     pub(crate) fn hold_answer(&self, bytes: usize) {
+        let is_last = Arc::strong_count(&self.inner) == 1;
         if let Some(memory) = &mut *self.memory() {
+            if is_last {
+                memory.shrink_to(bytes);
+            }
             memory.hold_answer(bytes);
         }
     }

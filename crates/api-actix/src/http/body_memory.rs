@@ -11,10 +11,12 @@ use super::error::ApiError;
 use super::recorder::Recorder;
 
 /// The memory that a request may take for each byte of its body once the body has arrived: the body, its parsed parts,
-/// and the scan and the copy of content filters. The tests of memory measure it.
+/// and the scan and the copy of content filters; and for each byte of a provider's answer: the answer as received,
+/// decompressed, parsed and written. The tests of memory measure it.
 pub const PROCESSING_COPIES: usize = 4;
 
-/// Counts the bytes of bodies that are read, decompressed or processed, and of the answers that wait to be written.
+/// Counts the bytes of bodies that are read, decompressed or processed, of providers' answers as they arrive, and of the
+/// answers that wait to be written.
 pub(crate) struct BodyMemory {
     limit: usize,
     share: usize,
@@ -117,6 +119,20 @@ impl BodyLease {
             )));
         }
         self.resize(bytes)
+    }
+
+    /// Holds that many further bytes of a provider's answer, and what is made of them; see [`PROCESSING_COPIES`].
+    ///
+    /// # Errors
+    /// The same as [`Self::resize`].
+    pub(crate) fn hold_arriving_answer(&mut self, bytes: usize) -> Result<(), ApiError> {
+        self.resize(self.bytes.saturating_add(bytes.saturating_mul(PROCESSING_COPIES)))
+    }
+
+    /// Holds at most this many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.shrink(self.bytes.saturating_sub(bytes));
+        self.bytes = self.bytes.min(bytes);
     }
 
     /// Holds at least this many bytes, even above the limits: an answer exists already. Later requests are then

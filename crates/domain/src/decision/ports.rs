@@ -119,6 +119,12 @@ impl From<RequestId> for RequestOrigin {
 pub trait ClientConnection: Send + Sync {
     /// Returns once the client has disconnected; never if it stays connected. Cancel-safe.
     async fn disconnected(&self);
+
+    /// Takes memory for that many further bytes of an answer that a provider is sending, until the request has ended.
+    /// Returns false if none is left: the answer is then not read further.
+    fn take_answer_memory(&self, _bytes: usize) -> bool {
+        true
+    }
 }
 
 /// A client that never disconnects, for embedding and for tests.

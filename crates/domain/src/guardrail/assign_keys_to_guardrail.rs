@@ -24,12 +24,12 @@ impl AssignKeysToGuardrail {
     /// Each element is the hash or the id of a key. Duplicates count once, also when a key is given by hash and by id.
     /// References to keys that are not live inference keys of the guardrail's workspace are skipped. Strings that are
     /// neither a hash nor an id are skipped without a look-up.
-    pub async fn execute<'a>(
+    pub async fn execute(
         &self,
         _authority: &ManagementKey,
         actor: &Actor,
         guardrail_id: &str,
-        names: impl IntoIterator<Item = &'a str>,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
         let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
@@ -38,13 +38,14 @@ impl AssignKeysToGuardrail {
 }
 
 /// Parses the key references in `texts`; sorts them and removes duplicates.
-pub(super) fn parse_key_references<'a>(
-    texts: impl IntoIterator<Item = &'a str>,
+pub(super) fn parse_key_references(
+    texts: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Result<Vec<KeyReference>, AssignKeysError> {
     let mut names = Vec::new();
     let mut any = false;
     for (index, text) in texts.into_iter().enumerate() {
         any = true;
+        let text = text.as_ref();
         if text.is_empty() {
             return Err(AssignKeysError::EmptyHash(index));
         }

@@ -25,12 +25,12 @@ impl RemoveKeysFromGuardrail {
     /// # Errors
     /// Fails if there are no key names or an empty one, if the guardrail does not exist, which includes a malformed id,
     /// or if the store fails.
-    pub async fn execute<'a>(
+    pub async fn execute(
         &self,
         _authority: &ManagementKey,
         actor: &Actor,
         guardrail_id: &str,
-        names: impl IntoIterator<Item = &'a str>,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
         let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;

@@ -159,6 +159,19 @@ impl Json {
         self.as_part().elements().map(|elements| elements.into_iter().map(JsonPart::to_json).collect())
     }
 
+    /// Iterates over the members of an object in order, with duplicates, without a list of them. `None` for other types;
+    /// an element is `None` for a name with a lone surrogate.
+    pub fn iter_members(&self) -> Option<impl Iterator<Item = Option<(Cow<'_, str>, Json)>>> {
+        let members = self.as_part().iter_members()?;
+        Some(members.map(|member| member.map(|Member { name, value }| (name, value.to_json()))))
+    }
+
+    /// Iterates over the elements of an array, without a list of them; `None` for other types.
+    pub fn iter_elements(&self) -> Option<impl Iterator<Item = Json>> {
+        let elements = self.as_part().iter_elements().map(JsonPart::to_json);
+        (self.kind() == JsonKind::Array).then_some(elements)
+    }
+
     /// Returns a copy of the value that does not keep the whole text in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
@@ -280,16 +293,26 @@ impl<'a> JsonPart<'a> {
     /// Returns the members of an object in order, with duplicates; `None` for other types and for a name with a lone
     /// surrogate.
     pub(crate) fn members(self) -> Option<Vec<Member<'a>>> {
-        if self.kind() != JsonKind::Object {
-            return None;
-        }
+        self.iter_members()?.collect()
+    }
+
+    /// Iterates over the members of an object in order, with duplicates, without a list of them: a list takes many times
+    /// the memory of small members. `None` for other types; an element is `None` for a name with a lone surrogate.
+    pub(crate) fn iter_members(self) -> Option<impl Iterator<Item = Option<Member<'a>>>> {
         let text = self.text();
         let mut scanner = Scanner::inside(text);
-        let mut members = Vec::new();
-        while let Some(name) = scanner.next_name() {
-            members.push(Member { name: name_of(text, name)?, value: self.part(scanner.next_value()?) });
-        }
-        Some(members)
+        let next = move || {
+            let name = scanner.next_name()?;
+            let value = scanner.next_value()?;
+            Some(name_of(text, name).map(|name| Member { name, value: self.part(value) }))
+        };
+        (self.kind() == JsonKind::Object).then(|| std::iter::from_fn(next))
+    }
+
+    /// Returns the members of an object, of which there are at most `most`; `None` for more and for other types.
+    pub(crate) fn few_members(self, most: usize) -> Option<Vec<Member<'a>>> {
+        let has_few = self.iter_members()?.nth(most).is_none();
+        if has_few { self.members() } else { None }
     }
 
     /// Returns true if the value is an object with a member of one of these names. Needs no memory, unlike a list of the

@@ -22,11 +22,10 @@ fn holds_content(value: JsonPart<'_>, depth: usize) -> bool {
     match value.kind() {
         JsonKind::String => value.as_str().is_some_and(|text| is_data_url(&text)),
         JsonKind::Object if depth > 0 => {
-            value.members().is_some_and(|members| members.iter().any(|member| is_content(member, depth - 1)))
+            let mut members = value.iter_members().into_iter().flatten().flatten();
+            members.any(|member| is_content(&member, depth - 1))
         }
-        JsonKind::Array if depth > 0 => {
-            value.elements().is_some_and(|elements| elements.into_iter().any(|part| holds_content(part, depth - 1)))
-        }
+        JsonKind::Array if depth > 0 => value.iter_elements().any(|part| holds_content(part, depth - 1)),
         _ => false,
     }
 }

@@ -30,6 +30,8 @@ pub enum AttemptFailureKind {
     /// The provider responded, but the model did not answer the question. The input causes this, so it does not count
     /// against the endpoint.
     NoUsableAnswer,
+    /// The memory for requests and answers is used up, so the response was not read to its end.
+    MemoryExhausted,
     /// The client disconnected, so the attempt was cancelled.
     ClientDisconnected,
     /// A failure that a sandbox model simulates. It is returned to the client without a fallback.
@@ -48,6 +50,7 @@ impl AttemptFailureKind {
             Self::TimedOut => AttemptOutcome::TimedOut,
             Self::RejectedByProvider => AttemptOutcome::RejectedByProvider,
             Self::NoUsableAnswer => AttemptOutcome::NoUsableAnswer,
+            Self::MemoryExhausted => AttemptOutcome::MemoryExhausted,
             Self::ClientDisconnected => AttemptOutcome::ClientDisconnected,
             Self::Simulated(_) => AttemptOutcome::Simulated,
         }
@@ -56,6 +59,13 @@ impl AttemptFailureKind {
     /// Returns the name of the outcome.
     pub fn as_str(self) -> &'static str {
         self.outcome().as_str()
+    }
+}
+
+impl AttemptFailureKind {
+    /// Returns true if the request ends with this failure: another endpoint would not help.
+    pub fn ends_request(self) -> bool {
+        matches!(self, Self::ClientDisconnected | Self::MemoryExhausted | Self::Simulated(_))
     }
 }
 
@@ -196,6 +206,7 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
     match last_other(&[Kind::Overloaded, Kind::RejectedByProvider]) {
         Some(Kind::TimedOut) => ErrorKind::TimedOut,
         Some(Kind::ClientDisconnected) => ErrorKind::ClientDisconnected,
+        Some(Kind::MemoryExhausted) => ErrorKind::Unavailable,
         Some(Kind::Simulated(simulated)) => simulated.kind(),
         Some(_) => ErrorKind::ProviderFailure,
         None if last_other(&[Kind::Overloaded]).is_some() => ErrorKind::InvalidRequest,
@@ -223,6 +234,7 @@ mod tests {
     #[case(&[HttpError, TimedOut], ErrorKind::TimedOut)]
     #[case(&[TimedOut, HttpError], ErrorKind::ProviderFailure)]
     #[case(&[AttemptFailureKind::NoUsableAnswer], ErrorKind::ProviderFailure)]
+    #[case(&[HttpError, AttemptFailureKind::MemoryExhausted], ErrorKind::Unavailable)]
     #[case(&[RejectedByProvider], ErrorKind::InvalidRequest)]
     #[case(&[RejectedByProvider, RejectedByProvider], ErrorKind::InvalidRequest)]
     #[case(&[RejectedByProvider, Overloaded], ErrorKind::InvalidRequest)]

@@ -46,6 +46,8 @@ outcomes! {
     RejectedByProvider = "rejected_by_provider",
     /// The model did not answer the question.
     NoUsableAnswer = "no_usable_answer",
+    /// The memory for requests and answers is used up.
+    MemoryExhausted = "memory_exhausted",
     /// The client disconnected.
     ClientDisconnected = "client_disconnected",
     /// Another sub-request failed first, or the attempt was still running at the end of its call.

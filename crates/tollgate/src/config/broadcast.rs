@@ -109,7 +109,7 @@ pub fn telemetry(
     Ok(Some(TelemetryConfig {
         otlp_headers: telemetry_headers(section, environment)?,
         otlp_url: checked_url(url).map_err(|fault| section.fault("otlp_url", fault))?,
-        ca_file: section.otlp_ca_file.as_deref().map(|path| section.resolve("otlp_ca_file", Path::new(path))),
+        ca_file: section.certificate_file("otlp_ca_file", section.otlp_ca_file.as_deref())?,
         client_identity: section.client_identity(
             ("otlp_client_cert_file", section.otlp_client_cert_file.as_deref()),
             ("otlp_client_key_file", section.otlp_client_key_file.as_deref()),

@@ -196,7 +196,6 @@ pub fn bucket(section: &Section<RawBlobs>, url: &str, environment: &Environment)
     };
     // The certificate of AWS does not fit a host name with further dots.
     let default_style = section.endpoint.is_some() || bucket.contains('.');
-    let ca_file = section.ca_file.as_deref();
     Ok(BucketConfig {
         credentials: credentials(section, &region, environment)?,
         bucket,
@@ -204,7 +203,7 @@ pub fn bucket(section: &Section<RawBlobs>, url: &str, environment: &Environment)
         endpoint,
         region,
         path_style: section.path_style.unwrap_or(default_style),
-        ca_file: ca_file.map(|path| section.resolve("ca_file", Path::new(path))),
+        ca_file: section.certificate_file("ca_file", section.ca_file.as_deref())?,
     })
 }
 

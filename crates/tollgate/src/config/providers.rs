@@ -84,7 +84,7 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         connect_timeout: section.connect_timeout_ms.map_or(Duration::from_secs(2), Millis::get),
         attempt_timeout: section.attempt_timeout_ms.map_or(Duration::from_secs(30), Millis::get),
         max_response_bytes: section.max_response_bytes.map_or(8 * 1024 * 1024, Positive::get),
-        ca_file: file(section, "ca_file", section.ca_file.as_deref()),
+        ca_file: section.certificate_file("ca_file", section.ca_file.as_deref())?,
         client_identity: section.client_identity(
             ("client_cert_file", section.client_cert_file.as_deref()),
             ("client_key_file", section.client_key_file.as_deref()),

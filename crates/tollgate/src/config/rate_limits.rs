@@ -67,7 +67,7 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
         port: address.port,
         database: address.database,
         is_tls: address.is_tls,
-        ca_file: section.ca_file.as_deref().map(|path| section.resolve("ca_file", Path::new(path))),
+        ca_file: section.certificate_file("ca_file", section.ca_file.as_deref())?,
         client_identity: section.client_identity(
             ("client_cert_file", section.client_cert_file.as_deref()),
             ("client_key_file", section.client_key_file.as_deref()),

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
+use super::files::check_certificate_file;
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,16 +58,24 @@ impl<T> Section<T> {
         }
     }
 
+    /// Resolves and checks a file of certificates or of their keys.
+    ///
+    /// # Errors
+    /// It is no regular file, or too large.
+    pub fn certificate_file(&self, key: &str, path: Option<&str>) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(path) = path.map(|path| self.resolve(key, Path::new(path))) else { return Ok(None) };
+        check_certificate_file(&path).map_err(|fault| self.fault(key, fault))?;
+        Ok(Some(path))
+    }
+
     /// Resolves the files of a client certificate and of its key, which require each other.
     pub fn client_identity(
         &self,
         (certificate_key, certificate): (&str, Option<&str>),
         (key_key, key): (&str, Option<&str>),
     ) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
-        match (certificate, key) {
-            (Some(certificate), Some(key)) => {
-                Ok(Some((self.resolve(certificate_key, Path::new(certificate)), self.resolve(key_key, Path::new(key)))))
-            }
+        match (self.certificate_file(certificate_key, certificate)?, self.certificate_file(key_key, key)?) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
             (Some(_), None) => Err(self.fault(certificate_key, format!("requires {key_key}"))),
             (None, Some(_)) => Err(self.fault(key_key, format!("requires {certificate_key}"))),
             (None, None) => Ok(None),

@@ -1,5 +1,6 @@
 //! The URLs of stores and providers.
 
+use super::files::check_certificate_file;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -78,6 +79,9 @@ fn check_encryption(query: &str) -> Result<(), String> {
     for name in ["sslrootcert", "sslcert", "sslkey"] {
         if value(name).is_some_and(|path| !Path::new(&*path).is_absolute()) {
             return Err(format!("needs an absolute path for {name}"));
+        }
+        if let Some(path) = value(name) {
+            check_certificate_file(Path::new(&*path)).map_err(|fault| format!("has {name}, which {fault}"))?;
         }
     }
     Ok(())

@@ -1,23 +1,27 @@
 //! The members of one request object, with their paths for errors.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use domain::decision::InvalidDecision;
 use domain::json::{Json, JsonKind};
 
 use super::path;
 
-/// The members of an object. Null counts as absent.
+/// The members of an object. Null counts as absent. Members are searched for in the text: a list of them takes many
+/// times the memory of small ones.
 pub(crate) struct Fields {
     path: String,
-    members: Vec<(String, Json)>,
+    json: Json,
 }
 
 impl Fields {
     /// Reads the members of the object at `path`.
     pub(crate) fn new(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
         let path = path.into();
-        match json.members() {
-            Some(members) => Ok(Self { path, members }),
-            None => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article()))),
+        match json.kind() {
+            JsonKind::Object => Ok(Self { path, json: json.clone() }),
+            _ => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article()))),
         }
     }
 
@@ -37,8 +41,8 @@ impl Fields {
     }
 
     /// Returns a member. A duplicate member is rejected because it is ambiguous.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<&Json>, InvalidDecision> {
-        let mut found = self.members.iter().filter(|(member, _)| member == name);
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Json>, InvalidDecision> {
+        let mut found = self.iter_members().filter(|(member, _)| member == name);
         let first = found.next();
         if found.next().is_some() {
             return Err(self.fault(name, DUPLICATE));
@@ -46,7 +50,11 @@ impl Fields {
         Ok(first.map(|(_, json)| json).filter(|json| json.kind() != JsonKind::Null))
     }
 
-    pub(crate) fn required(&self, name: &str) -> Result<&Json, InvalidDecision> {
+    fn iter_members(&self) -> impl Iterator<Item = (Cow<'_, str>, Json)> {
+        self.json.iter_members().into_iter().flatten().flatten()
+    }
+
+    pub(crate) fn required(&self, name: &str) -> Result<Json, InvalidDecision> {
         self.get(name)?.ok_or_else(|| self.fault(name, "is required"))
     }
 
@@ -64,7 +72,7 @@ impl Fields {
         let json = self.get(name)?;
         match json {
             Some(json) if json.kind() != JsonKind::String => Err(self.fault(name, "must be a string")),
-            other => Ok(other.cloned()),
+            other => Ok(other),
         }
     }
 
@@ -76,18 +84,25 @@ impl Fields {
         most: usize,
         things: &str,
     ) -> Result<Vec<Json>, InvalidDecision> {
-        let elements = self.required(name)?.elements();
+        let array = self.required(name)?;
+        let elements = array.iter_elements();
         let elements = elements.ok_or_else(|| self.fault(name, format!("must be an array of {things}")))?;
-        check_count(elements.len(), least, most, things).map_err(|fault| self.fault(name, fault))?;
-        Ok(elements)
+        check_count(elements.count(), least, most, things).map_err(|fault| self.fault(name, fault))?;
+        Ok(array.elements().unwrap_or_default())
+    }
+
+    /// Returns the number of members.
+    pub(crate) fn count(&self) -> usize {
+        self.iter_members().count()
     }
 
     /// Returns all members; duplicates are rejected.
-    pub(crate) fn members(&self) -> Result<&[(String, Json)], InvalidDecision> {
-        let mut names = std::collections::HashSet::new();
-        match self.members.iter().find(|(name, _)| !names.insert(name)) {
+    pub(crate) fn members(&self) -> Result<Vec<(String, Json)>, InvalidDecision> {
+        let members: Vec<_> = self.iter_members().map(|(name, json)| (name.into_owned(), json)).collect();
+        let mut names = HashSet::new();
+        match members.iter().find(|(name, _)| !names.insert(name)) {
             Some((name, _)) => Err(self.fault(name, DUPLICATE)),
-            None => Ok(&self.members),
+            None => Ok(members),
         }
     }
 }

@@ -24,7 +24,8 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     let (state, form, media_in_state) = state(&input)?;
     let questions = body.questions.map(Json::from).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
     let questions = Fields::new(&questions, "questions")?;
-    let typed = questions.members()?.iter().map(|(name, json)| question(name, json, &questions.member_path(name)));
+    let members = questions.members()?;
+    let typed = members.iter().map(|(name, json)| question(name, json, &questions.member_path(name)));
     Ok(DecisionDraft {
         model,
         typed: Some(typed.collect::<Result<_, _>>()?),
@@ -44,20 +45,19 @@ fn state(input: &Json) -> Result<(Json, StateForm, bool), InvalidDecision> {
         JsonKind::Array => input.clone(),
         _ => return Err(InvalidDecision::new("input", "must be a string, a part or an array of parts")),
     };
-    let elements = parts.elements().unwrap_or_default();
-    if elements.is_empty() {
-        return Err(InvalidDecision::new("input", "must have at least one part"));
-    }
-    let mut has_media = false;
-    let mut only = None;
-    for (index, element) in elements.iter().enumerate() {
-        let at = if input.kind() == JsonKind::Array { path::element("input", index) } else { "input".to_owned() };
-        let text = part(&Fields::new(element, at)?)?;
+    let (mut has_media, mut only, mut count) = (false, None, 0);
+    for element in parts.iter_elements().into_iter().flatten() {
+        let at = if input.kind() == JsonKind::Array { path::element("input", count) } else { "input".to_owned() };
+        count += 1;
+        let text = part(&Fields::new(&element, at)?)?;
         has_media |= text.is_none();
         only = text;
     }
+    if count == 0 {
+        return Err(InvalidDecision::new("input", "must have at least one part"));
+    }
     Ok(match only {
-        Some(text) if elements.len() == 1 => (text, StateForm::Plain, false),
+        Some(text) if count == 1 => (text, StateForm::Plain, false),
         _ => (parts, StateForm::GeminiParts, has_media),
     })
 }
@@ -67,7 +67,7 @@ fn part(part: &Fields) -> Result<Option<Json>, InvalidDecision> {
     match part.required_text("type")?.as_str() {
         "text" => {
             part.required_text("text")?;
-            Ok(part.get("text")?.cloned())
+            part.get("text")
         }
         "image" | "audio" | "video" | "document" => {
             part.text("mime_type")?;
@@ -96,7 +96,7 @@ fn instructions(fields: &Fields) -> Result<Json, InvalidDecision> {
     const NAME: &str = "instructions";
     let json = fields.required(NAME)?;
     let parts = match json.kind() {
-        JsonKind::String => return Ok(json.clone()),
+        JsonKind::String => return Ok(json),
         JsonKind::Object => vec![json.clone()],
         _ => json
             .elements()
@@ -120,7 +120,7 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
     let Some(criteria) = fields.get("criteria")? else {
         return Ok(QuestionKind::Noul { when_true: None, when_false: None });
     };
-    let criteria = Fields::new(criteria, fields.member_path("criteria"))?;
+    let criteria = Fields::new(&criteria, fields.member_path("criteria"))?;
     Ok(QuestionKind::Noul {
         when_true: criteria.text_json(TRUE_DESCRIPTION)?,
         when_false: criteria.text_json(FALSE_DESCRIPTION)?,
@@ -128,9 +128,9 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
 }
 
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
-    let criteria = Fields::new(fields.required("criteria")?, fields.member_path("criteria"))?;
+    let criteria = Fields::new(&fields.required("criteria")?, fields.member_path("criteria"))?;
+    check_count(criteria.count(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
     let options = criteria.members()?;
-    check_count(options.len(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
     options
         .iter()
         .map(|(name, _)| {

@@ -119,20 +119,21 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     const NAME: &str = "instructions";
     let json = fields.required(NAME)?;
     if json.kind() == JsonKind::String {
-        return Ok((json.clone(), false));
+        return Ok((json, false));
     }
-    let parts = json.elements().ok_or_else(|| fields.fault(NAME, "must be a string or an array of parts"))?;
-    if parts.is_empty() {
-        return Err(fields.fault(NAME, "must have at least one part"));
-    }
-    let (mut only, mut has_media) = (None, false);
-    for (index, part) in parts.iter().enumerate() {
-        let part = Fields::new(part, path::element(&fields.member_path(NAME), index))?;
+    let parts = json.iter_elements().ok_or_else(|| fields.fault(NAME, "must be a string or an array of parts"))?;
+    let (mut only, mut has_media, mut count) = (None, false, 0);
+    for part in parts {
+        let part = Fields::new(&part, path::element(&fields.member_path(NAME), count))?;
+        count += 1;
         let (value, is_media) = input::read_part(&part, &[INPUT_TEXT, INPUT_JSON, INPUT_IMAGE])?;
         has_media |= is_media;
         only = value;
     }
-    Ok((only.filter(|_| parts.len() == 1).unwrap_or_else(|| json.clone()), has_media))
+    if count == 0 {
+        return Err(fields.fault(NAME, "must have at least one part"));
+    }
+    Ok((only.filter(|_| count == 1).unwrap_or(json), has_media))
 }
 
 /// Reads the options. A boolean is a different option than the string of the same text, so its canonical name must not
@@ -181,7 +182,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
             level.required_text(LABEL)?;
             let label = level.required(LABEL)?;
             Ok(match level.text_json(DESCRIPTION)? {
-                None => label.clone(),
+                None => label,
                 Some(description) => Json::object([(LABEL, label.text()), (DESCRIPTION, description.text())]),
             })
         })

@@ -23,21 +23,23 @@ pub(super) fn read(input: &Json) -> Result<Input, InvalidDecision> {
         return Ok(plain(input.clone()));
     }
     let items =
-        input.elements().ok_or_else(|| InvalidDecision::new("input", "must be a string or an array of items"))?;
-    if items.is_empty() {
-        return Err(InvalidDecision::new("input", "must have at least one item"));
-    }
+        input.iter_elements().ok_or_else(|| InvalidDecision::new("input", "must be a string or an array of items"))?;
     let mut calls = HashSet::new();
     let mut has_media = false;
     let mut only = None;
-    for (index, item) in items.iter().enumerate() {
-        let item = Fields::new(item, path::element("input", index))?;
+    let mut count = 0;
+    for item in items {
+        let item = Fields::new(&item, path::element("input", count))?;
         let content = read_item(&item, &mut calls)?;
         has_media |= content.has_media;
         only = content.only;
+        count += 1;
+    }
+    if count == 0 {
+        return Err(InvalidDecision::new("input", "must have at least one item"));
     }
     Ok(match only {
-        Some(state) if items.len() == 1 => plain(state),
+        Some(state) if count == 1 => plain(state),
         _ => Input { state: input.clone(), form: StateForm::OpenAiItems, has_media },
     })
 }
@@ -107,18 +109,20 @@ fn output(item: &Fields, calls: &HashSet<String>) -> Result<Content, InvalidDeci
 fn parts(item: &Fields, name: &str, types: &[&str]) -> Result<Content, InvalidDecision> {
     let content = item.required(name)?;
     if content.kind() == JsonKind::String {
-        return Ok(Content { has_media: false, only: Some(content.clone()) });
+        return Ok(Content { has_media: false, only: Some(content) });
     }
-    let elements = content.elements().ok_or_else(|| item.fault(name, "must be a string or an array of parts"))?;
-    if elements.is_empty() {
-        return Err(item.fault(name, "must have at least one part"));
-    }
+    let elements = content.iter_elements().ok_or_else(|| item.fault(name, "must be a string or an array of parts"))?;
     let mut read = Content::default();
-    for (index, element) in elements.iter().enumerate() {
-        let part = Fields::new(element, path::element(&item.member_path(name), index))?;
+    let mut count = 0;
+    for element in elements {
+        let part = Fields::new(&element, path::element(&item.member_path(name), count))?;
+        count += 1;
         let (value, is_media) = read_part(&part, types)?;
         read.has_media |= is_media;
-        read.only = value.filter(|_| elements.len() == 1);
+        read.only = value.filter(|_| count == 1);
+    }
+    if count == 0 {
+        return Err(item.fault(name, "must have at least one part"));
     }
     Ok(read)
 }
@@ -137,8 +141,8 @@ pub(super) fn read_part(part: &Fields, types: &[&str]) -> Result<(Option<Json>, 
         INPUT_JSON => {
             let data = part.required("data")?;
             let is_object = |json: &Json| json.kind() == JsonKind::Object;
-            if is_object(data) || data.elements().is_some_and(|elements| elements.iter().all(is_object)) {
-                Ok((Some(data.clone()), false))
+            if is_object(&data) || data.iter_elements().is_some_and(|mut all| all.all(|element| is_object(&element))) {
+                Ok((Some(data), false))
             } else {
                 Err(part.fault("data", "must be an object or an array of objects"))
             }
@@ -146,7 +150,7 @@ pub(super) fn read_part(part: &Fields, types: &[&str]) -> Result<(Option<Json>, 
         "refusal" => part.required_text("refusal").map(|_| (None, false)),
         _ => {
             part.required_text("text")?;
-            Ok((part.get("text")?.cloned(), false))
+            Ok((part.get("text")?, false))
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
 
 fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
     let one = |json: &Json| json.as_f64() == Some(1.0);
-    let empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
+    let empty = |json: &Json| json.iter_members().is_some_and(|mut members| members.next().is_none());
     let off = |json: &Json| json.text() == "false";
     require_default("temperature", body.temperature, one, "1")?;
     require_default("chat_template_kwargs", body.chat_template_kwargs, empty, "an empty object")?;
@@ -79,8 +79,8 @@ fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
         _ => return Err(fields.fault("type", "must be choice, score or yes_no")),
     };
     let asked = fields.required(QUESTION)?;
-    not_blank(asked, &fields.member_path(QUESTION))?;
-    Question::canonical(id, Some(asked.clone()), kind, fields.path())
+    not_blank(&asked, &fields.member_path(QUESTION))?;
+    Question::canonical(id, Some(asked), kind, fields.path())
 }
 
 /// Reads the options: more than the wire's own server supports, because other providers can answer. Names that differ
@@ -116,8 +116,8 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
 /// Returns an optional string, object or array.
 fn text(fields: &Fields, name: &str) -> Result<Option<Json>, InvalidDecision> {
     match fields.get(name)? {
-        Some(json) if !is_text(json) => Err(fields.fault(name, "must be a string, object or array")),
-        other => Ok(other.cloned()),
+        Some(json) if !is_text(&json) => Err(fields.fault(name, "must be a string, object or array")),
+        other => Ok(other),
     }
 }
 
@@ -129,7 +129,7 @@ fn not_blank(json: &Json, path: &str) -> Result<(), InvalidDecision> {
     let is_blank = match json.kind() {
         JsonKind::String => json.as_string().is_some_and(|text| text.trim().is_empty()),
         JsonKind::Object => json.members().is_some_and(|members| members.is_empty()),
-        JsonKind::Array => json.elements().is_some_and(|elements| elements.is_empty()),
+        JsonKind::Array => json.iter_elements().is_some_and(|mut elements| elements.next().is_none()),
         _ => return Err(InvalidDecision::new(path, "must be a string, object or array")),
     };
     if is_blank { Err(InvalidDecision::new(path, "must not be blank")) } else { Ok(()) }

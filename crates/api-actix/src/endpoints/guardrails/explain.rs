@@ -17,6 +17,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::id;
 use super::record::time;
 use crate::detection::{self, Entry};
+use crate::endpoints::submit_decision::hold_questions;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::raw_json::{opaque, usd};
@@ -57,10 +58,9 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let key_hash: Option<String> = key_hash
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
         .transpose()?;
-    let request = request(
-        inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?,
-        call.gateway.draft_bounds,
-    )?;
+    let inner = inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?;
+    hold_questions(call.permit().as_ref(), inner.get())?;
+    let request = request(inner, call.gateway.draft_bounds)?;
     let routed = call.gateway.services.routed.current();
     let explanation = routed.guardrails.explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))

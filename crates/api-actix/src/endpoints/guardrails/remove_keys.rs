@@ -1,7 +1,5 @@
 //! `POST …/guardrails/{id}/assignments/keys/remove`: removes keys from a guardrail.
 
-use std::borrow::Cow;
-
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
@@ -55,6 +53,6 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let hashes = key_hashes(body.text()?)?;
     let (actor, id) = (call.actor(authority), id(call)?);
     let remove = &call.gateway.services.routed.current().guardrails.remove_keys;
-    let unassigned_count = remove.execute(authority, &actor, &id, hashes.iter().map(Cow::as_ref)).await?;
+    let unassigned_count = remove.execute(authority, &actor, &id, hashes).await?;
     Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

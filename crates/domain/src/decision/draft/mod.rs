@@ -77,14 +77,16 @@ const BYTES_PER_QUESTION: usize = 256;
 /// The most memory of a parsed asset beyond its text, with its parts of a scan, in bytes.
 const BYTES_PER_ASSET: usize = 1024;
 
+/// Counts the members and elements of a JSON text beyond the first ones.
+fn count_commas(json: &str) -> usize {
+    Tokens::new(json).filter(|(token, _)| *token == Token::Comma).count()
+}
+
 impl DecisionDraft {
     /// Returns the most memory that the parsed questions and assets may take beyond their text, in bytes. Small ones
     /// take many times their text.
     pub fn structure_bytes(&self) -> usize {
-        let commas = |json: &Option<Json>| {
-            let tokens = json.iter().flat_map(|json| Tokens::new(json.text()));
-            tokens.filter(|(token, _)| *token == Token::Comma).count()
-        };
+        let commas = |json: &Option<Json>| json.as_ref().map_or(0, |json| count_commas(json.text()));
         let parts = |question: &Question| match &question.kind {
             QuestionKind::Choice { options } => options.len() + 1,
             QuestionKind::Score { levels } => levels.len() + 1,
@@ -93,6 +95,11 @@ impl DecisionDraft {
         let questions = commas(&self.questions) + self.typed.iter().flatten().map(parts).sum::<usize>();
         let assets = commas(&self.assets) + self.asset_parts.len();
         questions.saturating_mul(BYTES_PER_QUESTION).saturating_add(assets.saturating_mul(BYTES_PER_ASSET))
+    }
+
+    /// Returns the same for the JSON text of questions in any format.
+    pub fn question_bytes(questions: &str) -> usize {
+        count_commas(questions).saturating_mul(BYTES_PER_QUESTION)
     }
 
     /// Validates with the default limits, as [`Self::check_within`].

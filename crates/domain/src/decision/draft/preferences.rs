@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::path::Path;
 use super::questions::{DUPLICATE_MEMBER, once};
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind, JsonPart, unknown_member};
+use crate::json::{Json, JsonKind, JsonPart, Member, unknown_member};
 use crate::money::Price;
 use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
 
@@ -35,19 +35,24 @@ pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, Invalid
     let mut preferences = RoutingPreferences::default();
     let Some(provider) = provider else { return Ok(preferences) };
     let root = Path::Root("provider");
-    let members = provider.as_part().members().ok_or_else(|| root.fault("must be an object"))?;
-    let mut seen = Vec::new();
-    for member in members.iter().filter(|member| !member.value.is_null()) {
+    let no_object = || root.fault("must be an object");
+    let members = provider.as_part().iter_members().ok_or_else(no_object)?;
+    let mut seen: Vec<&str> = Vec::new();
+    for member in members {
+        let member = member.ok_or_else(no_object)?;
+        if member.value.is_null() {
+            continue;
+        }
         let name = &*member.name;
         // A misspelt preference must not be ignored.
-        if !KNOWN.contains(&name) {
+        let Some(known) = KNOWN.iter().find(|known| **known == name) else {
             return Err(root.fault(unknown_member(name, KNOWN)));
-        }
+        };
         let path = Path::Member(&root, name);
         if seen.contains(&name) {
             return Err(path.fault(DUPLICATE_MEMBER));
         }
-        seen.push(name);
+        seen.push(known);
         put(&mut preferences, name, member.value, &path)?;
     }
     Ok(preferences)
@@ -80,7 +85,7 @@ fn put(
         "preferred_min_throughput" => preferences.preferred_min_throughput = bounds(value, path)?,
         // No provider data says which text may be distilled, so only the default is supported.
         "enforce_distillable_text" if !switch(value, path)? => {}
-        "options" if value.members().is_some_and(|members| members.is_empty()) => {}
+        "options" if value.few_members(0).is_some() => {}
         _ => return Err(path.fault("is not supported by this service; leave it out")),
     }
     Ok(())
@@ -93,17 +98,21 @@ fn switch(value: JsonPart<'_>, path: &Path<'_>) -> Result<bool, InvalidDecision>
     }
 }
 
+/// Returns the members of an object of a bounded size.
+fn few_members<'a>(value: JsonPart<'a>, path: &Path<'_>) -> Result<Vec<Member<'a>>, InvalidDecision> {
+    value.few_members(MAX_LIST).ok_or_else(|| path.fault(format!("must have at most {MAX_LIST} members")))
+}
+
 fn strings(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidDecision> {
     let fault = || path.fault("must be an array of non-empty strings");
-    let elements = value.elements().ok_or_else(fault)?;
-    if elements.len() > MAX_LIST {
+    if value.iter_elements().nth(MAX_LIST).is_some() {
         return Err(path.fault(format!("must have at most {MAX_LIST} entries")));
     }
     let read = |json: JsonPart<'_>| {
         let text = json.as_str().filter(|text| !text.is_empty() && text.len() <= 128);
         text.map(Cow::into_owned).ok_or_else(fault)
     };
-    elements.into_iter().map(read).collect()
+    value.elements().ok_or_else(fault)?.into_iter().map(read).collect()
 }
 
 /// Reads provider slugs, ignoring case.
@@ -128,7 +137,10 @@ fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
         Some("throughput") => Ok(SortBy::Throughput),
         _ => Err(path.fault("must be price, latency or throughput")),
     };
-    let Some(members) = value.members() else { return Ok(Sort { by: by(Some(value), path)?, across_models: false }) };
+    if value.kind() != JsonKind::Object {
+        return Ok(Sort { by: by(Some(value), path)?, across_models: false });
+    }
+    let members = few_members(value, path)?;
     let within = once(&members, "by", path)?;
     let partition = once(&members, "partition", path)?;
     let across_models = match partition.map(JsonPart::as_str) {
@@ -142,7 +154,10 @@ fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
 
 /// Reads USD per million tokens, as a number or a numeric string. Exact: the value is never converted to a float.
 fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDecision> {
-    let members = value.members().ok_or_else(|| path.fault("must be an object of prices"))?;
+    if value.kind() != JsonKind::Object {
+        return Err(path.fault("must be an object of prices"));
+    }
+    let members = few_members(value, path)?;
     let price = |name: &str| {
         let Some(json) = once(&members, name, path)? else { return Ok(None) };
         let text = if json.kind() == JsonKind::Number { Some(Cow::Borrowed(json.text())) } else { json.as_str() };
@@ -164,9 +179,10 @@ fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, Inva
         let scaled = number.map(|number| (number * 1000.0).round() as u64);
         scaled.ok_or_else(|| path.fault("must be a number, zero or more"))
     };
-    let Some(members) = value.members() else {
+    if value.kind() != JsonKind::Object {
         return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
-    };
+    }
+    let members = few_members(value, path)?;
     let percentile = |name: &str| {
         let bound = once(&members, name, path)?;
         bound.map(|json| thousandths(json, &Path::Member(path, name))).transpose()

@@ -61,7 +61,10 @@ impl CallCoordinator {
         client: Arc<dyn ClientConnection>,
     ) -> EndedCall {
         let runner = Arc::clone(&self.runner);
-        let run = move |participants| runner.run(call, Arc::new(SharedClient(participants)), AttemptBudget::Ceiling);
+        let first = Arc::clone(&client);
+        let run = move |participants| {
+            runner.run(call, Arc::new(SharedClient { participants, first }), AttemptBudget::Ceiling)
+        };
         let result = self.in_flight.join(key, client.disconnected(), run).await;
         let share = match mode {
             SingleFlightMode::SplitCost => CostShare::new(result.index, result.participants),
@@ -72,11 +75,19 @@ impl CallCoordinator {
 }
 
 /// The clients of a shared call as one connection, which disconnects when the last client does.
-struct SharedClient(Arc<Participants>);
+struct SharedClient {
+    participants: Arc<Participants>,
+    /// The client that began the call. The answer takes memory of its request.
+    first: Arc<dyn ClientConnection>,
+}
 
 #[async_trait]
 impl ClientConnection for SharedClient {
     async fn disconnected(&self) {
-        self.0.disconnected().await;
+        self.participants.disconnected().await;
+    }
+
+    fn take_answer_memory(&self, bytes: usize) -> bool {
+        self.first.take_answer_memory(bytes)
     }
 }

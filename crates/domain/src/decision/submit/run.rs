@@ -105,7 +105,7 @@ impl CallRunner {
     ) -> Option<Vec<SubRequest>> {
         let SubRequestOutcome::Failed { failures, rejection: None, .. } = outcome else { return None };
         let last = failures.last().map(|(_, failure)| failure.kind);
-        let is_final = matches!(last, Some(AttemptFailureKind::ClientDisconnected | AttemptFailureKind::Simulated(_)));
+        let is_final = last.is_some_and(AttemptFailureKind::ends_request);
         let left = self.sub_requests.time.time_left(began, self.sub_requests.settings.deadline);
         if is_final || left.is_zero() { None } else { sub_request.smaller(failures) }
     }

@@ -93,10 +93,7 @@ impl SubRequestRunner {
                     return Some(SubRequestOutcome::Answered { answers, candidate });
                 }
                 Err(failure) => {
-                    let is_last = matches!(
-                        failure.kind,
-                        AttemptFailureKind::ClientDisconnected | AttemptFailureKind::Simulated(_)
-                    );
+                    let is_last = failure.kind.ends_request();
                     progress.failures.push((candidate.endpoint, failure));
                     if is_last {
                         return Some(progress.failed(last, None));

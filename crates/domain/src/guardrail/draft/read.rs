@@ -47,21 +47,22 @@ impl GuardrailDraft {
     /// Returns the first violation, with its path. Duplicate members are rejected because either could be meant.
     /// Unknown members are rejected because a misspelt rule must not look like an enforced one.
     pub fn read(record: &Json) -> Result<Self, InvalidGuardrail> {
-        let members = record.members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
+        let no_object = || InvalidGuardrail::new("", "a guardrail is a JSON object");
         let mut draft = Self::default();
-        let mut seen: Vec<&str> = Vec::new();
-        for (name, value) in &members {
-            if READ_ONLY.contains(&name.as_str()) {
+        let mut seen: Vec<String> = Vec::new();
+        for member in record.iter_members().ok_or_else(no_object)? {
+            let (name, value) = member.ok_or_else(no_object)?;
+            if READ_ONLY.contains(&&*name) {
                 continue;
             }
-            if !draft.parse_member(name, value)? {
+            if !draft.parse_member(&name, &value)? {
                 let known = MEMBERS.into_iter().chain(DataPolicyRules::FLAGS);
-                return Err(InvalidGuardrail::new("", unknown_member(name, known)));
+                return Err(InvalidGuardrail::new("", unknown_member(&name, known)));
             }
-            if seen.contains(&name.as_str()) {
-                return Err(InvalidGuardrail::new(name, "is given more than once"));
+            if seen.iter().any(|other| *other == name) {
+                return Err(InvalidGuardrail::new(name.into_owned(), "is given more than once"));
             }
-            seen.push(name);
+            seen.push(name.into_owned());
         }
         Ok(draft)
     }
@@ -142,12 +143,12 @@ fn parse_string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
 }
 
 fn parse_elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
-    let elements = value.elements().ok_or_else(|| type_error(path, "an array", value))?;
-    if elements.len() > MAX_ELEMENTS {
-        let fault = format!("must have at most {MAX_ELEMENTS} elements, not {}", elements.len());
+    let count = value.iter_elements().ok_or_else(|| type_error(path, "an array", value))?.count();
+    if count > MAX_ELEMENTS {
+        let fault = format!("must have at most {MAX_ELEMENTS} elements, not {count}");
         return Err(InvalidGuardrail::new(path, fault));
     }
-    Ok(elements)
+    Ok(value.elements().unwrap_or_default())
 }
 
 fn parse_workspace_id(value: &Json) -> Result<crate::ids::WorkspaceId, InvalidGuardrail> {
@@ -197,7 +198,7 @@ fn parse_interval(value: &Json) -> Result<ResetInterval, InvalidGuardrail> {
 
 fn parse_action(path: &str, members: &Members) -> Result<FilterAction, InvalidGuardrail> {
     let at = format!("{path}.action");
-    let value = find_member(path, members, "action")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let value = find_member(members, "action").ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
     let name = parse_string(&at, &value)?;
     FilterAction::from_name(&name).ok_or_else(|| InvalidGuardrail::new(&at, "must be block, redact or flag"))
 }
@@ -207,9 +208,8 @@ fn parse_filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, Invalid
         let path = format!("{path}[{index}]");
         let members = known_members(&path, element, &["pattern", "action", "label"])?;
         let at = format!("{path}.pattern");
-        let pattern =
-            find_member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
-        let label = find_member(&path, &members, "label")?.map(|label| parse_label(&format!("{path}.label"), &label));
+        let pattern = find_member(&members, "pattern").ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+        let label = find_member(&members, "label").map(|label| parse_label(&format!("{path}.label"), &label));
         Ok(ContentFilter {
             pattern: parse_string(&at, &pattern)?,
             action: parse_action(&path, &members)?,
@@ -243,7 +243,7 @@ fn parse_builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>,
 
 fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail> {
     let at = format!("{path}.slug");
-    let value = find_member(path, members, "slug")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let value = find_member(members, "slug").ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
     let name = parse_string(&at, &value)?;
     if let Some(known) = BuiltinFilter::from_name(&name) {
         return Ok(known);
@@ -259,30 +259,34 @@ fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGua
 /// Accepts both scopes: scanning everything enforces either of them.
 fn check_scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
-    let Some(value) = find_member(path, members, "scan_scope")? else { return Ok(()) };
+    let Some(value) = find_member(members, "scan_scope") else { return Ok(()) };
     match parse_string(&at, &value)?.as_str() {
         "user_only" | "all_messages" => Ok(()),
         _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
     }
 }
 
-/// Returns the members of an object and rejects unknown ones.
+/// Returns the members of an object and rejects unknown and repeated ones.
 fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, InvalidGuardrail> {
-    let members = value.members().ok_or_else(|| type_error(path, "an object", value))?;
-    match members.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-        Some((name, _)) => Err(InvalidGuardrail::new(path, unknown_member(name, known.iter().copied()))),
-        None => Ok(members),
+    let no_object = || type_error(path, "an object", value);
+    let mut members = Members::new();
+    for member in value.iter_members().ok_or_else(no_object)? {
+        let (name, value) = member.ok_or_else(no_object)?;
+        if !known.contains(&&*name) {
+            return Err(InvalidGuardrail::new(path, unknown_member(&name, known.iter().copied())));
+        }
+        if members.iter().any(|(other, _)| *other == name) {
+            return Err(InvalidGuardrail::new(format!("{path}.{name}"), "is given more than once"));
+        }
+        members.push((name.into_owned(), value));
     }
+    Ok(members)
 }
 
-/// Returns a member of an object; `None` if it is absent or null, an error if it is duplicated.
-fn find_member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
-    let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
-    let first = found.next();
-    if found.next().is_some() {
-        return Err(InvalidGuardrail::new(format!("{path}.{name}"), "is given more than once"));
-    }
-    Ok(first.filter(|value| value.kind() != JsonKind::Null).cloned())
+/// Returns a member of an object; `None` if it is absent or null.
+fn find_member(members: &Members, name: &str) -> Option<Json> {
+    let found = members.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    found.filter(|value| value.kind() != JsonKind::Null).cloned()
 }
 
 /// Accepts only `harmless`, the value that enforces nothing, for a rule that cannot be enforced.

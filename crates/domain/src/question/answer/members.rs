@@ -64,11 +64,17 @@ fn parse_level(name: &str) -> Option<usize> {
     is_written_so.then(|| name.parse().ok()).flatten()
 }
 
+/// The most members of one answer, of which the service reads a few.
+const MAX_MEMBERS: usize = 256;
+
 /// The members of one answer, without duplicates.
 pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
     pub(super) fn read(answer: JsonPart<'a>) -> Result<Self, &'static str> {
+        if answer.iter_members().ok_or("an answer is not an object")?.nth(MAX_MEMBERS).is_some() {
+            return Err("an answer has more than 256 members");
+        }
         let members = answer.members().ok_or("an answer is not an object")?;
         if first_duplicate(&members).is_some() {
             return Err("an answer has a member twice");
@@ -112,10 +118,11 @@ impl<'a> Members<'a> {
         rules: AnswerRules,
     ) -> Result<Option<Vec<f64>>, &'static str> {
         let Some(given) = self.present("probabilities") else { return Ok(None) };
-        let members = given.members().ok_or("an answer's probabilities are not an object")?;
-        if members.len() != outcomes.count() {
+        let no_object = "an answer's probabilities are not an object";
+        if given.iter_members().ok_or(no_object)?.count() != outcomes.count() {
             return Err("an answer's distribution is not over what was asked");
         }
+        let members = given.members().ok_or(no_object)?;
         let mut index = None;
         let mut probabilities = vec![f64::NAN; members.len()];
         for (place, Member { name, value }) in members.iter().enumerate() {

@@ -74,11 +74,17 @@ impl Answers {
     /// # Errors
     /// Returns a fixed message without any text of the provider.
     pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
-        let members = answers.as_part().members().ok_or("the answers are not an object")?;
-        let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
-        if members.len() != asked.len() {
+        const NO_OBJECT: &str = "the answers are not an object";
+        let mut members = answers.as_part().iter_members().ok_or(NO_OBJECT)?;
+        let Some(asked) = &questions.typed else {
+            let is_object = members.all(|member| member.is_some());
+            return is_object.then(|| Self { json: answers.clone(), typed: None }).ok_or(NO_OBJECT);
+        };
+        // Counted before they are listed: a list takes many times the memory of small members.
+        if members.count() != asked.len() {
             return Err(NAMES_MISMATCH);
         }
+        let members = answers.as_part().members().ok_or(NO_OBJECT)?;
         let in_order = asked.iter().zip(&members).all(|(question, member)| member.name == question.name);
         let mut places: HashMap<&str, JsonPart<'_>> = HashMap::new();
         if !in_order {

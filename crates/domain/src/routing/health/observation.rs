@@ -122,6 +122,7 @@ impl From<&AttemptFailure> for Observation {
             AttemptFailureKind::Overloaded => FailureClass::Overloaded { retry_after: failure.retry_after },
             AttemptFailureKind::RejectedByProvider
             | AttemptFailureKind::NoUsableAnswer
+            | AttemptFailureKind::MemoryExhausted
             | AttemptFailureKind::ClientDisconnected
             | AttemptFailureKind::Simulated(_) => return Self::Neutral,
         };

@@ -31,6 +31,19 @@ impl Group {
 /// The highest number of bytes between two groups of one number.
 const MAX_GAP: usize = 3;
 
+/// The length in bytes of the shortest text whose groups are counted before they are listed.
+const COUNTED_BYTES: usize = 64 << 10;
+
+/// Counts the groups of digits in a part of a text.
+fn count(bytes: &[u8], part: Range<usize>) -> usize {
+    let (bytes, mut at, mut groups) = (&bytes[..part.end], part.start, 0);
+    while let Some(start) = bytes::find(bytes, at, DIGIT) {
+        at = bytes::end(bytes, start, DIGIT);
+        groups += 1;
+    }
+    groups
+}
+
 /// The groups of digits of a text.
 #[derive(Debug, Default)]
 pub(in crate::guardrail::filter) struct Digits {
@@ -45,6 +58,10 @@ impl Digits {
         let bytes = text.as_bytes();
         let mut digits = Self::default();
         if bytes::has_digit(bytes) {
+            if bytes.len() > COUNTED_BYTES {
+                // A list that grows would take as much again while it is copied.
+                digits.groups.reserve_exact(reach.parts(bytes, DIGIT | GAP).map(|part| count(bytes, part)).sum());
+            }
             for part in reach.parts(bytes, DIGIT | GAP) {
                 digits.add(bytes, part);
             }
