@@ -137,9 +137,8 @@ async fn memory_of_a_request_is_bounded_for_any_shape() -> Result<()> {
 fn shapes_of_other_formats(bytes: usize) -> Vec<(&'static str, &'static str, String)> {
     const QUESTION: &str = r#"{"type":"predicate","instructions":"?"}"#;
     let list = |part: &str| format!("[{}{part}]", fill(&format!("{part},"), bytes));
-    let of = |input: &str, more: &str| {
-        format!(r#"{{"model":"acme/alone","input":{input},"questions":[{QUESTION}]{more}}}"#)
-    };
+    let of =
+        |input: &str, more: &str| format!(r#"{{"model":"acme/alone","input":{input},"questions":[{QUESTION}]{more}}}"#);
     let members = fill(r#""a":1,"#, bytes);
     let questions = |list: &str| format!(r#"{{"model":"acme/alone","input":"s","questions":{list}}}"#);
     let any = "/v1/decisions";
@@ -147,11 +146,23 @@ fn shapes_of_other_formats(bytes: usize) -> Vec<(&'static str, &'static str, Str
         ("items of numbers", any, of(&list("1"), "")),
         ("items", any, of(&list(r#"{"role":"user","content":"a"}"#), "")),
         ("one item of many members", any, of(&format!(r#"[{{{members}"role":"user","content":"a"}}]"#), "")),
-        ("many parts", any, of(&format!(r#"[{{"role":"user","content":{}}}]"#, list(r#"{"type":"input_text","text":"a"}"#)), "")),
+        (
+            "many parts",
+            any,
+            of(&format!(r#"[{{"role":"user","content":{}}}]"#, list(r#"{"type":"input_text","text":"a"}"#)), ""),
+        ),
         ("preferences of many members", any, of("\"s\"", &format!(r#","provider":{{{members}"sort":"price"}}"#))),
         ("a long order of providers", any, of("\"s\"", &format!(r#","provider":{{"order":{}}}"#, list("\"a\"")))),
-        ("questions in an array", any, questions(&list(QUESTION))),
-        ("questions with many members", any, questions(&format!(r#"[{{{members}"type":"predicate","instructions":"?"}}]"#))),
+        (
+            "questions in an array",
+            any,
+            questions(&format!("[{}{QUESTION}]", fill(&format!("{QUESTION},"), bytes / 16))),
+        ),
+        (
+            "questions with many members",
+            any,
+            questions(&format!(r#"[{{{members}"type":"predicate","instructions":"?"}}]"#)),
+        ),
         ("questions of numbers", any, questions(&list("1"))),
         ("parts", "/v1beta/decisions", questions("{}").replace("\"s\"", &list(r#"{"type":"text","text":"a"}"#))),
     ]
@@ -163,7 +174,8 @@ async fn memory_of_a_request_in_another_format_is_bounded() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let limits = "[limits]\nrequest_timeout_ms = 600000\n";
     let gateway =
-        TestGateway::start(&format!("{limits}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000))).await?;
+        TestGateway::start(&format!("{limits}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000)))
+            .await?;
     gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     let mut excessive = Vec::new();
     for (shape, path, body) in shapes_of_other_formats(FEW) {

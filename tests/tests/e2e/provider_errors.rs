@@ -1,8 +1,10 @@
 //! Errors of providers, as operators and clients see them.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use flate2::{Compression, write::GzEncoder};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Server, Upstream, decisions};
 
@@ -144,5 +146,24 @@ async fn account_trouble_is_the_operators_and_not_the_callers() -> Result<()> {
     alpha.behave(Behaviour::Answer(400, String::new(), echoed.to_owned()));
     let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
     ensure!(reply.status == 400, "{}", reply.text());
+    gateway.server.stop().await
+}
+
+/// An error that a provider compresses although nobody asked for it has the same meaning.
+#[tokio::test]
+async fn compressed_error_is_read_like_a_plain_one() -> Result<()> {
+    let text = r#"{"error":{"message":"Your credit balance is too low to access the API."}}"#;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes())?;
+    let compressed = encoder.finish()?;
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\
+         content-length: {}\r\n\r\n",
+        compressed.len()
+    );
+    let alpha = Upstream::start(Behaviour::Raw([head.into_bytes(), compressed].concat())).await?;
+    let gateway = TestGateway::with_providers(&alpha, &alpha, 5_000).await?;
+    let reply = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?;
+    reply.error(502, "Provider returned error: alpha rejected this gateway's account")?;
     gateway.server.stop().await
 }

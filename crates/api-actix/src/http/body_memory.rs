@@ -38,7 +38,7 @@ impl BodyMemory {
 
     /// Opens a lease that holds no bytes yet.
     pub(crate) fn lease(self: &Arc<Self>, account: Account) -> BodyLease {
-        BodyLease { memory: Arc::clone(self), account, bytes: 0 }
+        BodyLease { memory: Arc::clone(self), account, body_bytes: 0, bytes: 0 }
     }
 
     /// Returns the bytes held by all bodies.
@@ -70,6 +70,8 @@ impl BodyMemory {
 pub(crate) struct BodyLease {
     memory: Arc<BodyMemory>,
     account: Account,
+    /// The length of the whole body, once it has arrived.
+    body_bytes: usize,
     bytes: usize,
 }
 
@@ -99,6 +101,7 @@ impl BodyLease {
     /// # Errors
     /// The same as [`Self::resize`].
     pub(crate) fn resize_for_processing(&mut self, body_bytes: usize) -> Result<(), ApiError> {
+        self.body_bytes = body_bytes;
         self.resize(body_bytes.saturating_mul(PROCESSING_COPIES))
     }
 
@@ -107,7 +110,7 @@ impl BodyLease {
     /// # Errors
     /// 413 if the limits never allow that many, otherwise the same as [`Self::resize`].
     pub(crate) fn hold_structures(&mut self, structure_bytes: usize) -> Result<(), ApiError> {
-        let bytes = (self.bytes / PROCESSING_COPIES).saturating_add(structure_bytes);
+        let bytes = self.body_bytes.saturating_add(structure_bytes);
         let most = self.memory.share.min(self.memory.limit);
         if bytes <= self.bytes {
             return Ok(());

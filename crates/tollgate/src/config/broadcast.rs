@@ -1,6 +1,6 @@
 //! `[broadcast]` and `[telemetry]`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::observability::{checked_header, checked_url};

@@ -499,3 +499,24 @@ fn trusted_proxies_accept_addresses_and_networks() {
         assert!(message.contains("server.trusted_proxies must"), "{message}");
     }
 }
+
+#[test]
+fn certificate_files_must_be_regular_in_every_section() {
+    let telemetry = "[telemetry]\notlp_url = \"https://h\"\n";
+    let rates = "[rate_limits]\nurl = \"rediss://h\"\n";
+    let pair =
+        |prefix: &str| format!("{prefix}client_cert_file = \"/dev/null\"\n{prefix}client_key_file = \"/dev/null\"\n");
+    let parameters = "sslmode=verify-full&sslrootcert=/dev/null";
+    for text in [
+        format!("{PROVIDER}ca_file = \"/dev/null\"\n"),
+        format!("{PROVIDER}{}", pair("")),
+        format!("{telemetry}otlp_ca_file = \"/dev/null\"\n"),
+        format!("{telemetry}{}", pair("otlp_")),
+        format!("{rates}ca_file = \"/dev/null\"\n"),
+        format!("{rates}{}", pair("")),
+        format!("[storage]\nurl = \"postgres://u:p@h/d?{parameters}\"\n"),
+    ] {
+        let fault = fault(&text);
+        assert!(fault.contains("/dev/null, which is no regular file"), "{text}: {fault}");
+    }
+}

@@ -46,6 +46,7 @@ fn structures_count_if_they_exceed_the_copies_of_a_body() {
     assert_eq!(memory.held(), 400);
     assert_eq!((status(lease.hold_structures(300)), memory.held()), (200, 400));
     assert_eq!((status(lease.hold_structures(301)), memory.held()), (200, 401));
+    assert_eq!((status(lease.hold_structures(301)), memory.held()), (200, 401), "they count once");
     assert_eq!(status(memory.lease(account(2)).hold_structures(601)), 413);
     let mut other = memory.lease(account(2));
     other.resize(599).unwrap();
@@ -63,6 +64,22 @@ fn answers_are_held_above_the_limits() {
     assert_eq!((memory.held(), status(memory.lease(account(2)).resize(1))), (500, 503));
     drop(lease);
     assert!(memory.held() == 0 && memory.lock().accounts.is_empty());
+}
+
+#[test]
+fn arriving_answers_are_held_within_the_limits_until_they_are_written() {
+    let memory = memory(1_000, 600);
+    let mut lease = memory.lease(account(1));
+    lease.resize_for_processing(50).unwrap();
+    assert_eq!((status(lease.hold_arriving_answer(100)), memory.held()), (200, 600));
+    assert_eq!((status(lease.hold_arriving_answer(1)), memory.held()), (429, 600));
+    lease.shrink_to(110);
+    lease.hold_answer(110);
+    assert_eq!(memory.held(), 110);
+    lease.shrink_to(500);
+    assert_eq!(memory.held(), 110, "it only shrinks");
+    drop(lease);
+    assert_eq!(memory.held(), 0);
 }
 
 #[test]
