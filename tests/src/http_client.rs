@@ -17,7 +17,7 @@ use crate::openapi;
 use crate::reply::Reply;
 
 /// The time after which a call counts as hung.
-const CALL_TIMEOUT: Duration = Duration::from_mins(1);
+const CALL_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// An HTTP request.
 #[derive(Debug, Clone)]
