@@ -44,15 +44,14 @@ async fn key_of_another_workspace(gateway: &TestGateway) -> Result<Key> {
 }
 
 /// Sends the calls alternately, as many as [`AT_ONCE`], and checks the memory. Some of them must have this status, and
-/// the others must be rejected because the memory is used up.
-async fn ensure_bounded(gateway: &TestGateway, name: &str, calls: &[Call], status: u16) -> Result<()> {
+/// the others must be rejected because the memory is used up. Returns a line of a table.
+async fn ensure_bounded(gateway: &TestGateway, name: &str, calls: &[Call], status: u16) -> Result<String> {
     let calls = calls.iter().cycle().take(AT_ONCE).cloned().collect();
     let (statuses, peak) = measure(gateway, calls).await?;
     let count = |status: u16| statuses.iter().filter(|other| **other == status).count();
-    eprintln!("| {name} | {} | {} | {} MiB |", count(status), count(429) + count(503), peak >> 20);
     ensure!(count(status) > 0 && count(status) + count(429) + count(503) == AT_ONCE, "{name}: {statuses:?}");
     ensure!(peak <= MOST, "{name}: {} MiB", peak >> 20);
-    Ok(())
+    Ok(format!("| {name} | {} | {} | {} MiB |", count(status), count(429) + count(503), peak >> 20))
 }
 
 #[tokio::test]
@@ -70,11 +69,14 @@ async fn memory_of_many_large_bodies_is_bounded_by_default() -> Result<()> {
     };
     for (shape, text) in [("one text", &text), ("many short strings", &strings)] {
         let plain: Vec<Call> = keys.iter().map(|key| decisions(&key.secret, text)).collect();
-        ensure_bounded(&gateway, shape, &plain, 200).await?;
+        eprintln!("{}", ensure_bounded(&gateway, shape, &plain, 200).await?);
         let gzip: Vec<Call> = keys.iter().map(|key| compressed(text, key)).collect::<Result<_>>()?;
-        ensure_bounded(&gateway, &format!("{shape}, gzip"), &gzip, 200).await?;
+        eprintln!("{}", ensure_bounded(&gateway, &format!("{shape}, gzip"), &gzip, 200).await?);
     }
-    ensure_bounded(&gateway, "one text, with a guardrail", &[decisions(&guarded.secret, &text)], 200).await?;
+    eprintln!(
+        "{}",
+        ensure_bounded(&gateway, "one text, with a guardrail", &[decisions(&guarded.secret, &text)], 200).await?
+    );
     gateway.server.ensure_healthy().await?;
     gateway.server.stop().await
 }
@@ -91,7 +93,7 @@ async fn memory_of_many_traces_is_bounded_by_default() -> Result<()> {
     ensure!(reply.status == 201, "{}", reply.text());
     // Each quote takes four bytes in a trace.
     let state = of_state(&format!("[{}\"a\"]", fill("\"a\",", BODY_BYTES / 16)));
-    ensure_bounded(&gateway, "traces", &[decisions(&gateway.inference.secret, state)], 200).await?;
+    eprintln!("{}", ensure_bounded(&gateway, "traces", &[decisions(&gateway.inference.secret, state)], 200).await?);
     collector.wait_for_request().await?;
     gateway.server.stop().await
 }
@@ -106,14 +108,17 @@ async fn memory_of_many_management_requests_is_bounded_by_default() -> Result<()
         [&gateway.management, &other].map(|key| Call::post(format!("/api/v1{path}")).key(&key.secret).json(body))
     };
     let assign = format!("/guardrails/{id}/assignments/keys");
-    let hashes: String = (0..BODY_BYTES / 67).map(|at| format!("\"{at:064x}\",")).collect();
-    ensure_bounded(&gateway, "assignments", &post(&assign, &format!("{{\"key_hashes\":[{hashes}\"x\"]}}")), 200)
-        .await?;
+    let hashes: String = (0..BODY_BYTES / 67).map(|at| format!("\"{at:064x}\",")).collect::<Vec<_>>().concat();
+    let body = format!("{{\"key_hashes\":[{hashes}\"x\"]}}");
+    eprintln!("{}", ensure_bounded(&gateway, "assignments", &post(&assign, &body), 200).await?);
     let names = format!("{{\"key_hashes\":[{}\"a\"]}}", fill("\"a\",", BODY_BYTES));
-    ensure_bounded(&gateway, "assignments of short names", &post(&assign, &names), 200).await?;
+    eprintln!("{}", ensure_bounded(&gateway, "short names", &post(&assign, &names), 200).await?);
     for (member, element) in [("content_filters", "{}"), ("allowed_models", "\"a\"")] {
         let body = format!("{{\"name\":\"g\",\"{member}\":[{}{element}]}}", fill(&format!("{element},"), BODY_BYTES));
-        ensure_bounded(&gateway, &format!("guardrail with {member}"), &post("/guardrails", &body), 400).await?;
+        eprintln!(
+            "{}",
+            ensure_bounded(&gateway, &format!("guardrail with {member}"), &post("/guardrails", &body), 400).await?
+        );
     }
     gateway.server.ensure_healthy().await?;
     gateway.server.stop().await
@@ -131,7 +136,7 @@ async fn memory_of_many_large_answers_is_bounded_by_default() -> Result<()> {
     let keys = [gateway.inference.clone(), key_of_another_workspace(&gateway).await?];
     alpha.behave(Behaviour::json(long_answer(BODY_BYTES)));
     let calls = keys.map(|key| decisions(&key.secret, body("acme/alone")));
-    ensure_bounded(&gateway, "answers", &calls, 200).await?;
+    eprintln!("{}", ensure_bounded(&gateway, "answers", &calls, 200).await?);
     gateway.server.ensure_healthy().await?;
     gateway.server.stop().await
 }

@@ -122,7 +122,8 @@ pub trait ClientConnection: Send + Sync {
 
     /// Takes memory for that many further bytes of an answer that a provider is sending, until the request has ended.
     /// Returns false if none is left: the answer is then not read further.
-    fn take_answer_memory(&self, _bytes: usize) -> bool {
+    fn take_answer_memory(&self, bytes: usize) -> bool {
+        let _ = bytes;
         true
     }
 }
