@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use test_servers::FaultyPostgres;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
@@ -76,7 +76,15 @@ pub async fn wait_for_lost_processes(cluster: &Cluster, running: usize, longest:
         if live <= running {
             return Ok(());
         }
-        ensure!(Instant::now() < end, "{live} processes are live, {running} run, after {} s", longest.as_secs());
+        if Instant::now() >= end {
+            let sql = "SELECT id, clock_timestamp(), to_timestamp(seen_at / 1000.0), has_store_journal FROM budget_processes \
+                       WHERE state = 'live'";
+            bail!(
+                "{live} processes are live, {running} run, after {} s: {:?}",
+                longest.as_secs(),
+                query(cluster, sql)?
+            );
+        }
         sleep(POLL).await;
     }
 }
