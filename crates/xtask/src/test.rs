@@ -24,7 +24,7 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 const DATABASE: &str = "TOLLGATE_TEST_DATABASE";
 
 /// The end-to-end tests that run again on PostgreSQL: those of shared state and of money. Left out are tests that damage
-/// rows by SQL of SQLite, and one with a lost process after seconds, which PostgreSQL's configuration rejects.
+/// rows by SQL of SQLite, and one that makes the row of a lost process older.
 const ON_POSTGRES: [&str; 19] = [
     "replicas::",
     "propagation::",
