@@ -116,7 +116,7 @@ fn record_charge_counts_shared_call_once() {
 fn unknown_provider_counts_as_other() {
     let metrics = metrics();
     for number in 0..100 {
-        let attempts = vec![attempt(&format!("provider-{number}"), &format!("outcome-{number}"), 1, 1)];
+        let attempts = vec![attempt(&format!("provider-{number}"), "abandoned", 1, 1)];
         metrics.record_charge(&record(attempts, UsageShare::WHOLE));
     }
     assert_value(&metrics, r#"tollgate_attempts_total{provider="other",outcome="other"}"#, "100");
