@@ -14,7 +14,6 @@ use domain::error::StoreError;
 use domain::ids::DecisionId;
 use domain::testing::{FixedClock, join_all};
 use domain::usage::UsageRecord;
-use migrations::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, DatabaseConnection, TransactionTrait};
 use test_servers::Postgres;
 use tokio::sync::OnceCell;
@@ -239,24 +238,4 @@ async fn role_without_rights_to_create_tables_serves_without_months() {
 /// Returns a URL to which parameters can be appended.
 fn with_query(url: &str) -> String {
     if url.contains('?') { url.to_owned() } else { format!("{url}?application_name=restricted") }
-}
-
-#[tokio::test]
-async fn records_survive_both_directions_of_the_migration() {
-    let store = Store::new().await;
-    store.maintain().await;
-    let id = store.record(NOW).await;
-    let late = store.record("2020-01-01T00:00:00Z").await;
-    // The months of usage and the two migrations after them.
-    Migrator::down(&store.raw, Some(3)).await.unwrap();
-    assert_eq!(store.filled(), "usage_records 2");
-    Migrator::up(&store.raw, None).await.unwrap();
-    assert_eq!(store.filled(), "usage_records_other 2");
-    assert_eq!(store.maintain().await, created(&FOUR_MONTHS[1..]));
-    for id in [id, late] {
-        assert!(store.records().find(&id).await.unwrap().is_some());
-    }
-    assert_eq!(store.records().discrepancies().await, Vec::<String>::new());
-    store.record("2027-01-01T00:00:00Z").await;
-    assert_eq!(store.filled(), "usage_records_2027_01 1, usage_records_other 2");
 }

@@ -34,7 +34,9 @@ impl ScriptedProvider {
 #[async_trait]
 impl DecisionProvider for ScriptedProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        lock(&self.calls).push(call);
+        // The kept call must not keep the place of its client.
+        let client = Arc::new(AlreadyDisconnected);
+        lock(&self.calls).push(ProviderCall { client, ..call });
         let next = lock(&self.script).pop_front();
         next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::InvalidResponse, "the script has ended")))
     }
