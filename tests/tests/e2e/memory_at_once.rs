@@ -145,8 +145,7 @@ async fn memory_of_many_large_answers_is_bounded_by_default() -> Result<()> {
 async fn answer_without_memory_is_503_charged_and_not_repeated() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(long_answer(3 << 20))).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let limits = "[limits]\nmax_json_bytes = 100000\nbody_memory_bytes = 8000000\n\
-                  body_memory_bytes_per_workspace = 8000000\n";
+    let limits = "[limits]\nmax_json_bytes = 100000\nbody_memory_bytes = 16000000\n";
     let gateway =
         TestGateway::start(&format!("{limits}{}", providers_toml(&alpha.base_url(), &beta.base_url(), 60_000))).await?;
     let call = decisions(&gateway.inference.secret, body("acme/pair"));

@@ -199,8 +199,9 @@ async fn memory_of_many_requests_is_bounded_by_the_body_budget() -> Result<()> {
     const BUDGET: usize = 64 << 20;
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let toml = format!(
-        "[limits]\nrequest_timeout_ms = 600000\nmax_json_bytes = 8000000\nbody_memory_bytes = {BUDGET}\n\
-         body_memory_bytes_per_workspace = {BUDGET}\n{}",
+        "[limits]\nrequest_timeout_ms = 600000\nmax_json_bytes = 8000000\nbody_memory_bytes = {}\n{}",
+        // A workspace gets half.
+        2 * BUDGET,
         providers_toml(&alpha.base_url(), &alpha.base_url(), 600_000)
     );
     let gateway = TestGateway::start(&toml).await?;
