@@ -115,7 +115,7 @@ fn check_of_large_answers_is_linear() {
     let checked = Answers::check(&questions, &answers, COMPUTED).unwrap();
     let many: Vec<String> = (0..100_000).map(|number| format!("\"m{number}\":0")).collect();
     let crowded = format!(r#"{{"type":"noul","noul":1,{}}}"#, many.join(","));
-    assert_eq!(check_one("n", &crowded, COMPUTED).unwrap_err(), "an answer has more than 256 members");
+    assert!(check_one("n", &crowded, COMPUTED).is_ok());
     assert!(checked.json().text().ends_with("}}"));
     assert!(start.elapsed() < std::time::Duration::from_secs(10), "quadratic, it would take minutes");
 }
