@@ -1,5 +1,6 @@
 //! `cargo xtask size`: counts the code and the documents of the repository.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -28,14 +29,14 @@ pub fn run() -> Result<()> {
         let size = size_of(&path.join("src"))?;
         all = Size { files: all.files + size.files, lines: all.lines + size.lines };
         let name = path.strip_prefix(root)?.display();
-        text.push_str(&format!("| `{name}` | {} | {} |\n", size.lines, size.files));
+        writeln!(text, "| `{name}` | {} | {} |", size.lines, size.files)?;
     }
-    text.push_str(&format!("| all | {} | {} |\n\n", all.lines, all.files));
+    writeln!(text, "| all | {} | {} |\n", all.lines, all.files)?;
     let ports = sum(&root.join("crates/domain/src"), "rs", &|text| production(text).filter(is_port).count())?;
     let keys = keys(&std::fs::read_to_string(root.join("docs/configuration.md"))?);
     let words = |text: &str| text.split_whitespace().count();
     let words = sum(&root.join("docs"), "md", &words)? + words(&std::fs::read_to_string(root.join("README.md"))?);
-    text.push_str(&format!("{ports} ports, {keys} keys of the configuration, {words} words of documents\n"));
+    writeln!(text, "{ports} ports, {keys} keys of the configuration, {words} words of documents")?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
