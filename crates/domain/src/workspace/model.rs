@@ -94,7 +94,7 @@ impl fmt::Display for WorkspaceContents {
     }
 }
 
-/// The result of [`WorkspaceRepository::delete`].
+/// The result of [`WorkspaceRepository::delete`](super::WorkspaceRepository::delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceDeletion {
     /// The workspace is deleted.
