@@ -48,7 +48,7 @@ fn shown(model: &Model, details: &str) -> Object {
     object
 }
 
-/// Writes the stored row, which [`crate::read_row`] reads back.
+/// Writes the stored row, which [`crate::catalogue::read_row`] reads back.
 pub fn write_stored(model: &Model) -> String {
     let mut object = known(model, &architecture(&model.architecture, "null"));
     if !model.renamed_from.is_empty() {
