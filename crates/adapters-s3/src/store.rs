@@ -56,20 +56,28 @@ impl S3BlobStore {
     /// Lists one object, which shows whether the bucket can be used.
     pub async fn check_bucket(&self) -> BucketCheck {
         match self.list_one(&self.names.below("")).await {
-            Ok(()) => BucketCheck::Accessible,
+            Ok(_) => BucketCheck::Accessible,
             Err(error) => failure::of_check(&error),
         }
     }
 
-    async fn list_one(&self, prefix: &str) -> object_store::Result<()> {
+    /// Returns the first object whose name begins so.
+    async fn list_one(&self, prefix: &str) -> object_store::Result<Option<ObjectMeta>> {
         let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
-        self.store.list_paginated(Some(prefix), options).await.map(drop)
+        Ok(self.store.list_paginated(Some(prefix), options).await?.result.objects.into_iter().next())
     }
 
     /// Confirms that an object is missing. Some answers do not tell a missing object from a missing bucket, which is an
-    /// outage: a caller must not take its documents for deleted.
+    /// outage: a caller must not take its documents for deleted. The bucket may have returned since, so the object must
+    /// not be listed either.
     async fn confirm_absent(&self, name: &Path) -> Result<(), StoreError> {
-        self.list_one(name.as_ref()).await.map_err(|error| unavailable("list objects", &error))
+        match self.list_one(name.as_ref()).await {
+            Ok(Some(object)) if object.location == *name => {
+                Err(StoreError::unavailable("the object store said that an object is missing, and then listed it"))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(unavailable("list objects", &error)),
+        }
     }
 
     async fn head(&self, name: &Path) -> Result<Option<ObjectMeta>, StoreError> {
@@ -164,7 +172,7 @@ impl HealthProbe for S3BlobStore {
     async fn probe(&self) -> Result<(), StoreError> {
         let listed = tokio::time::timeout(PROBE, self.list_one(&self.names.below(""))).await;
         let listed = listed.map_err(|_| StoreError::unavailable("the object store does not answer in time"))?;
-        listed.map_err(|error| unavailable("list objects", &error))
+        listed.map(drop).map_err(|error| unavailable("list objects", &error))
     }
 
     /// Decisions need no files. All replicas share the bucket: none of them would be better.

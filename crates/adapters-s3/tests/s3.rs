@@ -272,6 +272,41 @@ async fn store_that_never_answers_is_unavailable_within_the_limits() {
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
 }
 
+/// A bucket that was away and returned between two answers.
+#[tokio::test]
+async fn object_that_is_listed_is_never_absent() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let store = S3BlobStore::new(&settings(&format!("http://{}", listener.local_addr().unwrap()))).unwrap();
+    let list = "<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated><Contents>\
+                <Key>in/stance/documents/w/a</Key><LastModified>2026-11-26T00:00:00.000Z</LastModified>\
+                <ETag>\"x\"</ETag><Size>4</Size></Contents></ListBucketResult>";
+    let serve = async {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            let is_list = String::from_utf8_lossy(&head).contains("list-type=2");
+            let (status, body) = if is_list { ("200 OK", list) } else { ("404 Not Found", "") };
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        }
+    };
+    let found = async {
+        let stat = store.stat(&key("documents/w/a")).await;
+        (stat, store.read(&key("documents/w/a")).await.map(|found| found.is_some()))
+    };
+    tokio::select! {
+        () = serve => {}
+        (stat, read) = found => {
+            assert!(matches!(stat, Err(StoreError::Unavailable(_))), "{stat:?}");
+            assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+        }
+    }
+}
+
 /// Answers every request with these credentials, after a check of its head, and counts the requests.
 async fn serve_credentials(answer: String, expected: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
