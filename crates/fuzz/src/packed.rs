@@ -29,11 +29,11 @@ pub fn check_form(input: &[u8]) -> Result<()> {
     check_answerable(&request.provider_input)?;
     let Attachments::Assets(assets) = &request.provider_input.attachments else { return Ok(()) };
     let Ok(payload) = codecs::SYSTEM_ONE.write("upstream/model", &request.provider_input) else { return Ok(()) };
-    let content_type = payload.media_type().to_str()?;
+    let content_type = payload.media_type();
     if content_type == "application/json" {
         return Ok(());
     }
-    let again = read_form(content_type, &payload.to_bytes()).context("what was written is no form")?;
+    let again = read_form(content_type, &Bytes::from(payload.to_bytes())).context("what was written is no form")?;
     let again = again.map_err(|()| anyhow::anyhow!("the form that was written does not read back"))?;
     let again = again.draft.check().context("what comes back is no request")?;
     let Attachments::Assets(back) = &again.provider_input.attachments else { anyhow::bail!("the files are lost") };
