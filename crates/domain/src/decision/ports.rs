@@ -126,6 +126,11 @@ pub trait ClientConnection: Send + Sync {
         let _ = bytes;
         true
     }
+
+    /// Returns memory that was taken for an answer that is not used.
+    fn return_answer_memory(&self, bytes: usize) {
+        let _ = bytes;
+    }
 }
 
 /// A client that never disconnects, for embedding and for tests.

@@ -8,21 +8,29 @@ use domain::json::{Json, JsonKind};
 
 use super::path;
 
-/// The members of an object. Null counts as absent. Members are searched for in the text: a list of them takes many
-/// times the memory of small ones.
+/// The most members of an object that are listed. A list of many small members takes many times their memory; they are
+/// searched for in the text.
+const MAX_LISTED: usize = 32;
+
+/// The members of an object. Null counts as absent.
 pub(crate) struct Fields {
     path: String,
     json: Json,
+    /// All members, if there are few.
+    listed: Option<Vec<(String, Json)>>,
 }
 
 impl Fields {
     /// Reads the members of the object at `path`.
     pub(crate) fn new(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
         let path = path.into();
-        match json.kind() {
-            JsonKind::Object => Ok(Self { path, json: json.clone() }),
-            _ => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article()))),
+        if json.kind() != JsonKind::Object {
+            return Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().with_article())));
         }
+        let first: Vec<_> =
+            members_of(json).map(|(name, json)| (name.into_owned(), json)).take(MAX_LISTED + 1).collect();
+        let listed = (first.len() <= MAX_LISTED).then_some(first);
+        Ok(Self { path, json: json.clone(), listed })
     }
 
     /// Returns the path of the object.
@@ -42,16 +50,15 @@ impl Fields {
 
     /// Returns a member. A duplicate member is rejected because it is ambiguous.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Json>, InvalidDecision> {
-        let mut found = self.iter_members().filter(|(member, _)| member == name);
-        let first = found.next();
-        if found.next().is_some() {
-            return Err(self.fault(name, DUPLICATE));
+        let found: Vec<Json> = match &self.listed {
+            Some(listed) => listed.iter().filter(|(member, _)| member == name).map(|(_, json)| json.clone()).collect(),
+            None => members_of(&self.json).filter(|(member, _)| member == name).map(|(_, json)| json).take(2).collect(),
+        };
+        match <[Json; 1]>::try_from(found) {
+            Ok([json]) => Ok(Some(json).filter(|json| json.kind() != JsonKind::Null)),
+            Err(found) if found.is_empty() => Ok(None),
+            Err(_) => Err(self.fault(name, DUPLICATE)),
         }
-        Ok(first.map(|(_, json)| json).filter(|json| json.kind() != JsonKind::Null))
-    }
-
-    fn iter_members(&self) -> impl Iterator<Item = (Cow<'_, str>, Json)> {
-        self.json.iter_members().into_iter().flatten().flatten()
     }
 
     pub(crate) fn required(&self, name: &str) -> Result<Json, InvalidDecision> {
@@ -93,18 +100,23 @@ impl Fields {
 
     /// Returns the number of members.
     pub(crate) fn count(&self) -> usize {
-        self.iter_members().count()
+        self.listed.as_ref().map_or_else(|| members_of(&self.json).count(), Vec::len)
     }
 
     /// Returns all members; duplicates are rejected.
     pub(crate) fn members(&self) -> Result<Vec<(String, Json)>, InvalidDecision> {
-        let members: Vec<_> = self.iter_members().map(|(name, json)| (name.into_owned(), json)).collect();
+        let list = || members_of(&self.json).map(|(name, json)| (name.into_owned(), json)).collect();
+        let members: Vec<_> = self.listed.clone().unwrap_or_else(list);
         let mut names = HashSet::new();
         match members.iter().find(|(name, _)| !names.insert(name)) {
             Some((name, _)) => Err(self.fault(name, DUPLICATE)),
             None => Ok(members),
         }
     }
+}
+
+fn members_of(json: &Json) -> impl Iterator<Item = (Cow<'_, str>, Json)> {
+    json.iter_members().into_iter().flatten().flatten()
 }
 
 const DUPLICATE: &str = "is in the object more than once";

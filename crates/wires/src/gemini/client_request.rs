@@ -130,16 +130,17 @@ fn noul(fields: &Fields) -> Result<QuestionKind, InvalidDecision> {
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let criteria = Fields::new(&fields.required("criteria")?, fields.member_path("criteria"))?;
     check_count(criteria.count(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
-    let options = criteria.members()?;
-    options
-        .iter()
-        .map(|(name, _)| {
-            if !is_option_name(name) {
-                return Err(criteria.fault(name, "must be a name without control characters and white space around it"));
-            }
-            Ok(ChoiceOption::new(name.clone(), criteria.text_json(name)?))
-        })
-        .collect()
+    let option = |(name, meaning): (String, Json)| {
+        if !is_option_name(&name) {
+            return Err(criteria.fault(&name, "must be a name without control characters and white space around it"));
+        }
+        match meaning.kind() {
+            JsonKind::Null => Ok(ChoiceOption::new(name, None)),
+            JsonKind::String => Ok(ChoiceOption::new(name, Some(meaning))),
+            _ => Err(criteria.fault(&name, "must be a string")),
+        }
+    };
+    criteria.members()?.into_iter().map(option).collect()
 }
 
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {

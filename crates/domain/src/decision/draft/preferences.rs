@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use super::path::Path;
-use super::questions::{DUPLICATE_MEMBER, once};
+use super::questions::DUPLICATE_MEMBER;
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind, JsonPart, Member, unknown_member};
+use crate::json::{Json, JsonKind, JsonPart, unknown_member};
 use crate::money::Price;
 use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
 
@@ -85,7 +85,7 @@ fn put(
         "preferred_min_throughput" => preferences.preferred_min_throughput = bounds(value, path)?,
         // No provider data says which text may be distilled, so only the default is supported.
         "enforce_distillable_text" if !switch(value, path)? => {}
-        "options" if value.few_members(0).is_some() => {}
+        "options" if value.iter_members().is_some_and(|mut members| members.next().is_none()) => {}
         _ => return Err(path.fault("is not supported by this service; leave it out")),
     }
     Ok(())
@@ -98,9 +98,14 @@ fn switch(value: JsonPart<'_>, path: &Path<'_>) -> Result<bool, InvalidDecision>
     }
 }
 
-/// Returns the members of an object of a bounded size.
-fn few_members<'a>(value: JsonPart<'a>, path: &Path<'_>) -> Result<Vec<Member<'a>>, InvalidDecision> {
-    value.few_members(MAX_LIST).ok_or_else(|| path.fault(format!("must have at most {MAX_LIST} members")))
+/// Returns a member of an object, without a list of all members; null counts as absent.
+fn once<'a>(object: JsonPart<'a>, name: &str, path: &Path<'_>) -> Result<Option<JsonPart<'a>>, InvalidDecision> {
+    let mut found = object.iter_members().into_iter().flatten().flatten().filter(|member| member.name == name);
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(Path::Member(path, name).fault(DUPLICATE_MEMBER));
+    }
+    Ok(first.map(|member| member.value).filter(|value| !value.is_null()))
 }
 
 fn strings(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidDecision> {
@@ -140,9 +145,8 @@ fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
     if value.kind() != JsonKind::Object {
         return Ok(Sort { by: by(Some(value), path)?, across_models: false });
     }
-    let members = few_members(value, path)?;
-    let within = once(&members, "by", path)?;
-    let partition = once(&members, "partition", path)?;
+    let within = once(value, "by", path)?;
+    let partition = once(value, "partition", path)?;
     let across_models = match partition.map(JsonPart::as_str) {
         None => false,
         Some(Some(name)) if name == "model" => false,
@@ -157,9 +161,8 @@ fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDe
     if value.kind() != JsonKind::Object {
         return Err(path.fault("must be an object of prices"));
     }
-    let members = few_members(value, path)?;
     let price = |name: &str| {
-        let Some(json) = once(&members, name, path)? else { return Ok(None) };
+        let Some(json) = once(value, name, path)? else { return Ok(None) };
         let text = if json.kind() == JsonKind::Number { Some(Cow::Borrowed(json.text())) } else { json.as_str() };
         let price = text.and_then(|text| text.parse::<Price>().ok()).filter(|price| !price.is_variable());
         price.map(Some).ok_or_else(|| Path::Member(path, name).fault("must be a decimal number of USD, zero or more"))
@@ -182,9 +185,8 @@ fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, Inva
     if value.kind() != JsonKind::Object {
         return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
     }
-    let members = few_members(value, path)?;
     let percentile = |name: &str| {
-        let bound = once(&members, name, path)?;
+        let bound = once(value, name, path)?;
         bound.map(|json| thousandths(json, &Path::Member(path, name))).transpose()
     };
     Ok(PercentileBounds {

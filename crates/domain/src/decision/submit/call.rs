@@ -90,4 +90,8 @@ impl ClientConnection for SharedClient {
     fn take_answer_memory(&self, bytes: usize) -> bool {
         self.first.take_answer_memory(bytes)
     }
+
+    fn return_answer_memory(&self, bytes: usize) {
+        self.first.return_answer_memory(bytes);
+    }
 }
