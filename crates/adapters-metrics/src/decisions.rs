@@ -228,7 +228,10 @@ impl Families {
     fn of(&self, provider: &Arc<str>) -> ProviderMetrics {
         let labels = ProviderLabels { provider: Arc::clone(provider) };
         let attempts = |outcome: AttemptOutcome| {
-            let outcome = if outcome == AttemptOutcome::Abandoned { OTHER } else { outcome.as_str() };
+            let outcome = match outcome {
+                AttemptOutcome::Abandoned | AttemptOutcome::Unknown => OTHER,
+                _ => outcome.as_str(),
+            };
             let labels = AttemptLabels { provider: Arc::clone(provider), outcome };
             self.attempts.get_or_create_owned(&labels)
         };

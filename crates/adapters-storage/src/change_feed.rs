@@ -37,7 +37,7 @@ impl SeaOrmChangeFeed {
 }
 
 /// The id of the row of counters.
-const ROW_ID: i32 = 1;
+pub(crate) const ROW_ID: i32 = 1;
 /// Rows per statement; a power of two.
 const ROWS: usize = 64;
 /// The oldest rows that each change examines: more than a change writes, so that pruning keeps up.

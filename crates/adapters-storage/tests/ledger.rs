@@ -100,6 +100,16 @@ async fn unreadable_attempt_is_corrupt() {
     let folder = Folder::new();
     let records = Records::over(folder.open().await);
     records.record(usage(1, 1)).await.unwrap();
+    let store = async |members: &str| {
+        let attempt = format!(r#"[{{"p":"p","u":"m","r":"http_error","l":1{members}}}]"#);
+        folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
+    };
+    store("").await;
+    assert!(records.find(&decision_id(1)).await.unwrap().is_some(), "it is readable without damage");
+    let newer = r#"[{"p":"p","u":"m","r":"of_a_newer_release","l":1}]"#;
+    folder.execute(&format!("UPDATE usage_records SET attempts = '{newer}'")).await;
+    let found = records.find(&decision_id(1)).await.unwrap().unwrap();
+    assert_eq!(found.attempts[0].outcome, AttemptOutcome::Unknown);
     for damage in [
         r#""m":"no-slash""#,
         r#""k":-1"#,
@@ -109,8 +119,7 @@ async fn unreadable_attempt_is_corrupt() {
         r#""pi":"cheap""#,
         r#""po":"cheap""#,
     ] {
-        let attempt = format!(r#"[{{"p":"p","u":"m","r":"http_error","l":1,{damage}}}]"#);
-        folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
+        store(&format!(",{damage}")).await;
         let found = records.find(&decision_id(1)).await;
         assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
     }

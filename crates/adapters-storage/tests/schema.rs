@@ -121,6 +121,22 @@ async fn schema_rejects_invalid_rows() {
              SELECT zeroblob(16), x'00', '', '', 'management', id, FALSE, FALSE, 0 FROM workspaces",
         ),
         (
+            "a key with a short id",
+            "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
+             VALUES (x'00', x'00', '', '', 'management', FALSE, FALSE, 0)",
+        ),
+        (
+            "a key without an id",
+            "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
+             VALUES (NULL, x'00', '', '', 'management', FALSE, FALSE, 0)",
+        ),
+        (
+            "two keys with one id",
+            "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
+             VALUES (zeroblob(16), x'00', '', '', 'management', FALSE, FALSE, 0), \
+                    (zeroblob(16), x'01', '', '', 'management', FALSE, FALSE, 0)",
+        ),
+        (
             "a ready document without its digest",
             "INSERT INTO documents (id, workspace_id, state, filename, size_bytes, created_at) \
              SELECT 'x', id, 'ready', 'f', 0, 0 FROM workspaces",

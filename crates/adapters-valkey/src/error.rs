@@ -43,7 +43,7 @@ pub enum ValkeyError {
     /// The user may not run the commands.
     #[error(
         "{server} does not permit a command ({reason}): the user needs the commands EVALSHA, EVAL, GET, SET and TIME \
-         on keys that begin with rate_limits.key_prefix"
+         on keys that begin with tollgate:rates:"
     )]
     Permission {
         /// The server.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::task::JoinSet;
@@ -58,7 +59,7 @@ pub async fn measure(gateway: &TestGateway, calls: Vec<Call>) -> Result<(Vec<u16
     let (mut running, mut statuses) = (JoinSet::new(), Vec::new());
     for call in calls {
         let address = gateway.server.address();
-        running.spawn(async move { call.send(address).await });
+        running.spawn(async move { call.send_within(address, Duration::from_mins(5)).await });
     }
     while let Some(ended) = running.join_next().await {
         statuses.push(ended??.status);

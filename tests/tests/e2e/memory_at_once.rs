@@ -13,8 +13,8 @@ use crate::memory::{fill, key_under, measure};
 
 const AT_ONCE: usize = 64;
 const BODY_BYTES: usize = 8_000_000;
-/// The most memory above idle.
-const MOST: usize = 512 << 20;
+/// The most memory above idle: the default budget, and a reserve.
+const MOST: usize = (256 + 64) << 20;
 
 fn of_state(state: &str) -> String {
     format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":{state}}}"#)

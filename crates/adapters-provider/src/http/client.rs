@@ -1,6 +1,7 @@
 //! The client: posts a body, returns JSON, and describes failures.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -229,17 +230,21 @@ impl HttpClient {
         let limit = self.settings.max_response_bytes;
         let is_declared = is_json(&answer.headers);
         let is_wanted = |begin: &[u8]| is_declared || decoding::may_be_json(begin);
-        let take_memory = |bytes| client.take_answer_memory(bytes);
+        let memory = AnswerMemory { client, taken: AtomicUsize::new(0) };
+        let take_memory = |bytes| memory.take(bytes);
         let read = body::read(&mut answer.body, limit, is_wanted, take_memory).await;
         match read.and_then(|body| decoding::decode(body, limit, take_memory)) {
             Ok(body) => {
+                memory.keep();
                 answer.body.release();
                 tracing::debug!(bytes = body.len(), "provider responded");
                 Ok(body)
             }
             Err(error) => {
-                // A peer that answers with something else gets no further request.
-                answer.body.retire();
+                // A peer that answers with something else gets no further request. Our own memory is not its fault.
+                if error != BodyError::NoMemory {
+                    answer.body.retire();
+                }
                 Err(match error {
                     BodyError::TooLong => invalid_response("the provider's answer is too long"),
                     BodyError::Broken => invalid_response("the connection broke within the answer"),
@@ -252,6 +257,30 @@ impl HttpClient {
                 })
             }
         }
+    }
+}
+
+/// The memory of an answer, which is returned unless the answer is kept.
+struct AnswerMemory<'a> {
+    client: &'a dyn ClientConnection,
+    taken: AtomicUsize,
+}
+
+impl AnswerMemory<'_> {
+    fn take(&self, bytes: usize) -> bool {
+        let is_taken = self.client.take_answer_memory(bytes);
+        self.taken.fetch_add(if is_taken { bytes } else { 0 }, Ordering::Relaxed);
+        is_taken
+    }
+
+    fn keep(&self) {
+        self.taken.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AnswerMemory<'_> {
+    fn drop(&mut self) {
+        self.client.return_answer_memory(*self.taken.get_mut());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 
 use bytes::{Buf as _, Bytes};
-use flate2::bufread::{GzDecoder, MultiGzDecoder};
+use flate2::bufread::GzDecoder;
 
 use super::body::BodyError;
 
@@ -25,7 +25,9 @@ pub(super) fn decode(body: Bytes, limit: usize, take_memory: impl Fn(usize) -> b
     let mut text = body;
     if text.starts_with(GZIP) {
         let compressed_bytes = text.len();
-        text = decompress(&text, limit)?;
+        let mut decompressed = Vec::new();
+        decompress(&text, limit, &mut decompressed)?;
+        text = decompressed.into();
         if !take_memory(text.len().saturating_sub(compressed_bytes)) {
             return Err(BodyError::NoMemory);
         }
@@ -42,9 +44,8 @@ pub(super) fn decode_beginning(beginning: Bytes, is_whole: bool, limit: usize) -
     let (mut text, mut is_whole) = (beginning, is_whole);
     if text.starts_with(GZIP) {
         let mut decompressed = Vec::new();
-        let most = u64::try_from(limit).unwrap_or(u64::MAX);
-        let read = MultiGzDecoder::new(&text[..]).take(most).read_to_end(&mut decompressed);
-        is_whole = read.is_ok() && decompressed.len() < limit;
+        is_whole = decompress(&text, limit, &mut decompressed).is_ok();
+        decompressed.truncate(limit);
         text = decompressed.into();
     }
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -53,19 +54,19 @@ pub(super) fn decode_beginning(beginning: Bytes, is_whole: bool, limit: usize) -
     (text, is_whole)
 }
 
-fn decompress(mut compressed: &[u8], limit: usize) -> Result<Bytes, BodyError> {
+/// Decompresses all members into `text`, which keeps what was read before an error.
+fn decompress(mut compressed: &[u8], limit: usize, text: &mut Vec<u8>) -> Result<(), BodyError> {
     let broken = |_: io::Error| BodyError::Compressed;
-    let mut text = Vec::new();
     for _ in 0..MAX_MEMBERS {
         let mut member = GzDecoder::new(compressed);
         let room = u64::try_from(limit.saturating_add(1) - text.len()).unwrap_or(u64::MAX);
-        member.by_ref().take(room).read_to_end(&mut text).map_err(broken)?;
+        member.by_ref().take(room).read_to_end(text).map_err(broken)?;
         if text.len() > limit {
             return Err(BodyError::TooLong);
         }
         compressed = member.into_inner();
         if compressed.is_empty() {
-            return Ok(text.into());
+            return Ok(());
         }
     }
     Err(BodyError::Compressed)

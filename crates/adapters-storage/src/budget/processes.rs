@@ -116,8 +116,9 @@ pub(super) async fn read_state(
     let text = format!(
         "SELECT p.state, p.number, p.last_reply, f.limits, f.catalogue, f.declared_older_at, \
          (SELECT COUNT(*) FROM budget_processes WHERE state = '{}') \
-         FROM change_feed AS f LEFT JOIN budget_processes AS p ON p.id = ?",
-        ProcessState::Live.as_str()
+         FROM change_feed AS f LEFT JOIN budget_processes AS p ON p.id = ? WHERE f.id = {}",
+        ProcessState::Live.as_str(),
+        change_feed::ROW_ID
     );
     let rows = read(connection, &text, vec![process.to_string().into()]).await?;
     let row = rows.first().ok_or_else(change_feed::missing)?;

@@ -247,7 +247,7 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
         },
         provider: stored.provider?,
         upstream_model: stored.upstream_model?,
-        outcome: AttemptOutcome::from_name(&stored.outcome?)?,
+        outcome: AttemptOutcome::from_name(&stored.outcome?),
         upstream_status: stored.upstream_status,
     })
 }

@@ -33,15 +33,15 @@ pub(crate) struct StoredCosts {
 /// The members of a stored attempt that determine its cost. Omitted ones have the value of the record.
 #[derive(Deserialize)]
 struct CostOfAttempt<'a> {
-    #[serde(borrow, rename = "r", alias = "outcome")]
+    #[serde(borrow, rename = "r")]
     outcome: Option<Cow<'a, str>>,
-    #[serde(rename = "i", alias = "input_tokens")]
+    #[serde(rename = "i")]
     input_tokens: Option<u64>,
-    #[serde(rename = "o", alias = "output_tokens")]
+    #[serde(rename = "o")]
     output_tokens: Option<u64>,
-    #[serde(borrow, rename = "pi", alias = "prompt_price")]
+    #[serde(borrow, rename = "pi")]
     prompt_price: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "po", alias = "completion_price")]
+    #[serde(borrow, rename = "po")]
     completion_price: Option<Cow<'a, str>>,
 }
 

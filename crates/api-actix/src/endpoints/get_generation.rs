@@ -244,7 +244,7 @@ struct Response<'a> {
     status: Option<u16>,
     /// `completed`, `connect_error`, `http_error`, `invalid_response`, `provider_auth_failed`, `overloaded`,
     /// `timed_out`, `rejected_by_provider`, `no_usable_answer`, `memory_exhausted`, `client_disconnected`, `cancelled`,
-    /// `hedge_lost`, `simulated`, or `abandoned`.
+    /// `hedge_lost`, `simulated`, `abandoned`, or `unknown`.
     outcome: &'static str,
     /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: u64,

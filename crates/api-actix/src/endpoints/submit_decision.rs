@@ -74,7 +74,7 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// A larger body would delay other requests of the thread.
 const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
 /// The maximum size of a body whose parsed form takes little memory in any case, in bytes.
-const FEW_BYTES: usize = 64 << 10;
+const UNCOUNTED_BODY_MAX_BYTES: usize = 64 << 10;
 /// Reports that the questions were forwarded without validation.
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
@@ -144,7 +144,7 @@ impl UnparsedDecision {
 
 /// Holds the memory of the questions of a large body before they are parsed.
 pub(super) fn hold_questions(permit: Option<&InFlightPermit>, body: &str) -> Result<(), ApiError> {
-    let permit = permit.filter(|_| body.len() > FEW_BYTES);
+    let permit = permit.filter(|_| body.len() > UNCOUNTED_BODY_MAX_BYTES);
     permit.map_or(Ok(()), |permit| permit.hold_structures(detection::question_bytes(body)))
 }
 
@@ -212,6 +212,12 @@ impl ClientConnection for RequestConnection {
 
     fn take_answer_memory(&self, bytes: usize) -> bool {
         self.permit.as_ref().is_none_or(|permit| permit.hold_arriving_answer(bytes))
+    }
+
+    fn return_answer_memory(&self, bytes: usize) {
+        if let Some(permit) = &self.permit {
+            permit.return_arriving_answer(bytes);
+        }
     }
 }
 

@@ -136,7 +136,14 @@ impl InFlightPermit {
     /// Holds the memory of that many further bytes of a provider's answer, and of what is made of them. Returns false if
     /// the limits do not allow it.
     pub(crate) fn hold_arriving_answer(&self, bytes: usize) -> bool {
-        self.memory().as_mut().is_none_or(|memory| memory.hold_arriving_answer(bytes).is_ok())
+        self.memory().as_mut().is_none_or(|memory| memory.hold_arriving_answer(bytes))
+    }
+
+    /// Returns the memory of that many bytes of an answer that is not used.
+    pub(crate) fn return_arriving_answer(&self, bytes: usize) {
+        if let Some(memory) = &mut *self.memory() {
+            memory.return_arriving_answer(bytes);
+        }
     }
 
     /// Counts an answer of that many bytes, which the permit is held for until it is written. The request and the

@@ -88,7 +88,7 @@ impl BodyLease {
     /// 429 if the account's share is used up, 503 if the total is. The lease then keeps its previous size.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), ApiError> {
         if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
-            self.grow(more)?;
+            self.grow(more).map_err(|bound| self.memory.reject(bound))?;
         } else {
             self.shrink(self.bytes - bytes);
         }
@@ -124,12 +124,19 @@ impl BodyLease {
         self.resize(bytes)
     }
 
-    /// Holds that many further bytes of a provider's answer, and what is made of them; see [`PROCESSING_COPIES`].
-    ///
-    /// # Errors
-    /// The same as [`Self::resize`].
-    pub(crate) fn hold_arriving_answer(&mut self, bytes: usize) -> Result<(), ApiError> {
-        self.resize(self.bytes.saturating_add(bytes.saturating_mul(PROCESSING_COPIES)))
+    /// Holds that many further bytes of a provider's answer, and what is made of them; see [`PROCESSING_COPIES`]. Returns
+    /// false if the limits do not allow it. The request was admitted, so this is no rejection.
+    pub(crate) fn hold_arriving_answer(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_mul(PROCESSING_COPIES);
+        let is_held = self.grow(more).is_ok();
+        self.bytes = self.bytes.saturating_add(if is_held { more } else { 0 });
+        is_held
+    }
+
+    /// Returns what [`Self::hold_arriving_answer`] held for that many bytes.
+    pub(crate) fn return_arriving_answer(&mut self, bytes: usize) {
+        let left = self.bytes.saturating_sub(bytes.saturating_mul(PROCESSING_COPIES));
+        self.shrink_to(left.max(self.body_bytes));
     }
 
     /// Holds at most this many bytes.
@@ -149,7 +156,7 @@ impl BodyLease {
         self.bytes = bytes;
     }
 
-    fn grow(&self, more: usize) -> Result<(), ApiError> {
+    fn grow(&self, more: usize) -> Result<(), AdmissionBound> {
         let memory = &*self.memory;
         let mut held = memory.lock();
         let of_account = held.accounts.get(&self.account).copied().unwrap_or_default();
@@ -162,8 +169,7 @@ impl BodyLease {
             held.accounts.insert(self.account, of_account + more);
             return Ok(());
         };
-        drop(held);
-        Err(memory.reject(bound))
+        Err(bound)
     }
 
     fn shrink(&self, less: usize) {

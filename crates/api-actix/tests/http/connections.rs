@@ -8,6 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use super::client::exchange;
 use super::gateway::{Caller, Setup};
 
 const CHUNKED: &str = "transfer-encoding: chunked\r\n";
@@ -73,5 +74,18 @@ async fn new_clients_are_served_despite_hostile_connections() {
         let answer = tokio::time::timeout(Duration::from_secs(20), gateway.send("GET", "/health/live", &[], b"")).await;
         let answer = answer.unwrap_or_else(|_| panic!("a new client is not served beside {name}"));
         assert_eq!(answer.status, 200, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn malformed_heads_are_answered_with_the_envelope() {
+    let mut setup = Setup::new().await;
+    setup.settings.connection =
+        ConnectionSettings { header_timeout: Duration::from_millis(300), ..ConnectionSettings::default() };
+    let gateway = setup.start();
+    let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "a".repeat(140_000));
+    for (head, status) in [("GET / HTTP/2.0\r\n\r\n", 400), (&long, 431), ("GET / HTTP/1.1\r\nx: ", 408)] {
+        let reply = exchange(gateway.address, head.as_bytes()).await;
+        reply.expect_error(status);
     }
 }

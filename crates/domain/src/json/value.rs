@@ -309,12 +309,6 @@ impl<'a> JsonPart<'a> {
         (self.kind() == JsonKind::Object).then(|| std::iter::from_fn(next))
     }
 
-    /// Returns the members of an object, of which there are at most `most`; `None` for more and for other types.
-    pub(crate) fn few_members(self, most: usize) -> Option<Vec<Member<'a>>> {
-        let has_few = self.iter_members()?.nth(most).is_none();
-        if has_few { self.members() } else { None }
-    }
-
     /// Returns true if the value is an object with a member of one of these names. Needs no memory, unlike a list of the
     /// members.
     pub(crate) fn has_member(self, names: &[&str]) -> bool {

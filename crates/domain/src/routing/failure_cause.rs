@@ -87,7 +87,9 @@ impl FailureCause {
             Self::NoAuthorities => "https is not possible: no certificate authorities found; set ca_file",
             Self::NoTls => "the port does not respond in TLS; is the address http://?",
             Self::TlsFailed => "TLS failed",
-            Self::Http11Required => "the provider requires HTTP/1.1; set http2 = \"off\"",
+            Self::Http11Required => {
+                "the provider requires HTTP/1.1; remove http2_prior_knowledge, or switch off HTTP/2 at the provider"
+            }
             Self::AccountExhausted => "the account at the provider has no balance, credit or quota left",
             Self::KeyRejected => "the provider rejected the API key",
         }

@@ -112,7 +112,7 @@ pub enum Command {
     /// Apply database migrations
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Encrypt secrets in the database, or copy it into another one
+    /// Copy the database into another one
     #[command(subcommand)]
     Store(StoreCommand),
     /// Show the running servers of the database: readiness, stores, providers, journal; exits with 1 if none is ready

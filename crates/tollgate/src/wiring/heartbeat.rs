@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use crate::config::{Config, JournalSync};
 
-/// The maximum interval of heartbeats, and their minimum number before a process counts as lost.
-const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
-const HEARTBEATS: u32 = 8;
-/// Their minimum number before another process recovers a journal in the database, or a promotion.
+/// The interval of an idle server on one machine, with its journal on the disk: it need not write more often.
+const LOCAL_HEARTBEAT: Duration = Duration::from_secs(30);
+/// The minimum number of heartbeats before another process recovers a journal in the database, or a promotion.
 pub const ADOPTION_HEARTBEATS: u32 = 3;
-
 /// The silence after which another process recovers the journal of a process in the database.
 pub const ADOPT_AFTER: Duration = Duration::from_secs(15);
 /// The silence after which a process without a journal on this machine counts as lost, at least.
@@ -24,8 +22,6 @@ pub fn lost_after(config: &Config) -> Duration {
 
 /// Returns the maximum interval in which the store sees this process.
 pub fn heartbeat(config: &Config) -> Duration {
-    let longest = LONGEST_HEARTBEAT.min(lost_after(config) / HEARTBEATS);
-    // An idle server on one machine, with its journal on the disk, need not write so often.
     let is_local = config.storage.is_file() && config.journal.sync != JournalSync::Store;
-    if is_local { longest } else { longest.min(ADOPT_AFTER / ADOPTION_HEARTBEATS) }
+    if is_local { LOCAL_HEARTBEAT } else { ADOPT_AFTER / ADOPTION_HEARTBEATS }
 }

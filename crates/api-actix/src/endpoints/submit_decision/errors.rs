@@ -198,8 +198,8 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
     match failed.last {
         AttemptFailureKind::Simulated(_) => simulated(error, failed, now_ms),
         AttemptFailureKind::MemoryExhausted => error.message(
-            "The gateway's memory for requests and answers is used up, and the provider's answer was not read; try again \
-             when other requests have ended",
+            "The gateway's memory for requests and answers, or the half of it that is this workspace's, is used up, and \
+             the provider's answer was not read; try again when other requests have ended",
         ),
         _ if failed.kind == ErrorKind::ProviderFailure => match provider_failure_message(failed) {
             Some(message) => error.message(message),

@@ -71,8 +71,13 @@ fn arriving_answers_are_held_within_the_limits_until_they_are_written() {
     let memory = memory(1_000, 600);
     let mut lease = memory.lease(account(1));
     lease.resize_for_processing(50).unwrap();
-    assert_eq!((status(lease.hold_arriving_answer(100)), memory.held()), (200, 600));
-    assert_eq!((status(lease.hold_arriving_answer(1)), memory.held()), (429, 600));
+    assert_eq!((lease.hold_arriving_answer(100), memory.held()), (true, 600));
+    assert_eq!((lease.hold_arriving_answer(1), memory.held()), (false, 600));
+    lease.return_arriving_answer(40);
+    assert_eq!((lease.hold_arriving_answer(40), memory.held()), (true, 600), "an unused answer is returned");
+    lease.return_arriving_answer(1_000);
+    assert_eq!((memory.held(), lease.hold_arriving_answer(100)), (50, true), "the body stays");
+    assert_eq!(memory.held(), 450);
     lease.shrink_to(110);
     lease.hold_answer(110);
     assert_eq!(memory.held(), 110);

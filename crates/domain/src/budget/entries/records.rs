@@ -89,7 +89,7 @@ impl Reader<'_> {
             model: self.text()?.parse().ok()?,
             upstream_model: self.text()?.to_owned(),
             part: self.small()?,
-            outcome: AttemptOutcome::from_name(self.text()?)?,
+            outcome: AttemptOutcome::from_name(self.text()?),
             upstream_status: self.option(|reader| reader.number()?.try_into().ok())?,
             began: self.duration()?,
             latency: self.duration()?,
