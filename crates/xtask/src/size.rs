@@ -8,6 +8,10 @@ use anyhow::Result;
 
 use crate::workspace;
 
+/// Crates that the server does not contain: they test, measure and build it.
+const TOOLS: [&str; 8] =
+    ["bench", "chaos", "fuzz", "ledger-tests", "openapi-check", "test-object-store", "test-servers", "xtask"];
+
 /// The size of a crate: files with production code, and their lines without tests, comments and blank lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
@@ -21,17 +25,21 @@ pub fn run() -> Result<()> {
     let root = workspace::root();
     let mut crates: Vec<PathBuf> =
         std::fs::read_dir(root.join("crates"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    crates.extend([root.join("migrations"), root.join("tests")]);
+    crates.push(root.join("migrations"));
     crates.sort();
     let mut text = "| crate | lines | files |\n|---|---:|---:|\n".to_owned();
-    let mut all = Size::default();
+    let (mut server, mut tools) = (Size::default(), Size::default());
     for path in crates {
         let size = size_of(&path.join("src"))?;
-        all = Size { files: all.files + size.files, lines: all.lines + size.lines };
+        let sum = if TOOLS.iter().any(|tool| path.ends_with(tool)) { &mut tools } else { &mut server };
+        *sum = Size { files: sum.files + size.files, lines: sum.lines + size.lines };
         let name = path.strip_prefix(root)?.display();
         writeln!(text, "| `{name}` | {} | {} |", size.lines, size.files)?;
     }
-    writeln!(text, "| all | {} | {} |\n", all.lines, all.files)?;
+    for (name, size) in [("the server", server), ("tools", tools)] {
+        writeln!(text, "| {name} | {} | {} |", size.lines, size.files)?;
+    }
+    writeln!(text)?;
     let ports = sum(&root.join("crates/domain/src"), "rs", &|text| production(text).filter(is_port).count())?;
     let keys = keys(&std::fs::read_to_string(root.join("docs/configuration.md"))?);
     let words = |text: &str| text.split_whitespace().count();
@@ -72,8 +80,7 @@ fn size_of(folder: &Path) -> Result<Size> {
             let part = part.to_string_lossy();
             matches!(&*part, "tests" | "fixtures.rs" | "testing") || part.ends_with("tests.rs")
         });
-        let of_tests = folder.parent().is_some_and(|folder| folder.ends_with("tests"));
-        if path.extension().is_some_and(|extension| extension == "rs") && (!is_test || of_tests) {
+        if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
             size.files += 1;
             size.lines += production(&std::fs::read_to_string(path)?).count();
         }
