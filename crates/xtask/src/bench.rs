@@ -42,9 +42,8 @@ pub fn run(options: &Options) -> Result<()> {
     let profile = if options.release { "release" } else { "dist" };
     step::run(&mut step::cargo(&["build", "--profile", profile, "--package", "tollgate", "--package", "bench"]))?;
     let folder = workspace::target().join(profile);
-    let binary = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(binary("bench"));
-    command.args(["run", "--profile", profile, "--tollgate"]).arg(binary("tollgate"));
+    let mut command = Command::new(workspace::program(&folder, "bench"));
+    command.args(["run", "--profile", profile, "--tollgate"]).arg(workspace::program(&folder, "tollgate"));
     for (wanted, flag) in [(options.quick, "--quick"), (options.large, "--large"), (options.json, "--json")] {
         if wanted {
             command.arg(flag);

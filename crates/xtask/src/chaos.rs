@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> Result<()> {
         (&["build", "--release", "--package", "tollgate", "--package", "chaos"], "release")
     };
     step::run(&mut step::cargo(build))?;
-    let binary = workspace::target().join(folder).join(format!("chaos{}", std::env::consts::EXE_SUFFIX));
+    let binary = workspace::program(&workspace::target().join(folder), "chaos");
     let mut command = Command::new(binary);
     command.args(["--seconds-per-fault", &options.seconds_per_fault.to_string()]);
     if let Some(seed) = options.seed {

@@ -20,7 +20,7 @@ pub fn run() -> Result<()> {
     std::fs::create_dir_all(&installed)?;
     let python = python::install(&scripts().join("requirements.lock"), &installed.join("python"))?;
     let node = node::install(&scripts(), &installed.join("node"))?;
-    let binary = workspace::target().join("debug").join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
+    let binary = workspace::program(&workspace::target().join("debug"), "tollgate");
     let mut checks = std::process::Command::new(python);
     // The scripts write no bytecode into the clone.
     checks.arg("-B").arg(scripts().join("run.py")).arg(binary).arg(node);

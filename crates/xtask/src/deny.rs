@@ -19,7 +19,7 @@ pub fn run() -> Result<()> {
 
 fn tool() -> Result<PathBuf> {
     let tools = workspace::target().join("tools");
-    let tool = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
+    let tool = workspace::program(&tools.join("bin"), "cargo-deny");
     if !is_right_version(&tool) {
         // A debug build: compiling an optimised tool takes longer than running this one.
         let install = ["install", "cargo-deny", "--locked", "--debug", "--force", "--version", VERSION, "--root"];

@@ -6,6 +6,7 @@ mod check;
 mod conformance;
 mod deny;
 mod deploy;
+mod dist;
 mod fuzz;
 mod golden;
 mod links;
@@ -41,6 +42,9 @@ enum Task {
     Ci,
     /// Build in release and measure; see docs/performance.md.
     Bench(bench::Options),
+    /// Build the program that is shipped, on request guided by a profile of the benchmark's load; see
+    /// docs/performance.md.
+    Dist(dist::Options),
     /// Three replicas over PostgreSQL under load and faults, and a check of their recorded history; see
     /// docs/reliability.md.
     Chaos(chaos::Options),
@@ -82,6 +86,7 @@ fn main() -> Result<()> {
             check::demo()
         }
         Task::Bench(options) => bench::run(&options),
+        Task::Dist(options) => dist::run(&options),
         Task::Chaos(options) => chaos::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Conformance => conformance::run(),

@@ -19,9 +19,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     step::run(&mut step::cargo(&["build", "--release", "--package", "tollgate", "--package", "bench"]))?;
     let folder = workspace::target().join("release");
-    let binary = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(binary("bench"));
-    command.args(["soak", "--minutes", &options.minutes.to_string(), "--tollgate"]).arg(binary("tollgate"));
+    let mut command = Command::new(workspace::program(&folder, "bench"));
+    command.args(["soak", "--minutes", &options.minutes.to_string(), "--tollgate"]);
+    command.arg(workspace::program(&folder, "tollgate"));
     step::run(&mut command)?;
     Ok(())
 }

@@ -16,3 +16,8 @@ pub fn target() -> PathBuf {
         None => root().join("target"),
     }
 }
+
+/// Returns the path of a program in a folder, with the ending of this platform.
+pub fn program(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}

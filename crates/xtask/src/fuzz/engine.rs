@@ -66,7 +66,7 @@ impl Engine {
         let mut command = step::cargo(&build);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &folder);
         step::run(&mut command)?;
-        Ok(Self { binary: program(&folder.join(host).join("fuzz")) })
+        Ok(Self { binary: workspace::program(&folder.join(host).join("fuzz"), "fuzz") })
     }
 
     /// Returns the names of all targets.
@@ -115,10 +115,6 @@ impl Engine {
         command.env("FUZZ_TARGET", target).env_remove("FUZZ_SEEDS").current_dir(workspace::root());
         command
     }
-}
-
-fn program(folder: &Path) -> PathBuf {
-    folder.join(format!("fuzz{}", std::env::consts::EXE_SUFFIX))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it asks as the cc crate asks")]

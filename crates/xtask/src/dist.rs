@@ -1,0 +1,92 @@
+//! `cargo xtask dist`: builds the program that is shipped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::{step, workspace};
+
+/// The parts of the benchmark whose load is the profile: the five operations, every wire, limits and filters.
+const LOAD: &str = "decisions,governed,keys,filters,wires,catalogue,assign,promote";
+
+/// How to build.
+#[derive(Args)]
+pub struct Options {
+    /// Let a profile of the benchmark's load guide the compiler: builds the program twice and needs llvm-tools.
+    #[arg(long)]
+    pgo: bool,
+}
+
+/// Builds the profile `dist` and prints the program's path.
+pub fn run(options: &Options) -> Result<()> {
+    let program = if options.pgo { guided()? } else { plain()? };
+    step::announce(&format!("built {}", program.display()));
+    Ok(())
+}
+
+fn plain() -> Result<PathBuf> {
+    step::run(&mut step::cargo(&["build", "--profile", "dist", "--package", "tollgate"]))?;
+    Ok(workspace::program(&workspace::target().join("dist"), "tollgate"))
+}
+
+/// Builds an instrumented program, runs the benchmark's load on it, and builds again with what it counted.
+fn guided() -> Result<PathBuf> {
+    let compiler = Compiler::find()?;
+    let profdata = compiler.profdata()?;
+    let folder = workspace::target().join("pgo");
+    let (raw, merged) = (folder.join("raw"), folder.join("merged.profdata"));
+    if raw.exists() {
+        // Counts of another version of the code would be merged with those of this one.
+        fs::remove_dir_all(&raw).with_context(|| format!("{} could not be removed", raw.display()))?;
+    }
+    fs::create_dir_all(&raw)?;
+    step::run(&mut step::cargo(&["build", "--release", "--package", "bench"]))?;
+    // Counting needs no link-time optimisation, and the functions are the same without it.
+    let instrumented =
+        compiler.build(&format!("-Cprofile-generate={}", raw.display()), &["--config", "profile.dist.lto='off'"])?;
+    let mut load = Command::new(workspace::program(&workspace::target().join("release"), "bench"));
+    load.args(["run", "--quick", "--profile", "instrumented", "--only", LOAD, "--tollgate"]).arg(instrumented);
+    step::run(&mut load)?;
+    step::run(Command::new(profdata).args(["merge", "--output"]).args([&merged, &raw]))?;
+    compiler.build(&format!("-Cprofile-use={}", merged.display()), &[])
+}
+
+/// The compiler that rust-toolchain.toml names.
+struct Compiler {
+    host: String,
+    libraries: PathBuf,
+}
+
+impl Compiler {
+    fn find() -> Result<Self> {
+        let print = |arguments: &[&str]| -> Result<String> {
+            let output = Command::new("rustc").args(arguments).current_dir(workspace::root()).output()?;
+            Ok(String::from_utf8(output.stdout)?)
+        };
+        let version = print(&["-vV"])?;
+        let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+        let sysroot = print(&["--print", "sysroot"])?;
+        Ok(Self { host: host.to_owned(), libraries: Path::new(sysroot.trim()).join("lib").join("rustlib") })
+    }
+
+    /// Returns the program that merges profiles: one of another version may not read them.
+    fn profdata(&self) -> Result<PathBuf> {
+        let program = workspace::program(&self.libraries.join(&self.host).join("bin"), "llvm-profdata");
+        if !program.exists() {
+            bail!("{} is missing; install it with `rustup component add llvm-tools`", program.display());
+        }
+        Ok(program)
+    }
+
+    /// Builds the program with a flag of the compiler. The target is named, so that build scripts are compiled without
+    /// the flag.
+    fn build(&self, flag: &str, arguments: &[&str]) -> Result<PathBuf> {
+        let mut command = step::cargo(&["build", "--profile", "dist", "--package", "tollgate", "--target", &self.host]);
+        command.args(arguments).env("RUSTFLAGS", flag);
+        step::run(&mut command)?;
+        Ok(workspace::program(&workspace::target().join(&self.host).join("dist"), "tollgate"))
+    }
+}
