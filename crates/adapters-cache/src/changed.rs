@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use domain::api_key::ApiKeyHash;
 use domain::change_feed::{Change, ChangeSubject};
 use domain::ids::{GuardrailId, WorkspaceId};
+use domain::secret::ApiKeyHash;
 
 /// The cache entries that a set of changes makes outdated.
 #[derive(Debug, Clone, PartialEq, Eq)]

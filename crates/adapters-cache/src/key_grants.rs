@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, GrantCache, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{GrantCache, GrantScope, KeyGrant, KeyGrants};
 use domain::error::StoreError;
+use domain::secret::ApiKeyHash;
 
 use crate::changed::{Changed, DropChanged};
 use crate::shared_fills::SharedFills;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, ChangeWatcher, Freshness, LiveCatalogue, StalenessBounds};
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, GrantCache, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{GrantCache, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
@@ -16,6 +16,7 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::model::{Catalogue, CatalogueChange, Model, ModelRepository, Pricing};
 use domain::money::Price;
 use domain::rate::RateLimits;
+use domain::secret::ApiKeyHash;
 use domain::system::Clock;
 use domain::testing::SequentialIds;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adapters_cache::{CachedPolicies, ChangeWatcher, StalenessBounds};
 use async_trait::async_trait;
 use chrono::DateTime;
-use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants, KeyReference};
+use domain::api_key::{GrantScope, InferenceKey, KeyGrant, KeyGrants, KeyReference};
 use domain::audit::{Actor, AuditDraft};
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
@@ -18,6 +18,7 @@ use domain::guardrail::{
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
+use domain::secret::ApiKeyHash;
 use domain::system::Clock;
 use domain::testing::SequentialIds;
 use domain::testing::contract::{Policies, PolicySource};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::pricing::ReportedUsage;
+use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use tokio::time::Instant;
 use tracing::Instrument;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::ids::IdMap;
+use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, ProviderSlug};
 
 /// Passes each call to the provider with the endpoint's slug.

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use adapters_provider::{ProviderRouter, ProviderSettings, SandboxProvider};
-use domain::decision::{
-    AssetPart, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes,
-};
+use domain::decision::{AssetPart, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes};
+use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, Wire};
 use proptest::prelude::*;
 use support::provider_inputs::provider_input;

@@ -9,10 +9,11 @@ use std::time::Duration;
 use adapters_provider::{HttpClientSettings, ProviderSettings};
 use async_trait::async_trait;
 use domain::decision::{
-    AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
-    ReportedUsage, SentBytes,
+    AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes,
 };
-use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, FailureCause, Wire};
+use domain::pricing::ReportedUsage;
+use domain::question::{ConfidenceSource, ProviderInput};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, FailureCause, Wire};
 use domain::secret::SecretString;
 use rstest::rstest;
 use support::{AMPLE, Upstream, closed, endpoint_of, read_request};

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::api_key::ApiKeyHash;
 use domain::error::StoreError;
 use domain::ids::ApiKeyId;
+use domain::secret::ApiKeyHash;
 use uuid::Uuid;
 
 use crate::errors::corrupt;

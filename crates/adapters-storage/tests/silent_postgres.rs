@@ -13,7 +13,7 @@ use adapters_storage::{
     StorageSettings,
 };
 use common::{audit, clock, key, key_id, payer, workspace, workspace_id};
-use domain::api_key::{ApiKeyHash, ApiKeyScope, KeyGrants};
+use domain::api_key::{ApiKeyScope, KeyGrants};
 use domain::audit::AuditLog;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{Account, BudgetStore, DrawAhead, DrawAsk, DrawRequest, Payer};
@@ -21,6 +21,7 @@ use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::ids::{GuardrailId, ProcessId};
 use domain::money::Usd;
+use domain::secret::ApiKeyHash;
 use domain::testing::join_all;
 use domain::workspace::WorkspaceRepository;
 use futures_util::future::BoxFuture;

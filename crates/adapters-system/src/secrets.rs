@@ -1,7 +1,7 @@
 //! Secrets from the operating system's random source.
 
-use domain::api_key::ApiKeySecret;
 use domain::error::StoreError;
+use domain::secret::ApiKeySecret;
 use domain::system::SecretGenerator;
 
 /// Draws secrets from the operating system's cryptographic random source.

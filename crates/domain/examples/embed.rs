@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, RecordVolumeReader, UsageCharge};
 use domain::decision::{
     DecisionDraft, DecisionProvider, DecisionSettings, FilterPorts, NeverDisconnects, NoBroadcast, NoMetrics,
@@ -28,6 +28,7 @@ use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
 };
+use domain::secret::{ApiKeyHash, ApiKeySecret};
 use domain::system::{Clock, IdGenerator, InlineExecutor, Randomness, TimeSource, Timer};
 use domain::usage::{AttemptRecord, UsageRecord};
 use uuid::Uuid;

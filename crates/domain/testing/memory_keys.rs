@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use super::memory_state::{State, StoredKey};
 use super::memory_store::{MemoryApiKeys, MemoryKeyGrants};
 use crate::api_key::{
-    ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
-    KeyReference,
+    ApiKey, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion, KeyReference,
 };
 use crate::audit::AuditDraft;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 
 impl State {
     pub(super) fn live_key(&mut self, name: &KeyReference) -> Option<&mut StoredKey> {

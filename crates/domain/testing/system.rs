@@ -9,12 +9,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::yield_now;
-use crate::api_key::ApiKeySecret;
 use crate::error::StoreError;
 use crate::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
 };
 use crate::rate::{RateLimitError, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
+use crate::secret::ApiKeySecret;
 use crate::system::{Clock, DiskSpace, HealthProbe, IdGenerator, SecretGenerator, TimeSource, Timer};
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use domain::decision::{
-    Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, Questions,
-};
+use domain::decision::Decision;
 use domain::json::Json;
-use domain::routing::ConfidenceSource;
+use domain::question::{
+    Answer, AnswerRules, AnswerValue, Answers, ConfidenceSource, ProviderInput, Question, QuestionKind, Questions,
+};
 use domain::usage::UsageSource;
 use wires::canonical::{self, Extras};
 use wires::client::DecisionResponse;

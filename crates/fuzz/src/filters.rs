@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, Result, ensure};
 use api_actix::detection::{Entry, read_bytes};
 use domain::guardrail::filter::CompiledFilters;
-use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
+use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, GuardrailRules};
 use domain::json::Json;
+use domain::usage::FilterAction;
 use wires::formats::ParsedRequest;
 
 use crate::answers::check_unique_members;

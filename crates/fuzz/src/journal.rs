@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::entries::{Entry, IncreasedEntry, SentEntry, encode_charged, encode_closed, encode_released};
 use domain::budget::{Account, EntryKind, FoldEntry, Payer, ResetInterval, UsageCharge};
-use domain::guardrail::FilterAction;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::usage::{
-    AttemptOutcome, AttemptRecord, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare,
+    UsageSource,
 };
 
 /// Reads the number of an entry kind and a payload. A decoded payload must round-trip, and no shorter payload may

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use api_actix::fuzzing::{decompress, read_form};
 use bytes::Bytes;
-use domain::decision::Attachments;
+use domain::question::Attachments;
 use wires::formats::ParsedRequest;
 
 use crate::codecs;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use api_actix::detection::{Entry, read_bytes};
-use domain::decision::QuestionKind;
+use domain::question::QuestionKind;
 use wires::formats::ParsedRequest;
 
 /// Fails on a System One request with a score whose number of levels is outside the range of the seeds.

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use domain::decision::{AnswerRules, Answers, DecisionDraft, ProviderInput};
+use domain::decision::DecisionDraft;
 use domain::json::{Json, JsonKind};
-use domain::routing::ConfidenceSource;
+use domain::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput};
 use wires::provider::WireCodec;
 
 use crate::answers;

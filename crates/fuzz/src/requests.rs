@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use api_actix::detection::{Entry, read_bytes};
-use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
+use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
 use domain::json::Json;
+use domain::question::{Answers, Attachments, ProviderInput, StateForm};
 use wires::canonical::divide;
 use wires::client::{BodyError, ErrorLocation, ErrorResponse};
 use wires::formats::{ParsedRequest, ResponseFormat, Shape};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use domain::decision::{Answers, ProviderInput};
 use domain::json::Json;
+use domain::question::{Answers, ProviderInput};
 use wires::canonical::divide;
 
 use crate::answers::{self, member};

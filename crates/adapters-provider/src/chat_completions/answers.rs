@@ -1,7 +1,7 @@
 //! Conversion of distributions to answers in canonical form.
 
-use domain::decision::{Question, QuestionKind};
 use domain::json::Json;
+use domain::question::{Question, QuestionKind};
 use wires::canonical::{Extras, choice, noul, score};
 use wires::provider::MalformedAnswer;
 

@@ -1,7 +1,7 @@
 //! One attempt: answers the questions of a provider input by one of the two methods.
 
-use domain::decision::Question;
 use domain::json::Json;
+use domain::question::Question;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
 use wires::canonical::refusal;
 use wires::chat::provider_request::RequestedOutput;

@@ -1,7 +1,7 @@
 //! Upper bound of the request bytes of one attempt.
 
-use domain::decision::Question;
 use domain::json::Json;
+use domain::question::Question;
 use domain::routing::{ChatMethod, ChatSettings};
 use wires::chat::members::{Member, Members};
 use wires::chat::provider_request::{self, OutputKind, Prompt, RequestedOutput};

@@ -1,6 +1,6 @@
 //! The labels of options, and the tokens that a model may write for them.
 
-use domain::decision::QuestionKind;
+use domain::question::QuestionKind;
 
 /// Most labels of one call: a label must be a single token that is no beginning of another label.
 pub const MAX_LABELS: usize = 26;

@@ -5,8 +5,8 @@
 //! and options are escaped too. The document comes first and is the same in all calls of a request, so that servers
 //! with prompt caches read it once.
 
-use domain::decision::{ProviderInput, Question, QuestionKind};
 use domain::json::Json;
+use domain::question::{ProviderInput, Question, QuestionKind};
 use wires::canonical::{instructions, is_blank, text};
 use wires::chat::provider_request::Prompt;
 

@@ -1,7 +1,9 @@
 //! A decision provider over chat models.
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::pricing::ReportedUsage;
+use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use tokio::time::Instant;
 use wires::canonical::{Division, divide, in_order, remaining_input};

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use domain::decision::{Question, QuestionKind};
 use domain::json::{Json, JsonText};
+use domain::question::{Question, QuestionKind};
 use wires::chat::provider_request::RequestedOutput;
 use wires::provider::{MalformedAnswer, Object, as_text, is_null, number};
 

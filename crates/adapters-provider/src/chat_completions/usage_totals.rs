@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::decision::{ReportedUsage, SentBytes};
+use domain::decision::SentBytes;
+use domain::pricing::ReportedUsage;
 use domain::routing::AttemptFailure;
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Answers computed from word overlap.
 
-use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::Json;
+use domain::question::{ChoiceOption, Question, QuestionKind, Questions};
 
 use super::distribution::Distribution;
 use super::words::{Words, of_json};

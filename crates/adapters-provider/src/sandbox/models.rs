@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use domain::money::Price;
-use domain::routing::{DataPolicy, Endpoint, SimulatedFailure, TokenPrices, Wire};
+use domain::pricing::TokenPrices;
+use domain::routing::{DataPolicy, Endpoint, SimulatedFailure, Wire};
 
 /// The provider's slug, and the author of its models.
 const SLUG: &str = "sandbox";

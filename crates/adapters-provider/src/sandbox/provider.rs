@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::decision::{
-    Attachments, DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, QuestionKind, ReportedUsage,
-};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::pricing::ReportedUsage;
+use domain::question::{Attachments, ProviderInput, QuestionKind};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
 use wires::provider::UnsupportedByWire;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adapters_provider::chat_completions::answers::{Method, answer};
-use domain::decision::{AnswerRules, AnswerValue, Answers, ProviderInput, Questions};
 use domain::json::Json;
+use domain::question::{AnswerRules, AnswerValue, Answers, ProviderInput, Questions};
 use domain::routing::Wire;
 use proptest::prelude::*;
 use rstest::rstest;

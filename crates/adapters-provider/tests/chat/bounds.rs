@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use domain::decision::ProviderInput;
+use domain::question::ProviderInput;
 use domain::routing::{ChatMethod, ChatSettings};
 use proptest::prelude::*;
 use rstest::rstest;

@@ -4,7 +4,7 @@ use adapters_provider::chat_completions::answers::{Method, answer};
 use adapters_provider::chat_completions::labels::Labels;
 use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
 use adapters_provider::chat_completions::{logprobs, structured};
-use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
+use domain::question::{AnswerRules, Answers, ProviderInput, Question};
 use domain::routing::Wire;
 use rstest::rstest;
 use wires::chat::members::Members;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use adapters_provider::ProviderSettings;
 use async_trait::async_trait;
-use domain::decision::{Attachments, ClientConnection, ProviderCall, ProviderInput};
+use domain::decision::{ClientConnection, ProviderCall};
 use domain::json::Json;
+use domain::question::{Attachments, ProviderInput};
 use domain::routing::{AttemptFailureKind, ChatMethod, ChatSettings, Wire};
 use rstest::rstest;
 use serde_json::{Value, json};

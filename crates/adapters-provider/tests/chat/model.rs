@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters_provider::ProviderSettings;
-use domain::decision::{DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes};
+use domain::decision::{DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes};
 use domain::json::Json;
+use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, ChatMethod, ChatSettings, Endpoint, Wire};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

@@ -2,8 +2,8 @@
 
 use adapters_provider::chat_completions::labels::MAX_LABELS;
 use adapters_provider::chat_completions::prompt::{self, Document, escape, outcomes};
-use domain::decision::ProviderInput;
 use domain::json::Json;
+use domain::question::ProviderInput;
 use proptest::prelude::*;
 use wires::chat::provider_request as request;
 

@@ -1,7 +1,7 @@
 //! Parsing of untrusted model output.
 
 use adapters_provider::chat_completions::structured;
-use domain::decision::Question;
+use domain::question::Question;
 use proptest::prelude::*;
 use rstest::rstest;
 use wires::chat::provider_response as response;

@@ -1,6 +1,6 @@
 //! The usage of the calls of an attempt is summed correctly, for every outcome.
 
-use domain::decision::ReportedUsage;
+use domain::pricing::ReportedUsage;
 use domain::routing::{AttemptFailureKind, ChatMethod};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

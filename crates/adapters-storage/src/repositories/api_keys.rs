@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::api_key::{
-    ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity,
-    KeyInsertion, KeyReference,
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
+    KeyReference,
 };
 use domain::audit::AuditDraft;
 use domain::budget::{ResetInterval, SpendLimit};
@@ -14,6 +14,7 @@ use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::money::Usd;
+use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,

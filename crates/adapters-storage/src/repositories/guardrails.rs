@@ -1,7 +1,7 @@
 //! Guardrails and their assignments.
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, KeyReference};
+use domain::api_key::KeyReference;
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
@@ -11,6 +11,7 @@ use domain::guardrail::{
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
+use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait, QueryFilter,

@@ -17,7 +17,7 @@ use adapters_storage::{
     SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use domain::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{Payer, WorkspaceBudgets};
 use domain::file::{DocumentQuota, PendingDocument};
@@ -27,6 +27,7 @@ use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::rate::RateLimits;
+use domain::secret::ApiKeyHash;
 use domain::system::Clock;
 use domain::testing::contract::Stores;
 use domain::testing::{FixedClock, MemoryStore};

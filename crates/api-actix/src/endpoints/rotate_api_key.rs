@@ -3,7 +3,8 @@
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::{DateTime, SecondsFormat, Utc};
-use domain::api_key::{ApiKey, ApiKeySecret, ChangeApiKeyError, KeyReference, ManagementKey};
+use domain::api_key::{ApiKey, ChangeApiKeyError, KeyReference, ManagementKey};
+use domain::secret::ApiKeySecret;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;

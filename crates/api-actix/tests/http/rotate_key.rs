@@ -1,7 +1,8 @@
 //! Rotation of a key's secret.
 
-use domain::api_key::{ApiKeyRepository, ApiKeySecret};
+use domain::api_key::ApiKeyRepository;
 use domain::audit::AuditLog;
+use domain::secret::ApiKeySecret;
 use serde_json::json;
 
 use super::client::Reply;

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use api_actix::openapi_document;
-use domain::decision::{Question, QuestionKind};
 use domain::json::Json;
+use domain::question::{Question, QuestionKind};
 use openapi_check::Schemas;
 use serde_json::json;
 use wires::formats::Shape;

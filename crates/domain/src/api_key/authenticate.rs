@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{ApiKeySecret, AuthenticateError, GrantScope, InferenceKey, KeyGrants, ManagementKey, Principal};
+use super::{AuthenticateError, GrantScope, InferenceKey, KeyGrants, ManagementKey, Principal};
+use crate::secret::ApiKeySecret;
 use crate::system::Clock;
 
 /// Authenticates callers.
@@ -60,9 +61,10 @@ impl Authenticate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_key::{ApiKeyHash, KeyGrant, MockKeyGrants};
+    use crate::api_key::{KeyGrant, MockKeyGrants};
     use crate::error::{ErrorKind, StoreError};
     use crate::ids::{ApiKeyId, WorkspaceId};
+    use crate::secret::ApiKeyHash;
     use crate::system::MockClock;
     use chrono::{DateTime, TimeDelta, Utc};
     use uuid::Uuid;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::audited::view;
-use super::{
-    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError, InvalidKeyLimit, KeyInsertion,
-};
+use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, CreateApiKeyError, InvalidKeyLimit, KeyInsertion};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
+use crate::secret::ApiKeySecret;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
 
 /// The properties of a new key.

@@ -14,7 +14,6 @@ mod rotate_api_key;
 mod switch_api_key;
 mod update_api_key;
 
-pub use crate::secret::*;
 pub use authenticate::*;
 pub use count_request::*;
 pub use create_api_key::*;

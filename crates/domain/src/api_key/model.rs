@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ApiKeyHash, InvalidApiKeyName, KeyIdentity};
+use super::{InvalidApiKeyName, KeyIdentity};
 use crate::budget::SpendLimit;
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::rate::RateLimits;
+use crate::secret::ApiKeyHash;
 
 /// A stored key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

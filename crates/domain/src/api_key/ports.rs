@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ApiKey, ApiKeyHash, KeyGrant, KeyIdentity, KeyReference};
+use super::{ApiKey, KeyGrant, KeyIdentity, KeyReference};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 
 /// Finds the grant of a key by the hash of its secret. Called on every request, so it is usually a cache over the
 /// repository.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ApiKeyHash;
 use crate::ids::ApiKeyId;
+use crate::secret::ApiKeyHash;
 
 /// A reference to a key: its id, or the hash of its current secret.
 ///

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::audited::before_and_after;
-use super::{ApiKey, ApiKeyRepository, ApiKeySecret, ChangeApiKeyError, GrantCache, KeyReference};
+use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, GrantCache, KeyReference};
 use crate::audit::{Actor, AuditDraft};
+use crate::secret::ApiKeySecret;
 use crate::system::SecretGenerator;
 
 /// Replaces the secret of a key.

@@ -23,8 +23,3 @@ pub(crate) use preview::RequestPreview;
 pub use settings::*;
 pub use submit::*;
 pub use test_provider::*;
-
-pub use crate::pricing::ReportedUsage;
-pub use crate::question::*;
-pub use crate::routing::RoutingFunnel;
-pub use crate::usage::{RequestLabels, UnknownUsage};

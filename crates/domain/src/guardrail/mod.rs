@@ -47,5 +47,3 @@ pub use remove_keys_from_guardrail::*;
 pub use restore_guardrail_version::*;
 pub use set_default_guardrail::*;
 pub use update_guardrail::*;
-
-pub use crate::usage::FilterAction;

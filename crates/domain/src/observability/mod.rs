@@ -17,8 +17,3 @@ pub use ports::*;
 pub use publish_budget_alerts::*;
 pub use sampling::*;
 pub use trace::*;
-
-pub use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics, TraceContent};
-#[cfg(feature = "mock")]
-pub use crate::decision::{MockBroadcast, MockMetrics};
-pub use crate::usage::OutboxMessage;

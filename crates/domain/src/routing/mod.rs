@@ -23,6 +23,3 @@ pub use list_providers::*;
 pub use nearest_provider::*;
 pub use preferences::*;
 pub use wire::*;
-
-pub use crate::pricing::TokenPrices;
-pub use crate::question::ConfidenceSource;

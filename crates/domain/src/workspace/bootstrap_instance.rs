@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
-use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, ApiKeySecret};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::WorkspaceBudgets;
 use crate::json::Json;
 use crate::rate::RateLimits;
+use crate::secret::ApiKeySecret;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
 
 /// Creates the default workspace and the first management key, once.

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use chrono::DateTime;
 
 use super::super::{SequentialIds, join_all};
-use crate::api_key::{ApiKeyHash, InferenceKey};
+use crate::api_key::InferenceKey;
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules};
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 use crate::usage::FilterAction;
 
 suite! {

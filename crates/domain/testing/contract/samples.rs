@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{FixedSecrets, SequentialIds};
 use super::Stores;
-use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
     BudgetStoreError, FoldEntry, FoldRequest, ResetInterval, SpendLimit, UsageCharge, WorkspaceBudgets,
@@ -19,7 +19,7 @@ use crate::json::Json;
 use crate::money::Usd;
 use crate::observability::{Destination, DestinationKind};
 use crate::rate::RateLimits;
-use crate::secret::SecretString;
+use crate::secret::{ApiKeyHash, SecretString};
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Returns a time in whole milliseconds, `minutes` after the first one.

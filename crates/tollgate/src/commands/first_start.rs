@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use domain::api_key::ApiKeySecret;
+use domain::secret::ApiKeySecret;
 
 use tokio::sync::oneshot;
 

@@ -1,8 +1,9 @@
 //! References to workspaces and keys in arguments: ids, names, secrets, hashes and prefixes of hashes.
 
 use anyhow::{Context as _, bail};
-use domain::api_key::{ApiKey, ApiKeySecret, KeyReference};
+use domain::api_key::{ApiKey, KeyReference};
 use domain::ids::WorkspaceId;
+use domain::secret::ApiKeySecret;
 use domain::workspace::Workspace;
 
 use crate::config::nearest;
@@ -121,9 +122,10 @@ fn enumerate(candidates: impl ExactSizeIterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use chrono::DateTime;
-    use domain::api_key::{ApiKeyHash, ApiKeyName, ApiKeyScope};
+    use domain::api_key::{ApiKeyName, ApiKeyScope};
     use domain::ids::ApiKeyId;
     use domain::rate::RateLimits;
+    use domain::secret::ApiKeyHash;
 
     fn key(number: u8, first: u8, name: &str) -> ApiKey {
         let mut hash = [number; 32];

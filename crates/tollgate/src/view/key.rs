@@ -1,6 +1,7 @@
 //! Views of keys.
 
-use domain::api_key::{ApiKey, ApiKeyScope, ApiKeySecret};
+use domain::api_key::{ApiKey, ApiKeyScope};
+use domain::secret::ApiKeySecret;
 use serde::Serialize;
 
 use super::{LimitView, RejectionView, UsdNumber, time};

@@ -1,7 +1,7 @@
 //! Answers in canonical form, from numbers as the provider wrote them.
 
-use domain::decision::ChoiceOption;
 use domain::json::Json;
+use domain::question::ChoiceOption;
 
 /// Optional members of an answer, as JSON texts.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,7 @@
 //! Default instructions for questions without any, and criteria as sentences.
 
-use domain::decision::{Question, QuestionKind, QuestionType};
 use domain::json::Json;
+use domain::question::{Question, QuestionKind, QuestionType};
 
 use super::text::{is_blank, text, texts_of_parts};
 

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::decision::{ProviderInput, Question, QuestionKind};
 use domain::json::Json;
-use domain::routing::ConfidenceSource;
+use domain::question::{ConfidenceSource, ProviderInput, Question, QuestionKind};
 
 use super::answers::{Extras, choice, in_order, score};
 

@@ -1,7 +1,7 @@
 //! Conversion of prompts to request bodies.
 
-use domain::decision::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
+use domain::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 
 use super::members::{Member, Members};
 use crate::provider::{UnsupportedByWire, object};

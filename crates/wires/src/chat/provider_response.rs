@@ -1,6 +1,6 @@
 //! Parser of response bodies.
 
-use domain::decision::ReportedUsage;
+use domain::pricing::ReportedUsage;
 
 use crate::provider::{BadAnswer, MalformedAnswer, Object, UsageNames, as_text, elements, number, string, usage};
 use domain::json::JsonText;

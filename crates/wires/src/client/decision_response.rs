@@ -1,7 +1,8 @@
 //! The content of a successful response, independent of the wire format.
 
-use domain::decision::{Answer, AnswerValue, ChoiceOption, Decision, Question, choice_confidence, score_confidence};
+use domain::decision::Decision;
 use domain::error::ErrorKind;
+use domain::question::{Answer, AnswerValue, ChoiceOption, Question, choice_confidence, score_confidence};
 use serde_json::Value;
 
 use super::object::{ObjectWriter, number};

@@ -1,9 +1,8 @@
 //! Gemini Decisions requests.
 
-use domain::decision::{
-    ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, StateForm,
-};
+use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
+use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, StateForm};
 
 use super::format::{FALSE_DESCRIPTION, TRUE_DESCRIPTION, is_option_name};
 use crate::client::Body;

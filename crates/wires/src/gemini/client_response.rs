@@ -1,7 +1,7 @@
 //! Gemini Decisions answers.
 
-use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
+use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;

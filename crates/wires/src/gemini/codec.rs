@@ -1,6 +1,6 @@
 //! The codec of the wire.
 
-use domain::decision::{ProviderInput, Questions};
+use domain::question::{ProviderInput, Questions};
 use domain::routing::Wire;
 
 use super::{errors, provider_request, provider_response};

@@ -1,7 +1,7 @@
 //! Conversion of the canonical form to a request body.
 
-use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
+use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
 use super::format::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION, is_option_name};
 use crate::canonical::{instructions, is_blank, text, texts_of_parts};

@@ -1,7 +1,7 @@
 //! Conversion of a response body to canonical form.
 
-use domain::decision::{Question, QuestionKind, Questions};
 use domain::json::Json;
+use domain::question::{Question, QuestionKind, Questions};
 
 use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};

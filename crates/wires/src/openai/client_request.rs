@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
+use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
+use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 
 use super::format::{CHOICES, DESCRIPTION, INPUT_IMAGE, INPUT_JSON, INPUT_TEXT, LABEL, LEVELS, PREDICATE, VALUE};
 use super::input;

@@ -1,7 +1,7 @@
 //! OpenAI Decisions answers.
 
-use domain::decision::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
+use domain::question::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 
 use super::client_request::GeneratedNames;
 use super::format::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};

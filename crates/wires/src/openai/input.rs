@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{InvalidDecision, StateForm};
+use domain::decision::InvalidDecision;
 use domain::json::{Json, JsonKind};
+use domain::question::StateForm;
 
 use super::format::{INPUT_IMAGE, INPUT_JSON, INPUT_TEXT};
 use crate::client::fields::Fields;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
+use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
 use super::format::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
 use super::parts;

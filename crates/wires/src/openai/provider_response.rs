@@ -1,7 +1,7 @@
 //! Conversion of a response body to canonical form.
 
-use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonText};
+use domain::question::{ChoiceOption, Question, QuestionKind, Questions};
 
 use super::format::{PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};

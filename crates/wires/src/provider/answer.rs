@@ -1,7 +1,7 @@
 //! The answer of a provider in canonical form, and its errors.
 
-use domain::decision::ReportedUsage;
 use domain::json::Json;
+use domain::pricing::ReportedUsage;
 
 /// The answer of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]

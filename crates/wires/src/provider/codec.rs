@@ -1,6 +1,6 @@
 //! The codec of a wire.
 
-use domain::decision::{ProviderInput, Questions};
+use domain::question::{ProviderInput, Questions};
 use domain::routing::Wire;
 
 use super::{BadAnswer, ReadError, RequestBody, UnsupportedByWire, WireAnswer};

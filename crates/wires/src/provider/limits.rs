@@ -1,6 +1,6 @@
 //! The limits of a format.
 
-use domain::decision::{MAX_LEVELS, MAX_OPTIONS};
+use domain::question::{MAX_LEVELS, MAX_OPTIONS};
 use domain::routing::Wire;
 
 /// The most questions, options and levels of a request.

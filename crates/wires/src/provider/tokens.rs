@@ -1,6 +1,6 @@
 //! Token counts.
 
-use domain::decision::ReportedUsage;
+use domain::pricing::ReportedUsage;
 
 use super::{MalformedAnswer, Object, string};
 use domain::json::JsonText;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::decision::Question;
+use domain::question::Question;
 
 use super::{MalformedAnswer, Object, number, probability, string};
 use domain::json::JsonText;

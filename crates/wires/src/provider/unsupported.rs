@@ -1,6 +1,6 @@
 //! Features that a wire does not support.
 
-use domain::decision::QuestionType;
+use domain::question::QuestionType;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
 /// A feature of a provider input that the wire does not support. The request is not sent.

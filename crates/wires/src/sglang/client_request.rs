@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
+use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind, JsonText};
+use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 
 use super::format::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
 use crate::client::fields::Fields;

@@ -1,7 +1,7 @@
 //! Answers of SGLang's own Decisions wire.
 
-use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
+use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::client::DecisionResponse;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
+use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 
 use super::format::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
 use crate::canonical::{default_instructions, is_blank};

@@ -1,7 +1,8 @@
 //! Conversion of a response body to canonical form.
 
-use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
 use domain::json::{Json, JsonText};
+use domain::pricing::ReportedUsage;
+use domain::question::{Question, QuestionKind, Questions};
 
 use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};

@@ -1,7 +1,7 @@
 //! System One answers.
 
-use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
+use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use crate::client::DecisionResponse;
 use crate::client::decision_response::confidence;

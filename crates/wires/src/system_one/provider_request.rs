@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use domain::decision::{Asset, Attachments, MAX_LEVELS, MAX_OPTIONS, ProviderInput, QuestionKind};
 use domain::json::{Json, push_string};
+use domain::question::{Asset, Attachments, MAX_LEVELS, MAX_OPTIONS, ProviderInput, QuestionKind};
 
 use super::provider_response::ResponseWrapper;
 use crate::provider::{Piece, RequestBody, UnsupportedByWire};

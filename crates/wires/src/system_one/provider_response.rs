@@ -1,7 +1,7 @@
 //! Conversion of a response body to canonical form.
 
-use domain::decision::ReportedUsage;
 use domain::json::{Json, JsonText};
+use domain::pricing::ReportedUsage;
 
 use crate::provider::{BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, string, usage};
 

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use domain::decision::{
-    Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, ProviderInput, QuestionKind, Questions,
-};
+use domain::decision::{Decision, DecisionRequest};
 use domain::error::ErrorKind;
 use domain::json::Json;
+use domain::question::{Answers, Asset, Attachments, ChoiceOption, ProviderInput, QuestionKind, Questions};
 use wires::client::{BodyError, DecisionResponse};
 use wires::formats::{ParsedRequest, ResponseFormat, Shape, read_bytes, write};
 

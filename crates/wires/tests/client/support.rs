@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use domain::decision::{AnswerRules, Answers, Decision, DecisionRequest};
+use domain::decision::{Decision, DecisionRequest};
 use domain::json::Json;
-use domain::routing::ConfidenceSource;
+use domain::question::{AnswerRules, Answers, ConfidenceSource};
 use domain::usage::UsageSource;
 use wires::client::DecisionResponse;
 use wires::formats::{ParsedRequest, write};

@@ -5,7 +5,8 @@
 //! the defect, the expected message, the token counts that are still known, and the body.
 
 use crate::support;
-use domain::decision::{AnswerRules, Answers, ReportedUsage};
+use domain::pricing::ReportedUsage;
+use domain::question::{AnswerRules, Answers};
 use rstest::rstest;
 use wires::gemini::GeminiDecisions;
 use wires::openai::OpenAiDecisions;

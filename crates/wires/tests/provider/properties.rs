@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::support;
 use crate::support::provider_inputs::{provider_input, text};
-use domain::decision::{AnswerRules, Answers, ProviderInput};
 use domain::json::Json;
-use domain::routing::{ConfidenceSource, Wire};
+use domain::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput};
+use domain::routing::Wire;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use wires::canonical::{Division, compact, divide, has_single_outcome};

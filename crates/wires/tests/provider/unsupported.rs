@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support;
-use domain::decision::{QuestionKind, QuestionType};
+use domain::question::{QuestionKind, QuestionType};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use rstest::rstest;
 use wires::gemini::GeminiDecisions;

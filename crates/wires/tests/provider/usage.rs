@@ -1,7 +1,7 @@
 //! Every form of token counts, on every wire.
 
 use crate::support;
-use domain::decision::ReportedUsage;
+use domain::pricing::ReportedUsage;
 use wires::chat::provider_response as response;
 use wires::gemini::GeminiDecisions;
 use wires::openai::OpenAiDecisions;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::decision::{
-    Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, choice_confidence,
-    score_confidence,
-};
+use domain::decision::Decision;
 use domain::json::Json;
-use domain::routing::ConfidenceSource;
+use domain::question::{
+    Answer, AnswerRules, AnswerValue, Answers, ConfidenceSource, ProviderInput, Question, QuestionKind,
+    choice_confidence, score_confidence,
+};
 use domain::usage::UsageSource;
 use proptest::prelude::*;
 use proptest::sample::subsequence;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use domain::json::Json;
+use domain::question::{ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use proptest::prelude::*;
 use wires::formats::Shape;
 

@@ -1,7 +1,7 @@
 //! Requests: canonical form, outbound writer, inbound parser.
 
-use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonKind};
+use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use proptest::prelude::*;
 use wires::canonical;
 use wires::formats::{Shape, read_bytes};

@@ -6,8 +6,9 @@ pub mod provider_inputs;
 
 use std::sync::Arc;
 
-use domain::decision::{AssetPart, DecisionDraft, DecisionRequest, ProviderInput, QuestionKind, StateForm};
+use domain::decision::{AssetPart, DecisionDraft, DecisionRequest};
 use domain::json::Json;
+use domain::question::{ProviderInput, QuestionKind, StateForm};
 
 /// Returns the checked request of a caller's body. Besides the canonical members it may have members of other inbound
 /// wires: `state_form`, `media_in_state`, and `booleans` with the names of options that represent booleans.

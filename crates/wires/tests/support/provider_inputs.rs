@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::decision::ProviderInput;
+use domain::question::ProviderInput;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -32,12 +32,18 @@ pub fn arrows_of_workspace() -> Vec<(String, Arrows)> {
     found
 }
 
+/// Returns the items of a crate that have several public paths, with these paths.
+pub fn items_of_several_addresses(root: &Path, read: Reader<'_>) -> Vec<String> {
+    let modules = Modules::below(root, read);
+    let mut addresses = BTreeMap::new();
+    modules.add_addresses(0, "crate", &mut addresses);
+    let several = addresses.into_values().filter(|paths| paths.len() > 1);
+    several.map(|paths| Vec::from_iter(paths).join(", ")).collect()
+}
+
 /// Returns the arrows of the files below a crate's root file.
 pub fn arrows(root: &Path, read: Reader<'_>) -> Arrows {
-    let mut modules = Modules::default();
-    let text = read(root).unwrap();
-    let folder = root.parent().unwrap();
-    modules.add(None, root, folder, syn::parse_file(&text).unwrap().items, read);
+    let modules = Modules::below(root, read);
     let mut arrows = Arrows::new();
     for (number, module) in modules.0.iter().enumerate() {
         let from = arrows.entry(module.file.clone()).or_default();
@@ -87,6 +93,8 @@ struct Module {
     file: String,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
+    /// The names of public modules and items.
+    public: BTreeSet<String>,
     /// The names that it defines.
     items: BTreeSet<String>,
     imports: Vec<Import>,
@@ -99,12 +107,58 @@ struct Import {
     name: String,
     path: Vec<String>,
     is_reexport: bool,
+    is_public: bool,
 }
+
+/// The module and the name of an item.
+type Address = (usize, String);
 
 /// A module does not import the name.
 struct NotImported;
 
 impl Modules {
+    fn below(root: &Path, read: Reader<'_>) -> Self {
+        let mut modules = Self::default();
+        let text = read(root).unwrap();
+        modules.add(None, root, root.parent().unwrap(), syn::parse_file(&text).unwrap().items, read);
+        modules
+    }
+
+    /// Adds the public paths of all items that a public module and those inside it show.
+    fn add_addresses(&self, at: usize, path: &str, found: &mut BTreeMap<Address, BTreeSet<String>>) {
+        for (name, item) in self.exported(at) {
+            found.entry(item).or_default().insert(format!("{path}::{name}"));
+        }
+        let module = &self.0[at];
+        for (name, child) in module.children.iter().filter(|(name, _)| module.public.contains(*name)) {
+            self.add_addresses(*child, &format!("{path}::{name}"), found);
+        }
+    }
+
+    /// Returns the items that a module shows: its own and those that it re-exports.
+    fn exported(&self, at: usize) -> Vec<(String, Address)> {
+        let module = &self.0[at];
+        let own = module.public.intersection(&module.items).map(|name| (name.clone(), (at, name.clone())));
+        let mut found: Vec<_> = own.collect();
+        for import in module.imports.iter().filter(|import| import.is_public) {
+            let Some((last, from)) = import.path.split_last() else { continue };
+            let shown = self.module_at(at, from).map(|from| self.exported(from)).unwrap_or_default();
+            let named = shown.into_iter().filter(|(name, _)| last == "*" || name == last);
+            found.extend(named.map(|(name, item)| (if last == "*" { name } else { import.name.clone() }, item)));
+        }
+        found
+    }
+
+    /// Returns the module that a path names; `None` for another crate's.
+    fn module_at(&self, from: usize, path: &[String]) -> Option<usize> {
+        path.iter().enumerate().try_fold(from, |at, (number, name)| match name.as_str() {
+            "crate" => Some(0),
+            "self" if number == 0 => Some(at),
+            "super" => self.0[at].parent,
+            name => self.0[at].children.get(name).copied(),
+        })
+    }
+
     fn add(&mut self, parent: Option<usize>, file: &Path, folder: &Path, items: Vec<Item>, read: Reader<'_>) -> usize {
         let number = self.0.len();
         let name = file.to_str().unwrap().replace('\\', "/");
@@ -114,6 +168,7 @@ impl Modules {
                 Item::Mod(module) if is_test(&module.attrs) => drop(module),
                 Item::Mod(module) => {
                     let name = module.ident.to_string();
+                    self.0[number].show(&name, &module.vis);
                     let child = self.add_child(number, file, folder, module, read);
                     self.0[number].children.insert(name, child);
                 }
@@ -206,28 +261,35 @@ impl Modules {
 
 impl Module {
     fn read(&mut self, item: &Item) {
-        let (attributes, name) = match item {
+        let none = Visibility::Inherited;
+        let (attributes, name, visibility) = match item {
             Item::Use(item) if !is_test(&item.attrs) => {
-                let is_reexport = !matches!(item.vis, Visibility::Inherited);
-                add_imports(&item.tree, &mut Vec::new(), is_reexport, &mut self.imports);
+                add_imports(&item.tree, &mut Vec::new(), &item.vis, &mut self.imports);
                 return;
             }
-            Item::Const(item) => (&item.attrs, Some(&item.ident)),
-            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
-            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
-            Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
-            Item::Static(item) => (&item.attrs, Some(&item.ident)),
-            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
-            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
-            Item::Type(item) => (&item.attrs, Some(&item.ident)),
-            Item::Impl(item) => (&item.attrs, None),
+            Item::Const(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident), &item.vis),
+            Item::Macro(item) => (&item.attrs, item.ident.as_ref(), &none),
+            Item::Static(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Type(item) => (&item.attrs, Some(&item.ident), &item.vis),
+            Item::Impl(item) => (&item.attrs, None, &none),
             _ => return,
         };
         if is_test(attributes) {
             return;
         }
-        self.items.extend(name.map(ToString::to_string));
+        if let Some(name) = name.map(ToString::to_string) {
+            self.show(&name, visibility);
+            self.items.insert(name);
+        }
         Paths(&mut self.paths).visit_item(item);
+    }
+
+    fn show(&mut self, name: &str, visibility: &Visibility) {
+        self.public.extend(matches!(visibility, Visibility::Public(_)).then(|| name.to_owned()));
     }
 }
 
@@ -242,7 +304,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     // An import inside a function.
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let mut imports = Vec::new();
-        add_imports(&item.tree, &mut Vec::new(), false, &mut imports);
+        add_imports(&item.tree, &mut Vec::new(), &Visibility::Inherited, &mut imports);
         self.0.extend(imports.into_iter().map(|import| import.path));
     }
 
@@ -256,16 +318,16 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 }
 
-fn add_imports(tree: &UseTree, path: &mut Vec<String>, is_reexport: bool, found: &mut Vec<Import>) {
+fn add_imports(tree: &UseTree, path: &mut Vec<String>, visibility: &Visibility, found: &mut Vec<Import>) {
     let (name, last) = match tree {
         UseTree::Path(tree) => {
             path.push(tree.ident.to_string());
-            add_imports(&tree.tree, path, is_reexport, found);
+            add_imports(&tree.tree, path, visibility, found);
             path.pop();
             return;
         }
         UseTree::Group(group) => {
-            group.items.iter().for_each(|tree| add_imports(tree, path, is_reexport, found));
+            group.items.iter().for_each(|tree| add_imports(tree, path, visibility, found));
             return;
         }
         UseTree::Name(tree) if tree.ident == "self" => (path.last().cloned().unwrap_or_default(), None),
@@ -274,7 +336,9 @@ fn add_imports(tree: &UseTree, path: &mut Vec<String>, is_reexport: bool, found:
         UseTree::Rename(tree) => (tree.rename.to_string(), Some(tree.ident.to_string())),
         UseTree::Glob(_) => ("*".to_owned(), Some("*".to_owned())),
     };
-    found.push(Import { name, path: path.iter().cloned().chain(last).collect(), is_reexport });
+    let is_public = matches!(visibility, Visibility::Public(_));
+    let is_reexport = !matches!(visibility, Visibility::Inherited);
+    found.push(Import { name, path: path.iter().cloned().chain(last).collect(), is_reexport, is_public });
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

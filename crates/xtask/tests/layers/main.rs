@@ -2,6 +2,8 @@
 //! crates, checked with `cargo metadata`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use std::path::Path;
+
 mod areas;
 mod bans;
 mod files;
@@ -9,7 +11,7 @@ mod graph;
 mod rules;
 
 use areas::{API, DOMAIN, Order, Source, backward_arrows, sources};
-use files::{Arrows, arrows, arrows_of_workspace, circles};
+use files::{Arrows, arrows, arrows_of_workspace, circles, items_of_several_addresses};
 use graph::{Dependency, Graph, Kind};
 use rules::violations;
 
@@ -120,10 +122,38 @@ fn files_form_no_circle() {
 }
 
 fn arrows_of(files: &[(&str, &str)]) -> Arrows {
-    let read = |path: &std::path::Path| {
-        files.iter().find(|(name, _)| std::path::Path::new(name) == path).map(|(_, text)| (*text).to_owned())
+    arrows(Path::new("src/lib.rs"), &|path| planted(files, path))
+}
+
+fn planted(files: &[(&str, &str)], path: &Path) -> Option<String> {
+    files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned())
+}
+
+#[test]
+fn items_of_domain_have_one_address() {
+    let read = |path: &Path| std::fs::read_to_string(graph::root().join("crates/domain").join(path)).ok();
+    let found = items_of_several_addresses(Path::new("src/lib.rs"), &read);
+    assert!(found.is_empty(), "items have several addresses:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn second_address_is_caught_when_planted() {
+    let with = |b: &str| {
+        let files = [
+            ("src/lib.rs", "pub mod a; pub mod b; mod c;"),
+            ("src/a.rs", "pub struct A; pub(crate) struct Hidden;"),
+            ("src/b.rs", b),
+            ("src/c.rs", "pub use crate::a::*; pub struct C;"),
+        ];
+        items_of_several_addresses(Path::new("src/lib.rs"), &|path| planted(&files, path))
     };
-    arrows(std::path::Path::new("src/lib.rs"), &read)
+    for b in ["pub use crate::a::A;", "pub use super::a::*;", "pub use crate::c::*;"] {
+        assert_eq!(with(b), ["crate::a::A, crate::b::A"], "{b}");
+    }
+    assert_eq!(with("pub use crate::a::A as B;"), ["crate::a::A, crate::b::B"]);
+    for b in ["use crate::a::A;", "pub(crate) use crate::a::A;", "pub use crate::c::C;", "pub use std::fmt::Debug;"] {
+        assert!(with(b).is_empty(), "{b}: {:?}", with(b));
+    }
 }
 
 #[test]

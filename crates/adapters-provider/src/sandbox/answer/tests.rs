@@ -1,6 +1,6 @@
 use super::*;
-use domain::decision::{AnswerRules, Answers, DecisionDraft};
-use domain::routing::ConfidenceSource;
+use domain::decision::DecisionDraft;
+use domain::question::{AnswerRules, Answers, ConfidenceSource};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

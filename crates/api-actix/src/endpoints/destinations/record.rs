@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use domain::api_key::ApiKeyHash;
 use domain::ids::ApiKeyId;
 use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, MASK};
+use domain::secret::ApiKeyHash;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;

@@ -12,7 +12,7 @@ mod tests {
     use super::openai::{OpenAiDecisionsRequest, OpenAiQuestion};
     use super::sglang::SglangDecisionsRequest;
     use super::system_one::DecisionsRequest;
-    use domain::decision::{MAX_LEVELS, MAX_OPTIONS};
+    use domain::question::{MAX_LEVELS, MAX_OPTIONS};
     use std::collections::BTreeSet;
     use utoipa::{PartialSchema, ToSchema};
     use wires::client::{ALL_MEMBERS, SYSTEM_ONE_MEMBERS};

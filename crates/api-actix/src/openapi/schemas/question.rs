@@ -1,6 +1,6 @@
 //! The schemas of `questions`: typed ones, or any other JSON value.
 
-use domain::decision::{MAX_LEVELS, MAX_OPTIONS};
+use domain::question::{MAX_LEVELS, MAX_OPTIONS};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };

@@ -1,8 +1,9 @@
 use super::*;
-use crate::api_key::{ApiKeyHash, ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
+use crate::api_key::{ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
 use crate::audit::AuditOutcome;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 use crate::system::MockClock;
 
 fn now() -> DateTime<Utc> {

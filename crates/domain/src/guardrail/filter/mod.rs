@@ -41,7 +41,5 @@ pub use apply::*;
 pub use compile::CompiledFilters;
 pub use errors::*;
 
-pub use crate::usage::Finding;
-
 #[cfg(test)]
 mod tests;

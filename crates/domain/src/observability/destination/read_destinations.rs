@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::DestinationError;
-use crate::api_key::{ApiKeyHash, ApiKeyRepository, KeyReference};
+use crate::api_key::{ApiKeyRepository, KeyReference};
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::observability::{Destination, DestinationRepository};
+use crate::secret::ApiKeyHash;
 
 /// Reads one destination.
 pub struct GetDestination {

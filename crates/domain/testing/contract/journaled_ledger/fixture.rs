@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::super::{JournalMachine, Stores};
-use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
 use crate::budget::{
@@ -23,6 +23,7 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
+use crate::secret::ApiKeyHash;
 use crate::system::{Clock, TimeSource};
 use crate::testing::{
     FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, create_time_without_timer,

@@ -80,7 +80,7 @@ impl Exchange {
 
 /// Masks a key as listings do: the first and last three characters remain.
 fn masked(key: &str) -> String {
-    key.parse::<domain::api_key::ApiKeySecret>().map_or_else(|_| "…".to_owned(), |secret| secret.label())
+    key.parse::<domain::secret::ApiKeySecret>().map_or_else(|_| "…".to_owned(), |secret| secret.label())
 }
 
 /// Prefixes every line with a mark and appends an empty line.
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn key_is_masked_in_text_and_view() {
-        let secret = domain::api_key::ApiKeySecret::from_random([0xab; 32]).expose().to_owned();
+        let secret = domain::secret::ApiKeySecret::from_random([0xab; 32]).expose().to_owned();
         let request = Request {
             title: "t".into(),
             method: http::Method::POST,

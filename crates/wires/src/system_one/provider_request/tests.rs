@@ -1,5 +1,5 @@
 use super::*;
-use domain::decision::{Question, Questions};
+use domain::question::{Question, Questions};
 
 fn provider_input(attachments: Attachments) -> ProviderInput {
     let question = Question {
