@@ -1,7 +1,7 @@
 //! Selects the format of a body by its path and, if the path serves several wires, by its shape.
 
 use domain::decision::{AssetPart, DecisionDraft};
-use domain::json::{Json, JsonKind, JsonText, read_object};
+use domain::json::{Json, JsonKind, JsonText};
 use wires::client::{self, Body, BodyError};
 use wires::formats::{self, ParsedRequest, ResponseFormat, Shape};
 
@@ -34,40 +34,36 @@ impl Entry {
     }
 }
 
-/// Parses the text of a body and its further parts. The text must have passed the body scan.
+/// The maximum size of a body whose parsed form takes little memory in any case, in bytes.
+const UNCOUNTED_BODY_MAX_BYTES: usize = 64 << 10;
+
+/// Parses the text of a body and its further parts. The text must have passed the body scan. Small questions take many
+/// times the memory of their text, so those of a large body are parsed after `hold` has admitted their bytes.
 ///
 /// # Errors
 /// The detected wire, if any, and the first violation.
-pub(crate) fn read(
+pub(crate) fn read<E: From<BodyError>>(
     entry: Entry,
     text: &str,
     parts: Vec<AssetPart>,
-) -> Result<ParsedRequest, (Option<Shape>, BodyError)> {
+    hold: impl FnOnce(usize) -> Result<(), E>,
+) -> Result<ParsedRequest, (Option<Shape>, E)> {
     let shape = entry.shape();
     let body = match shape {
         Some(Shape::SystemOne) => Body::read_system_one(text),
         _ => Body::read_any(text),
     };
-    let body = body.map_err(|fault| (shape, fault))?;
-    let shape = shape.or_else(|| detect_shape(&body)).ok_or((None, BodyError::NoKnownForm))?;
-    let mut parsed = formats::read(shape, &body, parts).map_err(|fault| (Some(shape), BodyError::Invalid(fault)))?;
+    let body = body.map_err(|fault| (shape, fault.into()))?;
+    if let Some(questions) = body.questions.filter(|_| text.len() > UNCOUNTED_BODY_MAX_BYTES) {
+        hold(DecisionDraft::question_bytes(questions.get())).map_err(|error| (shape, error))?;
+    }
+    let shape = shape.or_else(|| detect_shape(&body)).ok_or_else(|| (None, BodyError::NoKnownForm.into()))?;
+    let parsed = formats::read(shape, &body, parts);
+    let mut parsed = parsed.map_err(|fault| (Some(shape), BodyError::Invalid(fault).into()))?;
     if entry == Entry::Contract {
         parsed.response_format = ResponseFormat::Contract;
     }
     Ok(parsed)
-}
-
-/// Returns the most memory that the parsed questions of a body may take beyond their text, in bytes. Small ones take
-/// many times their text, so they are counted before they are parsed.
-pub(crate) fn question_bytes(text: &str) -> usize {
-    let mut bytes: usize = 0;
-    // A body that is no object fails later.
-    let _ = read_object(text, |name, questions| {
-        if name == "questions" {
-            bytes = bytes.saturating_add(DecisionDraft::question_bytes(questions.get()));
-        }
-    });
-    bytes
 }
 
 /// Parses a complete body like the service does.
@@ -76,7 +72,7 @@ pub(crate) fn question_bytes(text: &str) -> usize {
 /// The detected wire, if any, and the first violation.
 pub fn read_bytes(entry: Entry, bytes: &[u8]) -> Result<ParsedRequest, (Option<Shape>, BodyError)> {
     let text = client::text(bytes).map_err(|fault| (entry.shape(), fault))?;
-    read(entry, text, Vec::new())
+    read(entry, text, Vec::new(), |_| Ok(()))
 }
 
 /// Detects the wire by the present members. A body with both a state and an input matches none.

@@ -15,6 +15,7 @@ use crate::http::body_memory::BodyMemory;
 use crate::http::encoding::ContentEncoding;
 use crate::http::multipart;
 use crate::http::recorder::NoRecorder;
+use wires::client::BodyError;
 use wires::formats::ParsedRequest;
 
 /// Reads a form of that content type; returns `None` if the type is not a form.
@@ -28,7 +29,7 @@ pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<ParsedReques
         Err(_) => return Some(Err(())),
     };
     let text = body.text().map_err(drop);
-    Some(text.and_then(|text| read(Entry::Contract, text, parts).map_err(drop)))
+    Some(text.and_then(|text| read(Entry::Contract, text, parts, |_| Ok::<(), BodyError>(())).map_err(drop)))
 }
 
 /// Decompresses a body of that `Content-Encoding` to at most `max_bytes`; returns `None` if it is rejected. `max_bytes`

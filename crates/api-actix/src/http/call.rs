@@ -1,13 +1,15 @@
 //! One request, as its endpoint sees it.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
+use async_trait::async_trait;
 use domain::api_key::ManagementKey;
 use domain::audit::Actor;
-use domain::decision::{AssetPart, RequestOrigin};
+use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
 use tokio_util::sync::CancellationToken;
@@ -112,6 +114,11 @@ impl Call<'_> {
         self.gateway.detach.run_detachable(work, left, self.permit(), self.span)
     }
 
+    /// Returns the connection of the client, which `left` tells that it has disconnected.
+    pub(crate) fn connection(&self, left: CancellationToken) -> Arc<dyn ClientConnection> {
+        Arc::new(RequestConnection { left, permit: self.permit() })
+    }
+
     /// Returns the time left of the request's one deadline, `limits.request_timeout_ms` after its body has arrived.
     pub(crate) fn time_left(&self) -> Duration {
         let timeout = self.gateway.request_timeout;
@@ -146,5 +153,29 @@ impl Call<'_> {
     /// Returns the literal names for the response.
     pub(crate) fn wire_names(&self) -> WireNames {
         self.gateway.wire_names.for_client(self.request.headers())
+    }
+}
+
+/// The connection of one request.
+struct RequestConnection {
+    /// Cancelled when the handler is dropped, because the client disconnected.
+    left: CancellationToken,
+    permit: Option<InFlightPermit>,
+}
+
+#[async_trait]
+impl ClientConnection for RequestConnection {
+    async fn disconnected(&self) {
+        self.left.cancelled().await;
+    }
+
+    fn take_answer_memory(&self, bytes: usize) -> bool {
+        self.permit.as_ref().is_none_or(|permit| permit.hold_arriving_answer(bytes))
+    }
+
+    fn return_answer_memory(&self, bytes: usize) {
+        if let Some(permit) = &self.permit {
+            permit.return_arriving_answer(bytes);
+        }
     }
 }

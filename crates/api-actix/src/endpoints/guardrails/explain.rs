@@ -17,7 +17,6 @@ use utoipa::openapi::path::OperationBuilder;
 use super::id;
 use super::record::time;
 use crate::detection::{self, Entry};
-use crate::endpoints::submit_decision::hold_questions;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::raw_json::{opaque, usd};
@@ -59,8 +58,9 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
         .transpose()?;
     let inner = inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?;
-    hold_questions(call.permit().as_ref(), inner.get())?;
-    let request = request(inner, call.gateway.draft_bounds)?;
+    let permit = call.permit();
+    let hold = |bytes| permit.map_or(Ok(()), |permit| permit.hold_structures(bytes));
+    let request = request(inner, call.gateway.draft_bounds, hold)?;
     let routed = call.gateway.services.routed.current();
     let explanation = routed.guardrails.explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
@@ -72,18 +72,22 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
 /// The message of a 400 response.
 pub fn read_decision_request(body: &str, bounds: DraftBounds) -> Result<DecisionRequest, String> {
     let raw: &RawValue = serde_json::from_str(body).map_err(|error| error.to_string())?;
-    request(JsonText::from(raw), bounds).map_err(|error| error.view().message.to_owned())
+    request(JsonText::from(raw), bounds, |_| Ok(())).map_err(|error| error.view().message.to_owned())
 }
 
 /// Reads the request in any format that a Decisions path accepts.
-fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
+fn request(
+    body: JsonText<'_>,
+    bounds: DraftBounds,
+    hold: impl FnOnce(usize) -> Result<(), ApiError>,
+) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
         return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
     }
     let [state, input] = read_members(body.get(), &["state", "input"])?;
     let entry = if state.is_none() && input.is_some() { Entry::AnyShape } else { Entry::Contract };
-    let asked = detection::read(entry, body.get(), Vec::new()).map_err(|(_, fault)| fault)?;
-    Ok(asked.draft.check_within(bounds)?)
+    let parsed = detection::read(entry, body.get(), Vec::new(), hold).map_err(|(_, error)| error)?;
+    Ok(parsed.draft.check_within(bounds)?)
 }
 
 /// A request to explain.

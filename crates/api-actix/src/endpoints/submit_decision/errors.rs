@@ -1,11 +1,12 @@
-//! The errors of a Decisions request that got no answer.
+//! The errors of a Decisions request that got no answer, and the service metadata of both ends.
 
 use std::time::Duration;
 
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
+use domain::api_key::InferenceKey;
 use domain::budget::{BudgetScope, LimitExceeded};
-use domain::decision::{FailedAttempts, FilteringError, SubmitDecisionError};
+use domain::decision::{Decision, FailedAttempts, FilteringError, SubmitDecisionError};
 use domain::error::ErrorKind;
 use domain::money::Usd;
 use domain::routing::{AttemptFailureKind, FailureCause, RoutingFunnel};
@@ -20,90 +21,92 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
 /// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds.
 pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
-    let mut plain = ApiError::from_kind(error.kind());
-    if let Some(reason) = rejection_reason(&error) {
-        plain = plain.reason(reason);
-    }
+    use SubmitDecisionError::{Attempts, ChargeOutOfRange, Defect, Filtering, LimitExceeded, Store};
     match error {
-        SubmitDecisionError::Blocked(ref blocked) => plain
-            .message(error.to_string())
-            .metadata("guardrail_id", blocked.guardrail_id.to_string())
-            .metadata("label", blocked.label.as_str())
-            .metadata("path", blocked.path.as_str()),
-        SubmitDecisionError::Forbidden { ref model, forbidden, ref funnel } => plain
-            .message(error.to_string())
-            .metadata("guardrail_id", forbidden.guardrail_id.to_string())
-            .metadata("rule", forbidden.rule)
-            .metadata("model", model.as_str())
-            .service_metadata("routing_funnel", funnel_view(funnel)),
-        SubmitDecisionError::Unpriced(ref model) => plain.metadata("model", model.as_str()).message(error.to_string()),
-        SubmitDecisionError::LimitExceeded(exceeded) => limit_exceeded(plain, &exceeded),
-        SubmitDecisionError::UnknownModel { ref nearest } => {
-            let location = ErrorLocation::Member("model".to_owned());
-            plain.message(error.to_string()).metadata("nearest", nearest.as_slice()).location(location)
-        }
-        SubmitDecisionError::NoEndpoint { ref nearest, ref funnel, .. } => plain
-            .message(error.to_string())
-            .metadata("nearest", nearest.as_slice())
-            .metadata("routing_funnel", funnel_view(funnel)),
-        SubmitDecisionError::NotADecisionModel(_) | SubmitDecisionError::VariablePrice(_) => {
-            plain.message(error.to_string())
-        }
-        SubmitDecisionError::Unsupported { ref funnel, .. } => {
-            plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel))
-        }
-        SubmitDecisionError::ExcludedByPreferences { ref unknown, ref funnel, .. } => {
-            let excluded = plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel));
-            match unknown {
-                Some(unknown) => excluded.metadata("nearest", unknown.nearest.as_slice()),
-                None => excluded,
-            }
-        }
-        SubmitDecisionError::Throttled { ref endpoints, ref funnel, .. } => plain
-            .message(error.to_string())
-            .retry_after(endpoints.retry_in)
-            .metadata("retry_after_seconds", whole_seconds(endpoints.retry_in))
-            .metadata("routing_funnel", funnel_view(funnel)),
-        SubmitDecisionError::RecordQuotaExceeded(full) => plain
-            .message(full.to_string())
-            .retry_after(full.resets_in)
-            .metadata("scope", "workspace")
-            .metadata("unit", "record_bytes")
-            .metadata("limit", full.limit)
-            .metadata("used", full.used)
-            .metadata("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true)),
-        SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
-        SubmitDecisionError::Filtering(FilteringError::TaskFailed(lost)) => ApiError::from_task_error(lost),
-        SubmitDecisionError::Filtering(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
-            plain.caused_by(error)
-        }
-        SubmitDecisionError::Store(store) => ApiError::store(store),
+        Attempts(failed) => failed_attempts(&failed, now_ms),
+        LimitExceeded(exceeded) => limit_exceeded(&exceeded),
+        Filtering(FilteringError::TaskFailed(lost)) => ApiError::from_task_error(lost),
+        Filtering(_) | ChargeOutOfRange | Defect(_) => ApiError::from_kind(error.kind()).caused_by(error),
+        Store(store) => ApiError::store(store),
+        rejected => rejection(&rejected),
     }
 }
 
-/// Returns the reason of a rejected request for the access log.
-fn rejection_reason(error: &SubmitDecisionError) -> Option<RejectionReason> {
-    Some(match error {
-        SubmitDecisionError::Blocked(_) => RejectionReason::ContentFilter,
-        SubmitDecisionError::Forbidden { .. } => RejectionReason::Guardrail,
-        SubmitDecisionError::Unpriced(_) => RejectionReason::NoPrice,
-        SubmitDecisionError::LimitExceeded(exceeded) if exceeded.is_credit => RejectionReason::CreditExhausted,
-        SubmitDecisionError::LimitExceeded(exceeded) => match exceeded.scope {
-            BudgetScope::Workspace => RejectionReason::WorkspaceBudgetExceeded,
-            BudgetScope::Key => RejectionReason::KeyLimitExceeded,
-            BudgetScope::Guardrail => RejectionReason::GuardrailBudgetExceeded,
-        },
-        SubmitDecisionError::Throttled { .. } => RejectionReason::EndpointsThrottled,
-        SubmitDecisionError::RecordQuotaExceeded(_) => RejectionReason::RecordQuotaExceeded,
-        SubmitDecisionError::Attempts(_) => RejectionReason::AttemptsFailed,
-        _ => return None,
-    })
+/// Returns the error of a request that was rejected before its first attempt. One table has the reasons and metadata.
+fn rejection(error: &SubmitDecisionError) -> ApiError {
+    use SubmitDecisionError as E;
+    let funnel_row = |funnel: &RoutingFunnel| ("routing_funnel", funnel_view(funnel).into());
+    let seconds_row = |wait| ("retry_after_seconds", whole_seconds(wait).into());
+    let (reason, metadata): (Option<RejectionReason>, Vec<(&str, Value)>) = match error {
+        E::Blocked(blocked) => (
+            Some(RejectionReason::ContentFilter),
+            vec![
+                ("guardrail_id", blocked.guardrail_id.to_string().into()),
+                ("label", blocked.label.as_str().into()),
+                ("path", blocked.path.as_str().into()),
+            ],
+        ),
+        E::Forbidden { model, forbidden, .. } => (
+            Some(RejectionReason::Guardrail),
+            vec![
+                ("guardrail_id", forbidden.guardrail_id.to_string().into()),
+                ("rule", forbidden.rule.into()),
+                ("model", model.as_str().into()),
+            ],
+        ),
+        E::Unpriced(model) => (Some(RejectionReason::NoPrice), vec![("model", model.as_str().into())]),
+        E::UnknownModel { nearest } => (None, vec![("nearest", nearest.as_slice().into())]),
+        E::NoEndpoint { nearest, funnel, .. } => {
+            (None, vec![("nearest", nearest.as_slice().into()), funnel_row(funnel)])
+        }
+        E::Unsupported { funnel, .. } | E::ExcludedByPreferences { unknown: None, funnel, .. } => {
+            (None, vec![funnel_row(funnel)])
+        }
+        E::ExcludedByPreferences { unknown: Some(unknown), funnel, .. } => {
+            (None, vec![funnel_row(funnel), ("nearest", unknown.nearest.as_slice().into())])
+        }
+        E::Throttled { endpoints, funnel, .. } => {
+            (Some(RejectionReason::EndpointsThrottled), vec![seconds_row(endpoints.retry_in), funnel_row(funnel)])
+        }
+        E::RecordQuotaExceeded(full) => (
+            Some(RejectionReason::RecordQuotaExceeded),
+            vec![
+                ("scope", "workspace".into()),
+                ("unit", "record_bytes".into()),
+                ("limit", full.limit.into()),
+                ("used", full.used.into()),
+                ("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true).into()),
+            ],
+        ),
+        _ => (None, Vec::new()),
+    };
+    let plain = ApiError::from_kind(error.kind()).message(error.to_string());
+    let plain = reason.into_iter().fold(plain, ApiError::reason);
+    let described = metadata.into_iter().fold(plain, |error, (name, value)| error.metadata(name, value));
+    match error {
+        E::Forbidden { funnel, .. } => described.service_metadata("routing_funnel", funnel_view(funnel)),
+        E::UnknownModel { .. } => described.location(ErrorLocation::Member("model".to_owned())),
+        E::Throttled { endpoints, .. } => described.retry_after(endpoints.retry_in),
+        E::RecordQuotaExceeded(full) => described.retry_after(full.resets_in),
+        _ => described,
+    }
 }
 
-/// Adds the exceeded limit, its current usage and the correction.
-fn limit_exceeded(plain: ApiError, exceeded: &LimitExceeded) -> ApiError {
+/// Returns the reason of a request over a limit for the access log.
+fn limit_reason(exceeded: &LimitExceeded) -> RejectionReason {
+    match exceeded.scope {
+        _ if exceeded.is_credit => RejectionReason::CreditExhausted,
+        BudgetScope::Workspace => RejectionReason::WorkspaceBudgetExceeded,
+        BudgetScope::Key => RejectionReason::KeyLimitExceeded,
+        BudgetScope::Guardrail => RejectionReason::GuardrailBudgetExceeded,
+    }
+}
+
+/// Returns the error with the exceeded limit, its current usage and the correction.
+fn limit_exceeded(exceeded: &LimitExceeded) -> ApiError {
     let resets_at = exceeded.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
-    let mut error = plain
+    let mut error = ApiError::from_kind(ErrorKind::InsufficientCredits)
+        .reason(limit_reason(exceeded))
         .message(limit_message(exceeded))
         .metadata("scope", exceeded.scope.as_str())
         .amount("limit_usd", exceeded.limit)
@@ -151,7 +154,7 @@ fn limit_message(exceeded: &LimitExceeded) -> String {
 }
 
 /// Lists the findings of content filters, in the format of a request pipeline.
-pub(super) fn pipeline_view(findings: &[Finding]) -> Vec<Value> {
+fn pipeline_view(findings: &[Finding]) -> Vec<Value> {
     let stage = |finding: &Finding| {
         json!({
             "type": "guardrail",
@@ -165,11 +168,11 @@ pub(super) fn pipeline_view(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(stage).collect()
 }
 
-pub(super) fn funnel_view(funnel: &RoutingFunnel) -> Vec<Value> {
+fn funnel_view(funnel: &RoutingFunnel) -> Vec<Value> {
     funnel.iter().map(|(step, count)| json!({"step": step, "endpoint_count": count})).collect()
 }
 
-fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError {
+fn failed_attempts(failed: &FailedAttempts, now_ms: i64) -> ApiError {
     let causes = failed.causes.iter().copied().chain(std::iter::repeat(None));
     let attempts: Vec<Value> =
         failed.attempts.iter().zip(causes).map(|(attempt, cause)| failed_attempt_view(attempt, cause)).collect();
@@ -178,7 +181,8 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
         provider: failed.provider_name.clone(),
         cost: failed.cost,
     };
-    let mut error = plain
+    let mut error = ApiError::from_kind(failed.kind)
+        .reason(RejectionReason::AttemptsFailed)
         .charge(charge)
         .header(GENERATION_ID, failed.id.as_str())
         .metadata("provider_name", failed.provider_name.as_str())
@@ -266,7 +270,7 @@ fn failed_attempt_view(attempt: &AttemptRecord, cause: Option<FailureCause>) -> 
     view
 }
 
-pub(super) fn attempt_view(attempt: &AttemptRecord) -> Value {
+fn attempt_view(attempt: &AttemptRecord) -> Value {
     json!({
         "provider": attempt.provider,
         "upstream_model": attempt.upstream_model,
@@ -275,4 +279,35 @@ pub(super) fn attempt_view(attempt: &AttemptRecord) -> Value {
         "usage_source": attempt.usage_source.as_str(),
         "latency_ms": u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// The service metadata of a Decisions request, sent on request.
+pub(super) struct ResponseMetadata {
+    guardrail: Value,
+    routing: Value,
+}
+
+impl ResponseMetadata {
+    pub(super) fn new(key: &InferenceKey, model: &str) -> Self {
+        let guardrail = key.guardrail_id().map_or(Value::Null, |id| json!({"id": id.to_string()}));
+        Self { guardrail, routing: json!({"requested_model": model}) }
+    }
+
+    pub(super) fn describe_answer(mut self, decision: &Decision) -> Value {
+        self.routing["model"] = Value::from(decision.model.as_str());
+        self.routing["provider"] = Value::from(decision.provider.as_str());
+        json!({
+            "attempt_count": decision.attempts.len(),
+            "attempts": decision.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
+            "guardrail": self.guardrail,
+            "pipeline": pipeline_view(&decision.findings),
+            "routing": self.routing,
+            "routing_funnel": funnel_view(&decision.funnel),
+            "usage_source": decision.usage_source.as_str(),
+        })
+    }
+
+    pub(super) fn add_to_error(self, error: ApiError) -> ApiError {
+        error.service_metadata("guardrail", self.guardrail).service_metadata("routing", self.routing)
+    }
 }

@@ -1,6 +1,10 @@
+use super::request::{session_id, with_session};
 use super::*;
+use crate::detection;
+use crate::http::error::SESSION_ID;
 use std::time::Duration;
 
+use actix_web::http::header::HeaderMap;
 use domain::budget::{BudgetScope, LimitExceeded, ResetInterval};
 use domain::decision::{FailedAttempts, FilteringError, RecordQuotaExceeded, SubmitDecisionError};
 use domain::error::ErrorKind;
@@ -80,7 +84,7 @@ fn response_keeps_answer_bytes_and_plain_decimal_cost() {
 
 #[test]
 fn response_headers_are_ascii() {
-    let response = view(&decision(), String::new());
+    let response = respond(&decision(), false, String::new());
     assert_eq!(response.headers().get("x-generation-id").unwrap(), "gen-dec-1");
     assert_eq!(response.headers().get("x-provider-name").unwrap(), "Acm? \"AI\"");
 }
@@ -148,7 +152,7 @@ fn full_usage_records_return_429_until_next_day() {
 #[test]
 fn body_session_id_overrides_header() {
     let draft = |body: &str, headers: &HeaderMap| {
-        let asked = detection::read(Entry::Contract, body, Vec::new()).unwrap();
+        let asked = detection::read(Entry::Contract, body, Vec::new(), |_| Ok::<_, ApiError>(())).unwrap();
         with_session(asked.draft, session_id(headers))
     };
     let bad = headers(&[b"\xff", b"twice"]);

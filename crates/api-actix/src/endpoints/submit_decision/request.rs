@@ -1,0 +1,111 @@
+//! The request of a client: its body, read into a checked request, and the session of its header.
+
+use actix_web::http::header::{HeaderMap, HeaderName};
+use actix_web::web::Payload;
+use domain::api_key::InferenceKey;
+use domain::decision::{AssetPart, DecisionDraft, DecisionRequest, DraftBounds};
+use domain::error::ErrorKind;
+use domain::system::WorkOwner;
+use tokio::time::timeout;
+use wires::client::ErrorLocation;
+use wires::formats::ResponseFormat;
+
+use crate::detection::{self, Entry};
+use crate::http::admission::InFlightPermit;
+use crate::http::body::JsonBody;
+use crate::http::call::Call;
+use crate::http::error::{ApiError, SESSION_ID};
+use crate::http::format::ErrorFormat;
+
+/// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
+/// A larger body would delay other requests of the thread.
+const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
+
+/// A request whose body has been read.
+pub(super) struct ReceivedRequest {
+    pub(super) request: DecisionRequest,
+    pub(super) response_format: ResponseFormat,
+    pub(super) body_bytes: usize,
+}
+
+/// Reads the body and parses it, on another thread if it is large.
+pub(super) async fn receive(
+    call: &Call<'_>,
+    key: &InferenceKey,
+    entry: Entry,
+    payload: Payload,
+) -> Result<ReceivedRequest, ApiError> {
+    let (body, parts) = if entry.takes_parts() {
+        call.read_json_with_parts(payload).await?
+    } else {
+        (call.read_json(payload).await?, Vec::new())
+    };
+    let unparsed = UnparsedDecision {
+        entry,
+        under_base: call.under_base,
+        session: session_id(call.request.headers()),
+        bounds: call.gateway.draft_bounds,
+        permit: call.permit(),
+    };
+    if body.len() <= INLINE_PARSE_MAX_BYTES {
+        return unparsed.read(body, parts);
+    }
+    let owner = WorkOwner::Workspace(key.workspace_id());
+    let read = call.gateway.services.workers.get(owner, move |_| unparsed.read(body, parts));
+    let read = timeout(call.time_left(), read).await.map_err(|_| {
+        let cause = "limits.request_timeout_ms passed while the body waited for a scan thread";
+        ApiError::from_kind(ErrorKind::TimedOut).caused_by(cause)
+    })?;
+    read.map_err(ApiError::from_task_error)?
+}
+
+/// A request body before parsing, with the entry, the session header and the bounds that apply to it.
+struct UnparsedDecision {
+    entry: Entry,
+    under_base: bool,
+    /// The session of the header, which applies only if the body has none.
+    session: Result<Option<String>, ApiError>,
+    bounds: DraftBounds,
+    permit: Option<InFlightPermit>,
+}
+
+impl UnparsedDecision {
+    /// Parses the body into a request and its response format.
+    fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<ReceivedRequest, ApiError> {
+        let Self { entry, under_base, session, bounds, permit } = self;
+        let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
+        let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.hold_structures(bytes));
+        let parsed = detection::read(entry, body.text()?, parts, hold);
+        let parsed = parsed.map_err(|(shape, error)| error.format(in_format(shape)))?;
+        let body_bytes = body.len();
+        drop(body);
+        let format = in_format(Some(parsed.response_format.shape()));
+        let request = with_session(parsed.draft, session).and_then(|draft| {
+            hold(draft.structure_bytes())?;
+            Ok(draft.check_within(bounds)?)
+        });
+        let request = request.map_err(|error| error.format(format))?;
+        Ok(ReceivedRequest { request, response_format: parsed.response_format, body_bytes })
+    }
+}
+
+/// Returns the draft with the session of the header, which is validated only if the body has none.
+pub(super) fn with_session(
+    draft: DecisionDraft,
+    session: Result<Option<String>, ApiError>,
+) -> Result<DecisionDraft, ApiError> {
+    let session_id_header = if draft.session_id.is_some() { None } else { session? };
+    Ok(DecisionDraft { session_id_header, ..draft })
+}
+
+/// Reads the session id header.
+pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let fault =
+        |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).location(ErrorLocation::Header(SESSION_ID));
+    let mut values = headers.get_all(HeaderName::from_static(SESSION_ID));
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(fault("is in the request more than once"));
+    }
+    std::str::from_utf8(value.as_bytes()).map(|text| Some(text.to_owned())).map_err(|_| fault("is not UTF-8"))
+}
