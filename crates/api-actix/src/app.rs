@@ -51,9 +51,9 @@ pub(crate) const ROUTES: &[Route] = &[
     root::ROUTE,
     live::ROUTE,
     ready::ROUTE,
-    docs::document::ROUTE,
-    docs::page::ROUTE,
-    docs::script::ROUTE,
+    docs::DOCUMENT,
+    docs::PAGE,
+    docs::SCRIPT,
 ];
 
 /// Returns the OpenAPI document of the API below `base_path`.

@@ -5,23 +5,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actix_service::IntoServiceFactory;
-use actix_web::web::{self, Payload};
-use actix_web::{App, HttpRequest};
+use actix_web::web::Payload;
+use actix_web::{App, HttpRequest, web};
 use http_server::{BoundServer, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper, listen_tcp};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{ROUTES, openapi_document};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, HttpSettings};
 use crate::http::admission::InFlightCounts;
 use crate::http::body::BodyTimeout;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
-use crate::http::head_rejection::HeadRejection;
+use crate::http::edge::HeadRejection;
 use crate::http::routes::RouteTable;
 use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
-use crate::settings::HttpSettings;
 
 /// A server that is bound to its port.
 pub struct Application {

@@ -7,23 +7,21 @@ use bytes::Bytes;
 use domain::ids::ApiKeyId;
 use futures_util::FutureExt;
 use uuid::Uuid;
-
-use crate::detection::{Entry, read};
-use crate::http::admission_bound::{Account, AdmissionSettings};
-use crate::http::body::from_form;
-use crate::http::body_memory::BodyMemory;
-use crate::http::encoding::ContentEncoding;
-use crate::http::multipart;
-use crate::http::recorder::NoRecorder;
 use wires::client::BodyError;
 use wires::formats::ParsedRequest;
+
+use crate::detection::{Entry, read};
+use crate::http::admission::{Account, AdmissionSettings, BodyMemory};
+use crate::http::body::{boundary, from_form};
+use crate::http::encoding::ContentEncoding;
+use crate::http::recorder::NoRecorder;
 
 /// Reads a form of that content type; returns `None` if the type is not a form.
 ///
 /// # Errors
 /// The form is not a valid request.
 pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<ParsedRequest, ()>> {
-    let boundary = multipart::boundary(content_type)?;
+    let boundary = boundary(content_type)?;
     let (body, parts) = match from_form(form.clone(), &boundary).now_or_never()? {
         Ok(parsed) => parsed,
         Err(_) => return Some(Err(())),

@@ -1,10 +1,8 @@
 //! The OpenAPI 3.1 document, generated from the route table and the types of the bodies that each route lists.
 
 pub(crate) mod decisions;
-pub(crate) mod examples;
 pub(crate) mod operations;
 mod schemas;
-pub(crate) mod tags;
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::Paths;
@@ -13,10 +11,10 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, ServerBuilder};
 
 use self::operations::{BEARER, KEY_HEADERS};
+use crate::http::client::{FileShape, WireNames};
 use crate::http::envelope::ErrorEnvelope;
+use crate::http::response::SchemaList;
 use crate::http::routes::{Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::http::wire_names::{FileShape, WireNames};
 
 /// The description of those headers.
 const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `bearer` works on every path.";
@@ -37,7 +35,7 @@ pub(crate) fn document(routes: &[Route], base_path: &str) -> Value {
     let document = OpenApiBuilder::new()
         .info(info)
         .servers(Some([server]))
-        .tags(Some(tags::all()))
+        .tags(Some(operations::tags::all()))
         .paths(paths(routes, base_path))
         .components(Some(components(routes)))
         .build();
@@ -115,9 +113,10 @@ fn name_literals(document: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
     use crate::app::{ROUTES, openapi_document};
-    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn openapi_document_matches_snapshot() {

@@ -10,7 +10,7 @@ use domain::json::Json;
 use domain::model::{CatalogueSnapshot, ListModels, Modality, ModalityFilter, Model, ModelList, Visibility};
 
 use self::schema::DecisionModel;
-use crate::http::etag::TaggedBody;
+use crate::http::response::TaggedBody;
 
 /// Renders each row and each common list of the current snapshot at most once. Reads take no lock.
 pub(crate) struct RenderedCatalogue {
@@ -181,8 +181,6 @@ impl<'m> DecisionModel<'m> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::app::assert_valid;
     use actix_web::body::to_bytes;
     use actix_web::test::TestRequest;
     use domain::model::{AliasTarget, DefaultModality, Page, Pricing};
@@ -190,6 +188,9 @@ mod tests {
     use domain::routing::{Endpoint, EndpointDirectory};
     use domain::testing::MemoryCatalogue;
     use serde_json::Value;
+
+    use super::*;
+    use crate::app::assert_valid;
 
     fn snapshot(name: &str) -> Arc<CatalogueSnapshot> {
         let mut row = Model::minimal("acme/judge:free".parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));

@@ -2,32 +2,22 @@
 
 use std::borrow::Cow;
 
-use actix_web::HttpResponse;
-use actix_web::web::Payload;
-use domain::api_key::ManagementKey;
 use domain::guardrail::AssignKeysError;
 use domain::json::{Token, Tokens};
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
-
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::segment;
-use crate::openapi::operations::{COMMON_STATUSES, example_body, operation, path, responses};
-use crate::openapi::{examples, tags};
 use wires::client::read_members;
 
-pub(crate) const ROUTE: Route = Route::new(
+use crate::endpoints::prelude::*;
+use crate::openapi::operations;
+use crate::openapi::operations::example_body;
+
+pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
     "/guardrails/{id}/assignments/keys",
-    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    |call, key, payload| Box::pin(handle(call, key, payload)),
     tags::GUARDRAILS,
     describe,
 )
 .with_body()
-.audited()
 .with_schemas(|all| {
     all.add::<AssignKeysRequest>();
     all.add::<AssignedView>();
@@ -41,8 +31,8 @@ fn describe() -> OperationBuilder {
              counted.",
         ))
         .parameter(path("id", "The guardrail's id"))
-        .request_body(Some(example_body("AssignKeysRequest", examples::assignment())))
-        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON_STATUSES))
+        .request_body(Some(example_body("AssignKeysRequest", operations::assignment())))
+        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415]))
 }
 
 impl From<AssignKeysError> for ApiError {
@@ -79,13 +69,11 @@ struct AssignedView {
     assigned_count: u64,
 }
 
-async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    // A segment that is not valid UTF-8 names no guardrail.
-    let guardrail_id = segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)?;
     let assigned_count =
-        call.gateway.services.assign_keys.execute(authority, &call.actor(authority), &guardrail_id, hashes).await?;
+        call.gateway.services.assign_keys.execute(authority, &call.actor(authority), &call.id()?, hashes).await?;
     Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
 }
 

@@ -1,26 +1,17 @@
 //! `GET /models/count`: the number of models, by output modality.
 
-use actix_web::HttpResponse;
 use domain::error::ErrorKind;
 use domain::model::InvalidModalityFilter;
-use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
-use utoipa::openapi::path::{OperationBuilder, Parameter};
+use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::etag::TaggedBody;
-use crate::http::query;
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::openapi::operations::{self, COMMON_STATUSES, if_none_match, operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::response::TaggedBody;
+use crate::openapi::operations;
 
-pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/models/count", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe)
-        .with_schemas(|all| all.add_data::<CountView>("CountResponse", "The model count."));
+pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/models/count", handle, tags::MODELS, describe)
+    .with_schemas(|all| all.add_data::<CountView>("CountResponse", "The model count."));
 
 /// The number of models.
 #[derive(Serialize, ToSchema)]
@@ -39,8 +30,8 @@ impl From<InvalidModalityFilter> for ApiError {
     }
 }
 
-fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let filter = query::value(call.request.query_string(), PARAMETER)?;
+fn handle(call: &Call<'_>) -> Outcome {
+    let filter = parameters::value(call.request.query_string(), PARAMETER)?;
     let count = call.gateway.services.count_models.execute(filter.as_deref())?;
     Ok(TaggedBody::json(&Data { data: CountView { count } })?.respond(call.request))
 }
@@ -49,7 +40,7 @@ fn describe() -> OperationBuilder {
     operation("countModels", "Get the total count of available models")
         .parameter(output_modalities("text"))
         .parameter(if_none_match())
-        .responses(responses("The count", "CountResponse", &[304, 400], &COMMON_STATUSES))
+        .responses(responses("The count", "CountResponse", &[304, 400]))
 }
 
 /// Describes the modality filter of lists and counts.

@@ -3,38 +3,23 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
-use domain::api_key::Principal;
 use domain::decision::Generation;
 use domain::ids::DecisionId;
 use domain::usage::{AttemptOutcome, AttemptRecord, Finding, GetGenerationError, UsageOutcome};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::PartialSchema;
+use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{RefOr, Required};
-use utoipa::{PartialSchema, ToSchema};
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::query;
-use crate::http::raw_json::{opaque, usd};
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::value_sets::FilterAction;
-use crate::openapi::operations::{COMMON_STATUSES, operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::response::{FilterAction, opaque, usd};
 
-pub(crate) const ROUTE: Route = Route::new(
-    Method::Get,
-    "/generation",
-    Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
-    tags::USAGE,
-    describe,
-)
-.with_schemas(|all| all.add_data::<View<'_>>("GenerationResponse", "The record of a Decisions request."));
+pub(crate) const ROUTE: Route =
+    Route::any_key(Method::Get, "/generation", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe)
+        .with_schemas(|all| all.add_data::<View<'_>>("GenerationResponse", "The record of a Decisions request."));
 
 fn describe() -> OperationBuilder {
     let id = ParameterBuilder::new()
@@ -49,7 +34,7 @@ fn describe() -> OperationBuilder {
              outside this schema are always null.",
         ))
         .parameter(id)
-        .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON_STATUSES))
+        .responses(responses("The record", "GenerationResponse", &[400, 404]))
 }
 
 /// A record belongs to one workspace and must not be cached on the way.
@@ -64,12 +49,12 @@ impl From<GetGenerationError> for ApiError {
     }
 }
 
-async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
-    let id = query::value(call.request.query_string(), "id")?;
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let id = parameters::value(call.request.query_string(), "id")?;
     let id: DecisionId = id.unwrap_or_default().parse().map_err(|_| {
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
     })?;
-    let generation = call.gateway.services.routed.current().get_generation.execute(caller, &id).await?;
+    let generation = call.routed().get_generation.execute(caller, &id).await?;
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&generation) }))
 }
 

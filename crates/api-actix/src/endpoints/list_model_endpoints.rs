@@ -2,37 +2,22 @@
 
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use domain::model::{Model, Pricing};
 use domain::question::QuestionType;
 use domain::routing::{
     Endpoint, EndpointStatus, LatencyPercentiles, ModelEndpoints, ThrottleView, ThroughputPercentiles,
 };
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
 use wires::catalogue::{write_architecture, write_pricing};
 
-use crate::http::call::Call;
-use crate::http::error::{ApiError, whole_seconds};
-use crate::http::etag::TaggedBody;
-use crate::http::raw_json::raw;
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::segment;
-use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, path, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::error::whole_seconds;
+use crate::http::response::{TaggedBody, raw};
 use crate::rendered_catalogue::schema;
 
-pub(crate) const ROUTE: Route = Route::new(
-    Method::Get,
-    "/models/{author}/{slug}/endpoints",
-    Handler::Keyed(KeyedHandler::Memory(handle)),
-    tags::MODELS,
-    describe,
-)
-.with_schemas(|all| all.add_data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints."));
+pub(crate) const ROUTE: Route =
+    Route::memory(Method::Get, "/models/{author}/{slug}/endpoints", handle, tags::MODELS, describe)
+        .with_schemas(|all| all.add_data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints."));
 
 fn describe() -> OperationBuilder {
     operation("listModelEndpoints", "List the endpoints of a model")
@@ -43,14 +28,14 @@ fn describe() -> OperationBuilder {
         .parameter(path("author", "The author or organisation of the model"))
         .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
-        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON_STATUSES))
+        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404]))
 }
 
-fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let [author, slug, _] = call.parameters.map(segment::decode);
+fn handle(call: &Call<'_>) -> Outcome {
+    let [author, slug, _] = call.parameters.map(parameters::segment);
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
-    let listed = call.gateway.services.routed.current().list_model_endpoints.execute(&author, &slug)?;
+    let listed = call.routed().list_model_endpoints.execute(&author, &slug)?;
     Ok(TaggedBody::json(&Data { data: View::new(&listed) })?.respond(call.request))
 }
 

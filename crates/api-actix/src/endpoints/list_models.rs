@@ -3,29 +3,23 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use actix_web::HttpResponse;
 use domain::model::{DefaultModality, ListModelsError, ModelList, Page, Visibility};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
-use utoipa::openapi::path::{OperationBuilder, Parameter};
+use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::count_models::output_modalities;
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::format::ErrorFormat;
-use crate::http::query;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{self, COMMON_STATUSES, if_none_match, operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::error::ErrorFormat;
+use crate::openapi::operations;
 use crate::rendered_catalogue::schema::ModelListResponse;
 
 /// Vendor clients call both paths.
-pub(crate) const DECISION_MODELS: Route = Route::new(
+pub(crate) const DECISION_MODELS: Route = Route::memory(
     Method::Get,
     "/v1/models",
-    Handler::Keyed(KeyedHandler::Memory(|call| handle(call, DefaultModality::Decisions))),
+    |call| handle(call, DefaultModality::Decisions),
     tags::MODELS,
     || describe("listDecisionModels", DefaultModality::Decisions),
 )
@@ -33,10 +27,10 @@ pub(crate) const DECISION_MODELS: Route = Route::new(
 .for_vendor_clients(ErrorFormat::Contract)
 .with_schemas(SchemaList::add::<ModelListResponse>);
 
-pub(crate) const MODELS: Route = Route::new(
+pub(crate) const MODELS: Route = Route::memory(
     Method::Get,
     "/models",
-    Handler::Keyed(KeyedHandler::Memory(|call| handle(call, DefaultModality::Text))),
+    |call| handle(call, DefaultModality::Text),
     tags::MODELS,
     || describe("listModels", DefaultModality::Text),
 )
@@ -53,14 +47,14 @@ impl From<ListModelsError> for ApiError {
     }
 }
 
-fn handle(call: &Call<'_>, default: DefaultModality) -> Result<HttpResponse, ApiError> {
+fn handle(call: &Call<'_>, default: DefaultModality) -> Outcome {
     let query = call.request.query_string();
-    let filter = query::value(query, FILTER)?;
-    let page = Page::of(query::count(query, "offset")?, query::count(query, "limit")?)?;
+    let filter = parameters::value(query, FILTER)?;
+    let page = Page::of(parameters::count(query, "offset")?, parameters::count(query, "limit")?)?;
     let usual = default_visibility(default);
-    let requested = query::switch(query, INCLUDE_UNCALLABLE)?.map(visibility_of);
+    let requested = parameters::switch(query, INCLUDE_UNCALLABLE)?.map(visibility_of);
     let visibility = requested.unwrap_or(usual);
-    let list_models = Arc::clone(&call.gateway.services.routed.current().list_models);
+    let list_models = Arc::clone(&call.routed().list_models);
     let list = list_models.execute(filter.as_deref(), default, visibility, page)?;
     let next = next_page(call.request.path(), filter.as_deref(), usual, &list);
     // System One's clients call every name of their list.
@@ -83,7 +77,7 @@ fn visibility_of(include_uncallable: bool) -> Visibility {
 
 /// Reads which models one look-up finds.
 pub(super) fn visibility(query: &str) -> Result<Visibility, ApiError> {
-    Ok(query::switch(query, INCLUDE_UNCALLABLE)?.map_or(Visibility::Callable, visibility_of))
+    Ok(parameters::switch(query, INCLUDE_UNCALLABLE)?.map_or(Visibility::Callable, visibility_of))
 }
 
 /// Returns the path and query of the next page. `usual` are the models that the path shows by default.
@@ -124,7 +118,7 @@ fn describe(id: &str, default: DefaultModality) -> OperationBuilder {
         .parameter(operations::query("offset", "The number of models to skip.", number(0, None)))
         .parameter(operations::query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
         .parameter(if_none_match())
-        .responses(responses("The models", "ModelListResponse", &[304, 400], &COMMON_STATUSES))
+        .responses(responses("The models", "ModelListResponse", &[304, 400]))
 }
 
 /// Returns the parameter that adds models without an endpoint.

@@ -1,32 +1,22 @@
 //! `GET /providers`: the providers and their health.
 
-use actix_web::HttpResponse;
 use domain::routing::ProviderStatus;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::etag::TaggedBody;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::response::TaggedBody;
 
 pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/providers", Handler::Keyed(KeyedHandler::Memory(handle)), tags::MODELS, describe)
-        .with_schemas(SchemaList::add::<List<'_>>);
+    Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe).with_schemas(SchemaList::add::<List<'_>>);
 
 fn describe() -> OperationBuilder {
     operation("listProviders", "List the providers")
         .description(Some("The providers with at least one configured endpoint, including the sandbox."))
         .parameter(if_none_match())
-        .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON_STATUSES))
+        .responses(responses("The providers", "ProvidersResponse", &[304]))
 }
 
-fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let providers = call.gateway.services.routed.current().list_providers.execute();
+fn handle(call: &Call<'_>) -> Outcome {
+    let providers = call.routed().list_providers.execute();
     let data = providers.iter().map(View::new).collect();
     Ok(TaggedBody::json(&List { data })?.respond(call.request))
 }

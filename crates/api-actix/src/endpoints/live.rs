@@ -1,24 +1,10 @@
 //! `GET /health/live`: liveness.
 
-use actix_web::HttpResponse;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
+use crate::endpoints::prelude::*;
 
-use crate::http::routes::{Handler, Method, OpenHandler, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{operation, responses};
-use crate::openapi::tags;
-
-pub(crate) const ROUTE: Route = Route::new(
-    Method::Get,
-    "/health/live",
-    Handler::Open(OpenHandler::Memory(|_| Ok(alive()))),
-    tags::SERVICE,
-    describe,
-)
-.outside_base()
-.with_schemas(SchemaList::add::<LiveView>);
+pub(crate) const ROUTE: Route =
+    Route::open("/health/live", OpenHandler::Memory(|_| Ok(alive())), tags::SERVICE, describe)
+        .with_schemas(SchemaList::add::<LiveView>);
 
 /// The process is alive.
 #[derive(Serialize, ToSchema)]
@@ -29,11 +15,10 @@ struct LiveView {
 }
 
 fn describe() -> OperationBuilder {
-    operation("live", "Liveness: the process responds").responses(responses(
+    operation("live", "Liveness: the process responds").responses(open_responses(
         "The process is alive",
         "LiveResponse",
         &[],
-        &[405, 500],
     ))
 }
 

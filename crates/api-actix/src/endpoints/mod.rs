@@ -17,3 +17,23 @@ pub(crate) mod retrieve_model;
 pub(crate) mod root;
 pub(crate) mod rotate_api_key;
 pub(crate) mod submit_decision;
+
+/// The names that most endpoints need.
+mod prelude {
+    pub(super) use actix_web::HttpResponse;
+    pub(super) use actix_web::http::StatusCode;
+    pub(super) use actix_web::web::Payload;
+    pub(super) use domain::api_key::{ManagementKey, Principal};
+    pub(super) use serde::Serialize;
+    pub(super) use utoipa::ToSchema;
+    pub(super) use utoipa::openapi::path::OperationBuilder;
+
+    pub(super) use crate::http::call::Call;
+    pub(super) use crate::http::error::ApiError;
+    pub(super) use crate::http::parameters;
+    pub(super) use crate::http::response::{Data, Deleted, Page, SchemaList};
+    pub(super) use crate::http::routes::{Method, OpenHandler, Outcome, Route};
+    pub(super) use crate::openapi::operations::{
+        body, created_responses, if_none_match, management_operation, open_responses, operation, path, responses, tags,
+    };
+}

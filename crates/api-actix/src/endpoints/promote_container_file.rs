@@ -3,35 +3,26 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use actix_web::HttpResponse;
 use actix_web::http::header::HeaderMap;
 use chrono::SecondsFormat;
-use domain::api_key::Principal;
 use domain::error::ErrorKind;
 use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
 use domain::usage::RejectionReason;
 use futures_util::future::{Either, join, select};
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use utoipa::ToSchema;
 use utoipa::openapi::Ref;
-use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::OneOfBuilder;
 
-use crate::http::call::Call;
+use crate::endpoints::prelude::*;
+use crate::http::client::{FileShape, WireNames, is_openai_package};
 use crate::http::detach::box_in_place;
-use crate::http::error::ApiError;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::http::segment;
-use crate::http::wire_names::{FileShape, WireNames, is_openai_package};
-use crate::openapi::operations::{COMMON_STATUSES, example_path, header, operation, responses};
-use crate::openapi::{examples, tags};
+use crate::openapi::operations;
+use crate::openapi::operations::{example_path, header};
 
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::any_key(
     Method::Post,
     "/containers/{container_id}/files/{file_id}/promote",
-    Handler::Keyed(KeyedHandler::AnyKey(|call, caller, _| Box::pin(handle(call, caller)))),
+    |call, caller, _| Box::pin(handle(call, caller)),
     tags::FILES,
     describe,
 )
@@ -52,14 +43,14 @@ fn describe() -> OperationBuilder {
         .parameter(example_path(
             "file_id",
             "`cfile_` and the unpadded base64url encoding of the file's path",
-            examples::FILE_ID,
+            operations::FILE_ID,
         ))
         .parameter(header(
             "Idempotency-Key",
             "A retry with the same key within 24 hours returns the first document.",
             255,
         ))
-        .responses(responses("The new document", "File", &[400, 404], &COMMON_STATUSES))
+        .responses(responses("The new document", "File", &[400, 404]))
 }
 
 impl From<PromoteError> for ApiError {
@@ -98,7 +89,7 @@ impl From<PromoteError> for ApiError {
     }
 }
 
-async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let key = caller.inference()?.clone();
     let headers = call.request.headers();
     let [container_id, file_id, _] = call.parameters;
@@ -128,7 +119,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, Api
 }
 
 fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
-    segment::decode(segment)
+    parameters::segment(segment)
         .map(std::borrow::Cow::into_owned)
         .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))
 }
@@ -255,12 +246,13 @@ fn view(document: &Document, shape: FileShape, names: WireNames) -> HttpResponse
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use actix_web::body::to_bytes;
     use actix_web::http::header::{HeaderName, HeaderValue};
     use chrono::DateTime;
     use domain::ids::WorkspaceId;
     use uuid::Uuid;
+
+    use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pair = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));

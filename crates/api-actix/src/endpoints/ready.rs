@@ -2,29 +2,14 @@
 
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use domain::error::{ErrorKind, StoreError};
 use futures_util::future::join_all;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
 
-pub(crate) const ROUTE: Route = Route::new(
-    Method::Get,
-    "/health/ready",
-    Handler::Open(OpenHandler::Async(|call| Box::pin(handle(call)))),
-    tags::SERVICE,
-    describe,
-)
-.outside_base()
-.with_schemas(SchemaList::add::<ReadyView<'_>>);
+pub(crate) const ROUTE: Route =
+    Route::open("/health/ready", OpenHandler::Async(|call| Box::pin(handle(call))), tags::SERVICE, describe)
+        .with_schemas(SchemaList::add::<ReadyView<'_>>);
 
 /// The process serves requests.
 #[derive(Serialize, ToSchema)]
@@ -49,11 +34,10 @@ enum ReadyStatus {
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn describe() -> OperationBuilder {
-    operation("ready", "Readiness: all required stores respond").responses(responses(
+    operation("ready", "Readiness: all required stores respond").responses(open_responses(
         "The process is ready",
         "ReadyResponse",
-        &[],
-        &[405, 500, 503],
+        &[503],
     ))
 }
 

@@ -1,28 +1,19 @@
 //! `GET /models/{model}`: one entry of the vendors' model list.
 
-use actix_web::HttpResponse;
 use domain::model::{FindCallableModelError, Visibility};
-use utoipa::openapi::path::{OperationBuilder, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use super::list_models::{include_uncallable, visibility};
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::format::ErrorFormat;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::http::segment;
-use crate::openapi::operations::{COMMON_STATUSES, if_none_match, operation, path, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::error::ErrorFormat;
 use crate::rendered_catalogue::schema::ListedModel;
 
-const HANDLER: Handler = Handler::Keyed(KeyedHandler::Memory(handle));
-
 pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/models/{model}", HANDLER, tags::MODELS, || describe("retrieveModel", [by_name()]))
+    Route::memory(Method::Get, "/models/{model}", handle, tags::MODELS, || describe("retrieveModel", [by_name()]))
         .for_vendor_clients(ErrorFormat::Contract)
         .with_schemas(SchemaList::add::<ListedModel>);
 
-pub(crate) const VENDOR_ROUTE: Route = Route::new(Method::Get, "/v1/models/{model}", HANDLER, tags::MODELS, || {
+pub(crate) const VENDOR_ROUTE: Route = Route::memory(Method::Get, "/v1/models/{model}", handle, tags::MODELS, || {
     describe("retrieveModelOutsideTheBasePath", [by_name()])
 })
 .outside_base()
@@ -30,7 +21,7 @@ pub(crate) const VENDOR_ROUTE: Route = Route::new(Method::Get, "/v1/models/{mode
 .with_schemas(SchemaList::add::<ListedModel>);
 
 pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
-    Route::new(Method::Get, "/v1/models/{author}/{slug}", HANDLER, tags::MODELS, || {
+    Route::memory(Method::Get, "/v1/models/{author}/{slug}", handle, tags::MODELS, || {
         let author = path("author", "The author or organisation of the model");
         let slug = path("slug", "The model's slug, optionally followed by a colon and a variant");
         describe("retrieveModelBySlug", [author, slug])
@@ -48,13 +39,13 @@ impl From<FindCallableModelError> for ApiError {
 }
 
 /// The name is one segment with an encoded slash or without an author, or the two segments of author and slug.
-fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+fn handle(call: &Call<'_>) -> Outcome {
     let visibility = visibility(call.request.query_string())?;
     let segments = call.parameters.into_iter().filter(|segment| !segment.is_empty());
     // A segment that is not valid UTF-8 names no model.
-    let decoded: Option<Vec<_>> = segments.map(segment::decode).collect();
+    let decoded: Option<Vec<_>> = segments.map(parameters::segment).collect();
     let name = decoded.ok_or_else(ApiError::not_found)?.join("/");
-    let (snapshot, found) = call.gateway.services.routed.current().find_callable_model.execute(&name, visibility)?;
+    let (snapshot, found) = call.routed().find_callable_model.execute(&name, visibility)?;
     let entry = call.gateway.rendered.entry(&snapshot, found.index).ok_or_else(ApiError::not_found)?;
     Ok(entry.respond(call.request))
 }
@@ -72,5 +63,5 @@ fn describe<const N: usize>(id: &str, name: [Parameter; N]) -> OperationBuilder 
         .fold(operation, OperationBuilder::parameter)
         .parameter(include_uncallable(Visibility::Callable))
         .parameter(if_none_match())
-        .responses(responses("The model", "ListedModel", &[304, 400, 404], &COMMON_STATUSES))
+        .responses(responses("The model", "ListedModel", &[304, 400, 404]))
 }

@@ -1,20 +1,9 @@
 //! `GET /`: the name of the service and the paths of its documentation.
 
-use actix_web::HttpResponse;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
+use crate::endpoints::prelude::*;
 
-use crate::http::call::Call;
-use crate::http::routes::{Handler, Method, OpenHandler, Outcome, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{operation, responses};
-use crate::openapi::tags;
-
-pub(crate) const ROUTE: Route =
-    Route::new(Method::Get, "/", Handler::Open(OpenHandler::Memory(handle)), tags::SERVICE, describe)
-        .outside_base()
-        .with_schemas(SchemaList::add::<RootView<'_>>);
+pub(crate) const ROUTE: Route = Route::open("/", OpenHandler::Memory(handle), tags::SERVICE, describe)
+    .with_schemas(SchemaList::add::<RootView<'_>>);
 
 /// The name of the service and the paths of its documentation.
 #[derive(Serialize, ToSchema)]
@@ -29,11 +18,10 @@ struct RootView<'a> {
 }
 
 fn describe() -> OperationBuilder {
-    operation("root", "The name of the service and the paths of its documentation").responses(responses(
+    operation("root", "The name of the service and the paths of its documentation").responses(open_responses(
         "The name and the paths",
         "RootResponse",
         &[],
-        &[405, 500],
     ))
 }
 

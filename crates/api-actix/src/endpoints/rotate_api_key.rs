@@ -1,33 +1,20 @@
 //! `POST /keys/{hash}/rotate`: replaces the secret of a key.
 
-use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
-use chrono::{DateTime, SecondsFormat, Utc};
-use domain::api_key::{ApiKey, ChangeApiKeyError, KeyReference, ManagementKey};
+use domain::api_key::{ApiKey, ChangeApiKeyError, KeyReference};
 use domain::secret::ApiKeySecret;
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::raw_json::usd;
-use crate::http::routes::{Handler, KeyedHandler, Method, Route};
-use crate::http::schemas::SchemaList;
-use crate::http::segment;
-use crate::http::value_sets::ResetInterval;
-use crate::openapi::operations::{COMMON_STATUSES, operation, path, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::http::response::{ResetInterval, time, usd};
 
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
     "/keys/{hash}/rotate",
-    Handler::Keyed(KeyedHandler::Management(|call, key, _| Box::pin(handle(call, key)))),
+    |call, key, _| Box::pin(handle(call, key)),
     tags::KEYS,
     describe,
 )
-.audited()
 .with_schemas(SchemaList::add::<RotatedView<'_>>);
 
 fn describe() -> OperationBuilder {
@@ -39,7 +26,7 @@ fn describe() -> OperationBuilder {
              key.",
         ))
         .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
-        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON_STATUSES))
+        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409]))
 }
 
 /// Only this response contains the secret, so it must not be cached.
@@ -119,13 +106,9 @@ impl<'a> RotatedView<'a> {
     }
 }
 
-fn time(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Result<HttpResponse, ApiError> {
+async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
     // A path segment that is neither a hash nor an id names no key.
-    let name = segment::decode(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
+    let name = parameters::segment(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
     let (key, secret) = call.gateway.services.rotate_key.execute(&call.actor(authority), &name).await?;
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::new(&key, &secret)))

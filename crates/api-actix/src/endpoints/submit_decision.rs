@@ -6,38 +6,31 @@ mod request;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use actix_web::web::Payload;
-use domain::api_key::{InferenceKey, Principal};
+use domain::api_key::InferenceKey;
 use domain::decision::{Decision, DecisionRequest, TakenTokens};
 use domain::question::ProviderInput;
 use tokio_util::sync::CancellationToken;
 use wires::client::DecisionResponse;
-use wires::formats::{self, ResponseFormat};
+use wires::formats;
+use wires::formats::ResponseFormat;
 
 use self::errors::{ResponseMetadata, api_error};
 use self::request::ReceivedRequest;
 use crate::detection::Entry;
+use crate::endpoints::prelude::*;
 use crate::http::access_log::ChargeFields;
-use crate::http::call::Call;
 use crate::http::detach::box_in_place;
-use crate::http::error::ApiError;
-use crate::http::format::ErrorFormat;
-use crate::http::rate;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::openapi::{decisions, tags};
+use crate::http::error::ErrorFormat;
+use crate::openapi::decisions;
 
 /// Creates the route of a path, by the formats that it accepts.
 macro_rules! route {
     ($entry:expr, $pattern:literal, under_base: $under_base:literal) => {{
-        let route = Route::new(
+        let route = Route::any_key(
             Method::Post,
             $pattern,
-            Handler::Keyed(KeyedHandler::AnyKey(|call, caller, payload| {
-                Box::pin(handle(call, caller, $entry, payload))
-            })),
+            |call, caller, payload| Box::pin(handle(call, caller, $entry, payload)),
             tags::DECISIONS,
             || decisions::describe($entry, $under_base),
         )
@@ -70,7 +63,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     let key = caller.inference()?.clone();
     let ReceivedRequest { request, response_format, body_bytes } = request::receive(call, &key, entry, payload).await?;
     let answered = async {
-        let tokens = rate::take_tokens(call.gateway, caller, body_bytes).await?;
+        let tokens = call.gateway.take_tokens(caller, body_bytes).await?;
         let metadata = call.wants_metadata().then(|| ResponseMetadata::new(&key, &request.model));
         let provider_input = Arc::clone(&request.provider_input);
         match (execute(call, key, request, tokens).await, metadata) {
@@ -95,7 +88,7 @@ async fn execute(
 ) -> Result<Decision, ApiError> {
     let left = CancellationToken::new();
     let connection = call.connection(left.clone());
-    let submit = Arc::clone(&call.gateway.services.routed.current().submit_decision);
+    let submit = Arc::clone(&call.routed().submit_decision);
     let (now, origin) = (call.gateway.services.clock.now(), call.origin());
     let work = box_in_place(|| async move {
         let end = submit.execute(&key, origin, request, connection).await;

@@ -1,5 +1,6 @@
 //! One request, as its endpoint sees it.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +17,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::access_log::AccessFields;
-use super::admission::InFlightPermit;
-use super::admission_bound::Owner;
+use super::admission::{BodyLease, InFlightPermit, Owner};
 use super::body::JsonBody;
-use super::body_memory::BodyLease;
+use super::client::WireNames;
 use super::detach::{DetachableWork, Work};
-use super::envelope;
 use super::error::ApiError;
-use super::wire_names::WireNames;
+use super::{envelope, parameters};
 use crate::gateway::Gateway;
+use crate::services::RoutedServices;
 
 /// The maximum number of braces in a pattern.
 pub(crate) const MAX_PARAMETERS: usize = 3;
@@ -62,6 +62,16 @@ pub(crate) struct Admitted {
 }
 
 impl Call<'_> {
+    /// Returns the first parameter of the path. A segment that is not valid UTF-8 names no record.
+    pub(crate) fn id(&self) -> Result<Cow<'_, str>, ApiError> {
+        parameters::segment(self.parameters[0]).ok_or_else(ApiError::not_found)
+    }
+
+    /// Returns the current use cases that depend on providers and endpoints.
+    pub(crate) fn routed(&self) -> Arc<RoutedServices> {
+        self.gateway.services.routed.current()
+    }
+
     /// Reads the body and takes an in-flight permit. A body that is still arriving holds memory but no permit, so slow
     /// clients do not block others.
     pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {

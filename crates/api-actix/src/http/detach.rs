@@ -140,11 +140,13 @@ impl<T: Send + 'static> Drop for DetachableWork<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use actix_web::http::StatusCode;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    use actix_web::http::StatusCode;
     use tokio::sync::Notify;
+
+    use super::*;
 
     fn detach() -> DetachOnDisconnect {
         DetachOnDisconnect::new(TaskTracker::new(), Handle::current())

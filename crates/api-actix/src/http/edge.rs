@@ -1,40 +1,37 @@
 //! The entry point of every request: assigns the id, finds the route, authenticates the caller, calls the endpoint,
-//! writes errors and logs.
+//! writes errors and logs. Requests whose head cannot be read reach no route.
 
 use std::cell::OnceCell;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::body::{BodySize, MessageBody as _};
+use actix_web::http::Method;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use domain::api_key::{AuthenticateError, InferenceKey, Principal};
+use domain::audit::DeniedChange;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use domain::usage::{Rejection, RejectionReason};
 use futures_util::FutureExt;
-use http_server::{COPIED_BODY, UntilWritten};
+use http_server::{COPIED_BODY, HeadError, RejectHead, UntilWritten};
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use super::access_log::{AccessFields, RequestLabels, loggable_path};
-use super::admission::InFlightPermit;
-use super::admission_bound::Owner;
-use super::authentication::{Credentials, authenticate};
+use super::admission::{InFlightPermit, Owner};
 use super::call::{Admitted, Call};
-use super::client_address::client_address;
-use super::denied_changes;
+use super::client::{Credentials, authenticate, client_address};
 use super::envelope;
-use super::error::ApiError;
-use super::format::ErrorFormat;
-use super::path_hint::path_hint;
-use super::rate;
-use super::recorder::InFlightRequest;
-use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, RouteMatch, RouteTable};
+use super::error::{ApiError, ErrorFormat};
+use super::recorder::{Answer, InFlightRequest};
+use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Route, RouteMatch, RouteTable, path_hint};
 use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -188,7 +185,7 @@ async fn answer(
             access.workspace.set(caller.inference().ok().map(InferenceKey::workspace_id));
             let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
-                rate::count_request(gateway, &caller).await?;
+                gateway.count_request(&caller).await?;
                 check_method()?;
                 if route.reads_body {
                     gateway.admission.check(call.owner()?)?;
@@ -201,7 +198,7 @@ async fn answer(
                     KeyedHandler::Management(handle) => handle(&call, caller.management()?, payload).await,
                 }
             };
-            let outcome = outcome.await.inspect_err(|error| denied_changes::record(&call, route, &caller, error));
+            let outcome = outcome.await.inspect_err(|error| record_denied_change(&call, route, &caller, error));
             outcome.map_err(|error| error.user_id(workspace_owner(&caller)))
         }
     }
@@ -217,4 +214,117 @@ fn note_suspended(access: &AccessFields, error: &AuthenticateError) {
 
 fn workspace_owner(caller: &Principal) -> Option<String> {
     caller.inference().ok().and_then(|key| key.owner_id().map(str::to_owned))
+}
+
+/// Records a denied management change. Server errors are not recorded.
+pub(crate) fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, error: &ApiError) {
+    let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
+    let status = error.view().status;
+    let Some(method) = change_method(call.request.method()) else { return };
+    if status.is_client_error() && route.is_audited() {
+        let route = format!("{method} {}", route.pattern);
+        denied_changes.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
+    }
+}
+
+/// Returns the name of a method that changes data. Unknown methods are text of the caller and are not recorded.
+fn change_method(method: &Method) -> Option<&'static str> {
+    match *method {
+        Method::GET | Method::HEAD | Method::OPTIONS => None,
+        Method::POST => Some("POST"),
+        Method::PUT => Some("PUT"),
+        Method::PATCH => Some("PATCH"),
+        Method::DELETE => Some("DELETE"),
+        _ => Some("other"),
+    }
+}
+
+/// Writes the error response, counts it and logs it at debug level: anyone can send such requests.
+pub(crate) struct HeadRejection {
+    gateway: Arc<Gateway>,
+    log_limit: LogLimit,
+}
+
+impl HeadRejection {
+    pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, log_limit: LogLimit::default() }
+    }
+
+    pub(crate) fn into_callback(self) -> RejectHead {
+        Arc::new(move |fault, peer| self.respond(fault, peer))
+    }
+
+    fn respond(&self, fault: HeadError, peer: Option<SocketAddr>) -> HttpResponse {
+        let services = &self.gateway.services;
+        let request_id = services.ids.request_id();
+        let error = ApiError::head(fault);
+        let mut response = envelope::respond(&error, &request_id, None, ErrorFormat::Contract, None);
+        if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+            response.headers_mut().insert(HeaderName::from_static("x-request-id"), value);
+        }
+        let status = response.status().as_u16();
+        services.recorder.record_answer(&Answer { route: None, method: "other", status, took: Duration::ZERO });
+        if tracing::enabled!(tracing::Level::DEBUG)
+            && let Some(suppressed) = self.log_limit.permit()
+        {
+            let address = peer.map(|peer| tracing::field::display(peer.ip().to_canonical()));
+            tracing::debug!(
+                request.id = %request_id,
+                client.address = address,
+                http.status = status,
+                error = %fault,
+                suppressed,
+                "request rejected before routing"
+            );
+        }
+        response
+    }
+}
+
+/// The maximum number of lines in each [`WINDOW`].
+const MAX_LINES: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Permits at most ten lines per second.
+#[derive(Debug, Default)]
+pub(super) struct LogLimit(Mutex<Option<Window>>);
+
+#[derive(Debug)]
+struct Window {
+    began: Instant,
+    lines: u32,
+    suppressed: u64,
+}
+
+impl LogLimit {
+    /// Returns the number of lines suppressed since the last permitted one; `None` if this line must be suppressed.
+    pub(super) fn permit(&self) -> Option<u64> {
+        let now = Instant::now();
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = window.get_or_insert(Window { began: now, lines: 0, suppressed: 0 });
+        if now.duration_since(window.began) >= WINDOW {
+            window.began = now;
+            window.lines = 0;
+        }
+        if window.lines == MAX_LINES {
+            window.suppressed += 1;
+            return None;
+        }
+        window.lines += 1;
+        Some(std::mem::take(&mut window.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn permit_grants_ten_lines_a_second_and_counts_the_others() {
+        let limit = LogLimit::default();
+        let granted = (0..300).filter_map(|_| limit.permit()).collect::<Vec<_>>();
+        assert_eq!(granted, [0; 10]);
+        tokio::time::advance(WINDOW).await;
+        assert_eq!((limit.permit(), limit.permit()), (Some(290), Some(0)));
+    }
 }

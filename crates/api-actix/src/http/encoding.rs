@@ -1,6 +1,7 @@
 //! Compressed request bodies and the limits on their decompression.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 use actix_web::http::header::{CONTENT_ENCODING, HeaderMap};
 use actix_web::web;
@@ -9,7 +10,7 @@ use domain::error::ErrorKind;
 use flate2::bufread::GzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
-use super::body_memory::BodyLease;
+use super::admission::BodyLease;
 use super::error::ApiError;
 
 /// The supported encodings, for `Accept-Encoding`.
@@ -213,11 +214,13 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::http::body_memory::tests::{account, memory};
+    use std::io::Write;
+
     use actix_web::http::header::HeaderValue;
     use proptest::prelude::*;
-    use std::io::Write;
+
+    use super::*;
+    use crate::http::admission::memory_tests::{account, memory};
 
     fn lease() -> BodyLease {
         memory(usize::MAX, usize::MAX).lease(account(1))

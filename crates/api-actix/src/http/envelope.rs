@@ -6,11 +6,10 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, 
 use domain::ids::RequestId;
 use serde_json::Value;
 use utoipa::ToSchema;
-
-use super::error::{ApiError, whole_seconds};
-use super::format::ErrorFormat;
-use super::wire_names::WireNames;
 use wires::client::{ErrorResponse, ObjectWriter};
+
+use super::client::WireNames;
+use super::error::{ApiError, ErrorFormat, whole_seconds};
 
 /// The headers that ask for service metadata with the value `enabled`.
 static METADATA_HEADERS: [HeaderName; 2] =
@@ -136,10 +135,11 @@ fn reason(status: StatusCode) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use actix_web::body::to_bytes;
     use domain::error::ErrorKind;
     use serde_json::json;
+
+    use super::*;
 
     async fn envelope(error: ApiError, names: Option<WireNames>) -> String {
         let response = respond(&error, &"req-1".parse().unwrap(), Some("/docs"), ErrorFormat::Contract, names);

@@ -6,8 +6,6 @@ use actix_web::http::Method;
 use domain::rate::RateLimited;
 use domain::system::Clock;
 
-use super::admission_bound::AdmissionBound;
-
 /// Records HTTP events for metrics. Called on every request: MUST NOT block.
 pub trait Recorder: Send + Sync {
     /// Records the start of an in-flight operation.
@@ -24,6 +22,38 @@ pub trait Recorder: Send + Sync {
 
     /// Records a rejection by a bound on in-flight operations or body memory.
     fn record_rejection(&self, bound: AdmissionBound);
+}
+
+/// The bound that rejected a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionBound {
+    /// The total limit on in-flight operations.
+    InFlight,
+    /// The key's share of in-flight operations.
+    InFlightOfKey,
+    /// The workspace's share of in-flight operations.
+    InFlightOfWorkspace,
+    /// The total body memory.
+    BodyMemory,
+    /// The workspace's share of the body memory.
+    BodyMemoryOfWorkspace,
+}
+
+impl AdmissionBound {
+    /// Every bound.
+    pub const ALL: [Self; 5] =
+        [Self::InFlight, Self::InFlightOfKey, Self::InFlightOfWorkspace, Self::BodyMemory, Self::BodyMemoryOfWorkspace];
+
+    /// Returns the metric label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in_flight",
+            Self::InFlightOfKey => "in_flight_per_key",
+            Self::InFlightOfWorkspace => "in_flight_per_workspace",
+            Self::BodyMemory => "body_memory",
+            Self::BodyMemoryOfWorkspace => "body_memory_per_workspace",
+        }
+    }
 }
 
 /// The outcome of a request. No field contains text of the caller.

@@ -1,7 +1,7 @@
-//! The routes: their type, and the table that finds the route of a request. `app.rs` lists all routes.
+//! The routes: their type, the table that finds the route of a request, and hints for unknown paths. `app.rs` lists all
+//! routes.
 
 use Method::{Delete, Get, Patch, Post};
-
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
 use domain::api_key::{ManagementKey, Principal};
@@ -9,9 +9,8 @@ use futures_util::future::LocalBoxFuture;
 use utoipa::openapi::path::OperationBuilder;
 
 use super::call::{Call, MAX_PARAMETERS, Parameters};
-use super::error::ApiError;
-use super::format::ErrorFormat;
-use super::schemas::SchemaList;
+use super::error::{ApiError, ErrorFormat};
+use super::response::SchemaList;
 
 /// The outcome of a handler.
 pub(crate) type Outcome = Result<HttpResponse, ApiError>;
@@ -101,8 +100,6 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
     /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
     pub(crate) reads_body: bool,
-    /// True if denied changes are recorded in the audit log.
-    pub(crate) audited: bool,
     pub(crate) clients: Clients,
     /// The tag in the OpenAPI document, one of `openapi::tags`.
     pub(crate) tag: &'static str,
@@ -113,8 +110,51 @@ pub(crate) struct Route {
 }
 
 impl Route {
+    /// Creates a route for management keys. Its denied changes are recorded in the audit log.
+    pub(crate) const fn management(
+        method: Method,
+        pattern: &'static str,
+        handle: for<'c> fn(&'c Call<'c>, &'c ManagementKey, Payload) -> Pending<'c>,
+        tag: &'static str,
+        describe: fn() -> OperationBuilder,
+    ) -> Self {
+        Self::new(method, pattern, Handler::Keyed(KeyedHandler::Management(handle)), tag, describe)
+    }
+
+    /// Creates a route for keys of any kind; the handler checks the kind.
+    pub(crate) const fn any_key(
+        method: Method,
+        pattern: &'static str,
+        handle: for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>,
+        tag: &'static str,
+        describe: fn() -> OperationBuilder,
+    ) -> Self {
+        Self::new(method, pattern, Handler::Keyed(KeyedHandler::AnyKey(handle)), tag, describe)
+    }
+
+    /// Creates a route for any key that is answered from memory.
+    pub(crate) const fn memory(
+        method: Method,
+        pattern: &'static str,
+        handle: fn(&Call<'_>) -> Outcome,
+        tag: &'static str,
+        describe: fn() -> OperationBuilder,
+    ) -> Self {
+        Self::new(method, pattern, Handler::Keyed(KeyedHandler::Memory(handle)), tag, describe)
+    }
+
+    /// Creates a route without a key, outside the base path.
+    pub(crate) const fn open(
+        pattern: &'static str,
+        handler: OpenHandler,
+        tag: &'static str,
+        describe: fn() -> OperationBuilder,
+    ) -> Self {
+        Self::new(Method::Get, pattern, Handler::Open(handler), tag, describe).outside_base()
+    }
+
     /// Creates a route below the base path, without a body and with the contract's errors.
-    pub(crate) const fn new(
+    const fn new(
         method: Method,
         pattern: &'static str,
         handler: Handler,
@@ -127,7 +167,6 @@ impl Route {
             pattern,
             handler,
             reads_body: false,
-            audited: false,
             clients: Clients::OfContract,
             tag,
             describe,
@@ -143,11 +182,6 @@ impl Route {
     /// Lets the handler read the body.
     pub(crate) const fn with_body(self) -> Self {
         Self { reads_body: true, ..self }
-    }
-
-    /// Records denied changes in the audit log.
-    pub(crate) const fn audited(self) -> Self {
-        Self { audited: true, ..self }
     }
 
     /// Adds the schemas of the bodies that the endpoint reads and writes.
@@ -176,6 +210,11 @@ impl Route {
     /// Returns true if the route needs no key.
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self.handler, Handler::Open(_))
+    }
+
+    /// Returns true if denied changes are recorded in the audit log.
+    pub(crate) const fn is_audited(&self) -> bool {
+        matches!(self.handler, Handler::Keyed(KeyedHandler::Management(_)))
     }
 
     /// Returns true if the handler awaits nothing except authentication.
@@ -254,11 +293,76 @@ fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {
     }
 }
 
+/// Path suffixes of chat and other model APIs.
+const OTHER_APIS: [&str; 12] = [
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/embeddings",
+    "/rerank",
+    "/moderations",
+    "/images/generations",
+    "/audio/speech",
+    "/audio/transcriptions",
+    "/api/chat",
+    "/api/generate",
+];
+
+/// Base URL prefixes of published clients.
+const PREFIXES: [&str; 4] = ["/api/v1", "/v1beta", "/v1", "/api"];
+/// The maximum number of wrong prefixes to remove.
+const MAX_PREFIXES: usize = 3;
+
+/// Returns a hint at the right path, if one is found.
+pub(super) fn path_hint(
+    routes: RouteTable,
+    base_path: &str,
+    method: &actix_web::http::Method,
+    path: &str,
+) -> Option<String> {
+    let path = path.trim_end_matches('/');
+    if OTHER_APIS.iter().any(|end| path.ends_with(end)) {
+        return Some(format!(
+            "Tollgate serves decision models, not chat, embedding or media models: POST {base_path}/api/alpha/decisions, \
+             or POST /v1/decisions in the form of an OpenAI client"
+        ));
+    }
+    let route = find_corrected_route(routes, base_path, method, path)?;
+    let base_path = if route.under_base { base_path } else { "" };
+    Some(format!("check the base URL: this operation is at {base_path}{}", route.pattern))
+}
+
+/// Finds the route of the path with other prefixes.
+fn find_corrected_route(
+    routes: RouteTable,
+    base_path: &str,
+    method: &actix_web::http::Method,
+    path: &str,
+) -> Option<&'static Route> {
+    let mut rest = path;
+    for _ in 0..=MAX_PREFIXES {
+        for prefix in ["", base_path, "/v1", "/v1beta", "/api"] {
+            let corrected = format!("{prefix}{rest}");
+            let found = routes.find(base_path, method, &corrected);
+            if let Some(found) = found.filter(|found| found.route.method.accepts(method)) {
+                return Some(found.route);
+            }
+        }
+        rest = PREFIXES.into_iter().chain([base_path]).find_map(|prefix| {
+            let rest = rest.strip_prefix(prefix)?;
+            (!prefix.is_empty() && rest.starts_with('/')).then_some(rest)
+        })?;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use actix_web::http::Method as Http;
+
     use super::*;
     use crate::app::ROUTES;
-    use actix_web::http::Method as Http;
 
     const BASE: &str = "/api/v1";
     const TABLE: RouteTable = RouteTable(ROUTES);
@@ -312,14 +416,6 @@ mod tests {
     }
 
     #[test]
-    fn every_management_route_is_audited() {
-        for route in ROUTES {
-            let is_management = matches!(route.handler, Handler::Keyed(KeyedHandler::Management(_)));
-            assert_eq!(route.audited, is_management, "{}", route.pattern);
-        }
-    }
-
-    #[test]
     fn parameters_are_raw_whole_segments() {
         let (_, parameters) = pattern("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
         assert_eq!(parameters, ["a%2Fb", "%2e%2e", ""]);
@@ -354,5 +450,50 @@ mod tests {
     fn routes_match_with_empty_base_path() {
         assert!(TABLE.find("", &Http::GET, "/models/count").is_some());
         assert!(TABLE.find("", &Http::POST, "/api/alpha/decisions").is_some());
+    }
+
+    #[test]
+    fn nearly_right_base_url_is_corrected() {
+        for (path, expected) in [
+            ("/v1/v1/decisions", "/v1/decisions"),
+            ("/api/v1/api/v1/api/alpha/decisions", "/api/v1/api/alpha/decisions"),
+            ("/systemone", "/api/v1/systemone"),
+            ("/api/v1/v1/decisions", "/v1/decisions"),
+            ("/v1/decisions/", "/v1/decisions"),
+        ] {
+            let hint = path_hint(TABLE, "/api/v1", &Http::POST, path).unwrap();
+            assert_eq!(hint, format!("check the base URL: this operation is at {expected}"), "{path}");
+        }
+    }
+
+    #[test]
+    fn hint_shows_parameter_names() {
+        for (path, expected) in
+            [("/v1/model/acme/judge", "/api/v1/model/{author}/{slug}"), ("/models/count", "/api/v1/models/count")]
+        {
+            let hint = path_hint(TABLE, "/api/v1", &Http::GET, path).unwrap();
+            assert!(hint.ends_with(expected), "{hint}");
+        }
+    }
+
+    #[test]
+    fn paths_of_other_apis_name_what_tollgate_serves() {
+        for path in ["/v1/chat/completions", "/api/v1/chat/completions", "/v1/embeddings", "/v1/messages/"] {
+            let hint = path_hint(TABLE, "/api/v1", &Http::POST, path).unwrap();
+            assert!(hint.starts_with("Tollgate serves decision models"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn unrelated_paths_have_no_hint() {
+        for path in ["", "/admin.php", "/v1/v1/v1/v1/v1/v1/decisions", "/v1"] {
+            assert_eq!(path_hint(TABLE, "/api/v1", &Http::POST, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn hint_terminates_with_empty_base_path() {
+        assert_eq!(path_hint(TABLE, "", &Http::POST, "/nothing/at/all"), None);
+        assert!(path_hint(TABLE, "", &Http::POST, "/v1/v1/decisions").is_some());
     }
 }

@@ -8,15 +8,16 @@ use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr, Required};
 
-use super::examples;
+use super::operations;
 use super::operations::{COMMON_STATUSES, JSON, header, status_description};
-use super::schemas::gemini::{GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError};
-use super::schemas::openai::{OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError};
-use super::schemas::sglang::{SglangDecisionsRequest, SglangDecisionsResponse, SglangError};
-use super::schemas::system_one::{DecisionsForm, DecisionsRequest, DecisionsResponse, SystemOneError};
+use super::schemas::{
+    DecisionsForm, DecisionsRequest, DecisionsResponse, GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError,
+    OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError, SglangDecisionsRequest, SglangDecisionsResponse,
+    SglangError, SystemOneError,
+};
 use crate::detection::Entry;
 use crate::http::envelope::ErrorEnvelope;
-use crate::http::schemas::SchemaList;
+use crate::http::response::SchemaList;
 
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
@@ -24,7 +25,7 @@ const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
     let (id, summary, description) = describe_entry(entry, under_base);
     let answers = answers(entry);
-    let example = answers.first().map(|schema| examples::answer(schema)).unwrap_or_default();
+    let example = answers.first().map(|schema| operations::answer_example(schema)).unwrap_or_default();
     let content = any_of(&answers).examples_from_iter(example).build();
     let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
@@ -132,8 +133,8 @@ fn errors(entry: Entry) -> Vec<String> {
 }
 
 fn body(entry: Entry) -> RequestBody {
-    let example = if entry == Entry::Gemini { examples::gemini_request() } else { examples::decision_request() };
-    let content = any_of(&requests(entry)).examples_from_iter(examples::of(example)).build();
+    let example = if entry == Entry::Gemini { operations::gemini_request() } else { operations::decision_request() };
+    let content = any_of(&requests(entry)).examples_from_iter(operations::named_example(example)).build();
     let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
     let form = entry.takes_parts().then(|| any_of(&[name::<DecisionsForm>()]).build());
     match form {

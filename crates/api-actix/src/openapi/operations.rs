@@ -1,7 +1,12 @@
-//! The parts of OpenAPI operations: parameters, request bodies and responses. Each endpoint describes its own.
+//! The parts of OpenAPI operations: parameters, request bodies, responses, tags and examples. Each endpoint describes its
+//! own.
 
-use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
 use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::example::{Example, ExampleBuilder};
 use utoipa::openapi::path::{Operation as Description, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::response::{Response, ResponseBuilder, ResponsesBuilder};
@@ -9,8 +14,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::examples;
 use crate::http::routes::Route;
+use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -56,19 +61,25 @@ pub(crate) fn management_operation(id: &str, summary: &str, description: &str) -
     operation(id, summary).description(Some(format!("{description} Needs a management key.")))
 }
 
-pub(crate) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    success_and_errors("200", description, schema, own, common)
+/// Returns the responses of an operation that needs a key; `own` are its error statuses beside the common ones.
+pub(crate) fn responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
+    success_and_errors("200", description, schema, own, &COMMON_STATUSES)
 }
 
 /// Returns the responses of an operation that creates a record; see [`responses`].
-pub(crate) fn created_responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    success_and_errors("201", description, schema, own, common)
+pub(crate) fn created_responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
+    success_and_errors("201", description, schema, own, &COMMON_STATUSES)
+}
+
+/// Returns the responses of an operation that needs no key; see [`responses`].
+pub(crate) fn open_responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
+    success_and_errors("200", description, schema, own, &[405, 500])
 }
 
 fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(schema)))
-        .examples_from_iter(examples::answer(schema))
+        .examples_from_iter(answer_example(schema))
         .build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
     add_error_responses(add_error_responses(ResponsesBuilder::new().response(status, found), own), common)
@@ -78,7 +89,7 @@ fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16]
 pub(crate) fn text_responses(description: &str, media_type: &str, schema: Type, example: Value) -> ResponsesBuilder {
     let content = ContentBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(schema)))
-        .examples_from_iter(examples::of(example))
+        .examples_from_iter(named_example(example))
         .build();
     let found = ResponseBuilder::new().description(description).content(media_type, content).build();
     add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500])
@@ -127,7 +138,7 @@ pub(crate) fn body(schema: &str) -> RequestBody {
 pub(crate) fn example_body(schema: &str, example: Value) -> RequestBody {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name(schema)))
-        .examples_from_iter(examples::of(example))
+        .examples_from_iter(named_example(example))
         .build();
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
@@ -173,4 +184,82 @@ pub(crate) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Par
         .description(Some(description))
         .schema(Some(schema))
         .build()
+}
+
+/// The tags, which group the operations in viewers and generated clients.
+pub(crate) mod tags {
+    use utoipa::openapi::tag::{Tag, TagBuilder};
+
+    pub(crate) const DECISIONS: &str = "Decisions";
+    pub(crate) const FILES: &str = "Files";
+    pub(crate) const GUARDRAILS: &str = "Guardrails";
+    pub(crate) const KEYS: &str = "API keys";
+    pub(crate) const MODELS: &str = "Models and providers";
+    pub(crate) const USAGE: &str = "Usage";
+    pub(crate) const DESTINATIONS: &str = "Trace destinations";
+    pub(crate) const SERVICE: &str = "Service";
+
+    /// Returns all tags, in the order in which viewers show them.
+    pub(in crate::openapi) fn all() -> Vec<Tag> {
+        [
+            (DECISIONS, "Ask a model typed questions about a state."),
+            (FILES, "Copy files of a container into the workspace's documents."),
+            (GUARDRAILS, "Create rules for requests and assign keys to them. They need a management key."),
+            (MODELS, "Read models, their endpoints and providers with their health."),
+            (USAGE, "Read the usage record of a request."),
+            (KEYS, "Replace the secret of a key. Other changes of keys: `tollgate key`."),
+            (DESTINATIONS, "Manage the destinations of traces. They need a management key."),
+            (SERVICE, "Health and documentation, without a key."),
+        ]
+        .map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build())
+        .into()
+    }
+}
+
+/// The key of every example in `examples`. Some viewers ignore a single `example`.
+const NAME: &str = "sandbox";
+
+/// The answers by the names of their schemas.
+static ANSWERS: LazyLock<HashMap<String, Value>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("answers.json")).unwrap_or_default());
+
+/// Returns the `examples` of a body with one value.
+pub(crate) fn named_example(value: Value) -> [(&'static str, Example); 1] {
+    [(NAME, ExampleBuilder::new().summary("An example").value(Some(value)).build())]
+}
+
+/// Returns the `examples` of a response by the name of its schema. A test checks that every response has one.
+pub(crate) fn answer_example(schema: &str) -> Vec<(&'static str, Example)> {
+    ANSWERS.get(schema).map(|value| named_example(value.clone())).into_iter().flatten().collect()
+}
+
+/// `out/report.csv`, as a file id.
+pub(crate) const FILE_ID: &str = "cfile_b3V0L3JlcG9ydC5jc3Y";
+
+pub(crate) fn decision_request() -> Value {
+    json!({
+        "model": SANDBOX_VARIANT,
+        "state": "The blender smokes. I want my money back, and I am furious.",
+        "questions": {
+            "refund": {"type": "noul", "instructions": "Does the writer want money back?"},
+            "queue": {
+                "type": "choice",
+                "instructions": "Who handles it?",
+                "criteria": {"billing": "money back", "hardware": "a device that smokes", "other": null}
+            },
+            "heat": {"type": "score", "instructions": "How upset?", "criteria": ["calm", "annoyed", "furious"]}
+        }
+    })
+}
+
+pub(crate) fn assignment() -> Value {
+    json!({"key_hashes": ["f30ba15c3e3465cbeb8798a26d28f2adb7f7c069bc4d40a0e2e625533e6aee56"]})
+}
+
+pub(crate) fn gemini_request() -> Value {
+    json!({
+        "model": SANDBOX_MODEL,
+        "input": "The blender smokes. I want my money back, and I am furious.",
+        "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
+    })
 }

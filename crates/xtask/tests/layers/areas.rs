@@ -41,7 +41,7 @@ pub const DOMAIN: Order = Order {
 pub const API: Order = Order {
     folder: "crates/api-actix/src",
     lines: &[
-        &["detection", "gateway", "http", "rendered_catalogue", "rendered_openapi", "services", "settings"],
+        &["detection", "gateway", "http", "rendered_catalogue", "rendered_openapi", "services"],
         &["openapi", "stopper"],
         &["endpoints"],
         &["app"],

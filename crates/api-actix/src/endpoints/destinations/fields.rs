@@ -3,10 +3,9 @@
 use domain::json::{Json, JsonKind, JsonText};
 use domain::observability::DestinationFields;
 use serde::de::DeserializeOwned;
+use wires::client::{ErrorLocation, check_names, read_members};
 
 use crate::http::error::ApiError;
-use wires::client::ErrorLocation;
-use wires::client::{check_names, read_members};
 
 /// The members of a destination.
 const NAMES: [&str; 10] = [
@@ -113,11 +112,13 @@ fn invalid(path: &str, fault: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::{DestinationChange, DestinationRequest};
-    use super::*;
-    use serde_json::{Value, to_value};
     use std::collections::BTreeSet;
+
+    use serde_json::{Value, to_value};
     use utoipa::ToSchema;
+
+    use super::super::record::{DestinationChange, DestinationRequest};
+    use super::*;
 
     /// Returns the described members of a request, and those of its `config`.
     fn described<T: ToSchema>() -> [BTreeSet<String>; 2] {

@@ -1,37 +1,30 @@
 //! `GET …/observability/destinations`: lists destinations.
 
 use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::DestinationView;
-use crate::http::call::Call;
-use crate::http::query;
-use crate::http::response_body::Page;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::openapi::operations::{self, COMMON_STATUSES, management_operation, responses};
-use crate::openapi::tags;
+use crate::endpoints::prelude::*;
+use crate::openapi::operations;
 
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::management(
     Method::Get,
     "/observability/destinations",
-    Handler::Keyed(KeyedHandler::Management(|call, _, _| Box::pin(handle(call)))),
+    |call, _, _| Box::pin(handle(call)),
     tags::DESTINATIONS,
     describe,
 )
-.audited()
 .with_schemas(|all| all.add_page::<DestinationView>("DestinationListResponse", "A list of trace destinations."));
 
 fn describe() -> OperationBuilder {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
     management_operation("listDestinations", "List trace destinations", "Oldest first.")
         .parameter(operations::query("workspace_id", "The workspace id. Default: all workspaces.", id))
-        .responses(responses("The destinations", "DestinationListResponse", &[400], &COMMON_STATUSES))
+        .responses(responses("The destinations", "DestinationListResponse", &[400]))
 }
 
 async fn handle(call: &Call<'_>) -> Outcome {
-    let workspace_id = query::value(call.request.query_string(), "workspace_id")?;
-    let workspace_id = workspace_id.as_deref().map(super::workspace_id).transpose()?;
+    let workspace_id = parameters::workspace(call.request.query_string())?;
     let found = call.gateway.services.destinations.list.execute(workspace_id).await?;
     let hashes = call.gateway.services.destinations.keys.execute(&found).await?;
     let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();

@@ -2,26 +2,21 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
-mod errors;
 mod fields;
 pub(crate) mod get;
 pub(crate) mod list;
 mod record;
-mod request;
 pub(crate) mod update;
 
-pub use fields::read_destination;
-pub use record::DestinationView;
-
-use std::borrow::Cow;
-
 use actix_web::web::Payload;
-use domain::ids::WorkspaceId;
-use domain::observability::{Destination, DestinationFields};
+use domain::observability::{Destination, DestinationError, DestinationFields, InvalidDestination};
+use wires::client::ErrorLocation;
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::segment;
+
+pub use fields::read_destination;
+pub use record::DestinationView;
 
 /// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
 async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationView {
@@ -29,16 +24,34 @@ async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationV
     DestinationView::new(destination, &hashes.unwrap_or_default())
 }
 
-/// Returns the destination id in the path. A segment that is not valid UTF-8 names no destination.
-fn id<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, ApiError> {
-    segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)
-}
-
-fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
-    text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID"))
-}
-
 async fn read_fields(call: &Call<'_>, payload: Payload) -> Result<(DestinationFields, Option<String>), ApiError> {
     let body = call.read_json(payload).await?;
     fields::read(body.text()?)
+}
+
+impl From<InvalidDestination> for ApiError {
+    fn from(invalid: InvalidDestination) -> Self {
+        Self::invalid(invalid.to_string()).location(ErrorLocation::Member(invalid.path))
+    }
+}
+
+impl From<DestinationError> for ApiError {
+    fn from(error: DestinationError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            DestinationError::Invalid(invalid) => invalid.into(),
+            DestinationError::NothingToChange => plain.message("No update fields provided"),
+            DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
+            DestinationError::TestFailed(reason) => {
+                plain.message(format!("The test call to the destination failed: {reason}"))
+            }
+            DestinationError::TooMany(_) | DestinationError::Changed => {
+                let sentence = error.to_string();
+                let (first, rest) = sentence.split_at(1);
+                plain.message(format!("{}{rest}", first.to_uppercase()))
+            }
+            DestinationError::NotFound => plain,
+            DestinationError::Store(store) => Self::store(store),
+        }
+    }
 }

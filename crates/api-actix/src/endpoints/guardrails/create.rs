@@ -1,29 +1,17 @@
 //! `POST …/guardrails`: creates a guardrail.
 
-use actix_web::http::StatusCode;
-use actix_web::web::Payload;
-use domain::api_key::ManagementKey;
-use utoipa::openapi::path::OperationBuilder;
+use super::record::{GuardrailRequest, GuardrailView};
+use super::{draft, record};
+use crate::endpoints::prelude::*;
 
-use super::draft;
-use super::record::{self, GuardrailView};
-use super::request::GuardrailRequest;
-use crate::http::call::Call;
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{COMMON_STATUSES, body, created_responses, management_operation};
-use crate::openapi::tags;
-
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
     "/guardrails",
-    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    |call, key, payload| Box::pin(handle(call, key, payload)),
     tags::GUARDRAILS,
     describe,
 )
 .with_body()
-.audited()
 .with_schemas(schemas);
 
 fn describe() -> OperationBuilder {
@@ -31,7 +19,7 @@ fn describe() -> OperationBuilder {
                        Any resolvable model name is accepted and stored as a canonical slug.";
     management_operation("createGuardrail", "Create a guardrail", description)
         .request_body(Some(body("GuardrailRequest")))
-        .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415], &COMMON_STATUSES))
+        .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415]))
 }
 
 fn schemas(all: &mut SchemaList) {
@@ -41,6 +29,6 @@ fn schemas(all: &mut SchemaList) {
 
 async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
-    let made = call.gateway.services.routed.current().guardrails.create.execute(&call.actor(authority), &draft).await?;
+    let made = call.routed().guardrails.create.execute(&call.actor(authority), &draft).await?;
     Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
 }

@@ -1,41 +1,27 @@
 //! `POST …/guardrails/{id}/explain`: explains how a request would be handled, without sending it.
 
-use actix_web::http::StatusCode;
-use actix_web::web::Payload;
-use domain::api_key::ManagementKey;
 use domain::budget::LimitStatus;
 use domain::decision::{Decider, DecisionRequest, DraftBounds, EndpointVerdict, Explanation, Verdict};
 use domain::json::JsonText;
 use domain::model::ModelId;
 use domain::question::ProviderInput;
 use domain::usage::Finding;
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
-
-use super::id;
-use super::record::time;
-use crate::detection::{self, Entry};
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::raw_json::{opaque, usd};
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::http::value_sets::{FilterAction, ResetInterval};
-use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
-use crate::openapi::tags;
 use wires::client::read_members;
 
-pub(crate) const ROUTE: Route = Route::new(
+use crate::detection;
+use crate::detection::Entry;
+use crate::endpoints::prelude::*;
+use crate::http::response::{FilterAction, ResetInterval, opaque, time, usd};
+
+pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
     "/guardrails/{id}/explain",
-    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    |call, key, payload| Box::pin(handle(call, key, payload)),
     tags::GUARDRAILS,
     describe,
 )
 .with_body()
-.audited()
 .with_schemas(|all| {
     all.add::<ExplainRequest>();
     all.add_data::<ExplanationView<'_>>("ExplainResponse", "An explanation.");
@@ -47,7 +33,7 @@ fn describe() -> OperationBuilder {
                        endpoints is ignored.";
     management_operation("explainGuardrail", "Explain the handling of a request", description)
         .request_body(Some(body("ExplainRequest")))
-        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415], &COMMON_STATUSES))
+        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415]))
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -61,8 +47,8 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let permit = call.permit();
     let hold = |bytes| permit.map_or(Ok(()), |permit| permit.hold_structures(bytes));
     let request = request(inner, call.gateway.draft_bounds, hold)?;
-    let routed = call.gateway.services.routed.current();
-    let explanation = routed.guardrails.explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
+    let routed = call.routed();
+    let explanation = routed.guardrails.explain.execute(authority, &call.id()?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 

@@ -1,27 +1,18 @@
 //! `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
 
 use domain::guardrail::KeyAssignment;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::path::OperationBuilder;
 
-use super::id;
-use super::page::{PageRange, limit, offset};
-use super::record::time;
-use crate::http::call::Call;
-use crate::http::response_body::Page;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::openapi::operations::{COMMON_STATUSES, management_operation, path, responses};
-use crate::openapi::tags;
+use super::{PageRange, limit, offset};
+use crate::endpoints::prelude::*;
+use crate::http::response::time;
 
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::management(
     Method::Get,
     "/guardrails/{id}/assignments/keys",
-    Handler::Keyed(KeyedHandler::Management(|call, _, _| Box::pin(handle(call)))),
+    |call, _, _| Box::pin(handle(call)),
     tags::GUARDRAILS,
     describe,
 )
-.audited()
 .with_schemas(|all| {
     all.add_page::<AssignmentView<'_>>("KeyAssignmentListResponse", "A page of the keys assigned to a guardrail.");
 });
@@ -62,15 +53,14 @@ fn describe() -> OperationBuilder {
     management_operation("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404], &COMMON_STATUSES))
+        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404]))
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle(call: &Call<'_>) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
-    let page =
-        call.gateway.services.routed.current().guardrails.list_assigned_keys.execute(&id(call)?, offset, limit).await?;
+    let page = call.routed().guardrails.list_assigned_keys.execute(&call.id()?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(Page::respond(data, page.total))
 }

@@ -2,35 +2,32 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
-mod errors;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod get_version;
 pub(crate) mod list;
 pub(crate) mod list_assigned_keys;
 pub(crate) mod list_versions;
-mod page;
 mod record;
 pub(crate) mod remove_keys;
-mod request;
 pub(crate) mod restore_version;
 pub(crate) mod update;
 
-pub use explain::{ExplanationView, read_decision_request};
-pub use record::{GuardrailVersionView, GuardrailView};
-
 use actix_web::web::Payload;
-use domain::guardrail::GuardrailDraft;
+use domain::decision::{ExplainGuardrailError, FilteringError};
+use domain::guardrail::{GuardrailDraft, GuardrailError, InvalidGuardrail};
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use wires::client::{ErrorLocation, read_object};
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::segment;
-use wires::client::read_object;
+use crate::http::parameters;
+use crate::openapi::operations;
 
-/// Returns the guardrail id in the path. A segment that is not valid UTF-8 names no guardrail.
-fn id<'a>(call: &Call<'a>) -> Result<std::borrow::Cow<'a, str>, ApiError> {
-    segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)
-}
+pub use explain::{ExplanationView, read_decision_request};
+pub use record::{GuardrailVersionView, GuardrailView};
 
 /// Reads the guardrail, or the change to one, from the body.
 async fn draft(call: &Call<'_>, payload: Payload) -> Result<GuardrailDraft, ApiError> {
@@ -44,4 +41,99 @@ fn version_number(call: &Call<'_>) -> Result<u32, ApiError> {
     let digits = call.parameters[1];
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number).ok_or_else(ApiError::not_found)
+}
+
+impl From<InvalidGuardrail> for ApiError {
+    fn from(invalid: InvalidGuardrail) -> Self {
+        // An error of the record as a whole has no path.
+        let message = if invalid.path.is_empty() { invalid.fault.clone() } else { invalid.to_string() };
+        let error = Self::invalid(message).location(ErrorLocation::Member(invalid.path));
+        if invalid.nearest.is_empty() { error } else { error.metadata("nearest", invalid.nearest) }
+    }
+}
+
+impl From<GuardrailError> for ApiError {
+    fn from(error: GuardrailError) -> Self {
+        match error {
+            GuardrailError::Invalid(invalid) => invalid.into(),
+            GuardrailError::UnknownGuardrail | GuardrailError::UnknownVersion | GuardrailError::Conflict => {
+                Self::from_kind(error.kind())
+            }
+            GuardrailError::UnknownWorkspace => {
+                Self::from_kind(error.kind()).message("workspace_id: workspace not found")
+            }
+            GuardrailError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+impl From<ExplainGuardrailError> for ApiError {
+    fn from(error: ExplainGuardrailError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            ExplainGuardrailError::UnknownGuardrail => plain,
+            ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
+            ExplainGuardrailError::UnknownModel { ref nearest } => {
+                plain.message(error.to_string()).metadata("nearest", nearest.as_slice())
+            }
+            ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
+            ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),
+            ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Filtering(_) => plain.caused_by(error),
+            ExplainGuardrailError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+/// The default number of elements on a page.
+const DEFAULT_LIMIT: usize = 50;
+/// The maximum number of elements on a page.
+const MAX_LIMIT: usize = 100;
+
+/// The requested range of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PageRange {
+    offset: usize,
+    limit: usize,
+}
+
+impl PageRange {
+    /// Reads the parameters `offset` and `limit`.
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let offset = parameters::count(query, "offset")?.unwrap_or(0);
+        let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
+        if (1..=MAX_LIMIT).contains(&limit) {
+            Ok(Self { offset, limit })
+        } else {
+            Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")))
+        }
+    }
+}
+
+/// Describes the parameter of a page's first element.
+fn offset() -> Parameter {
+    operations::query(
+        "offset",
+        "The number of elements to skip.",
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)),
+    )
+}
+
+/// Describes the parameter of a page's length.
+fn limit() -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
+    operations::query("limit", "The maximum number of elements on a page.", schema.default(Some(json!(DEFAULT_LIMIT))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_limit_is_1_to_100_and_defaults_to_50() {
+        assert_eq!(PageRange::parse("").unwrap(), PageRange { offset: 0, limit: 50 });
+        assert_eq!(PageRange::parse("limit=100&offset=7").unwrap(), PageRange { offset: 7, limit: 100 });
+        for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {
+            assert_eq!(PageRange::parse(query).unwrap_err().status().as_u16(), 400, "{query}");
+        }
+    }
 }

@@ -1,29 +1,17 @@
 //! `PATCH …/guardrails/{id}`: changes a guardrail.
 
-use actix_web::http::StatusCode;
-use actix_web::web::Payload;
-use domain::api_key::ManagementKey;
-use utoipa::openapi::path::OperationBuilder;
+use super::record::{GuardrailChange, GuardrailView};
+use super::{draft, record};
+use crate::endpoints::prelude::*;
 
-use super::record::{self, GuardrailView};
-use super::request::GuardrailChange;
-use super::{draft, id};
-use crate::http::call::Call;
-use crate::http::response_body::Data;
-use crate::http::routes::{Handler, KeyedHandler, Method, Outcome, Route};
-use crate::http::schemas::SchemaList;
-use crate::openapi::operations::{COMMON_STATUSES, body, management_operation, path, responses};
-use crate::openapi::tags;
-
-pub(crate) const ROUTE: Route = Route::new(
+pub(crate) const ROUTE: Route = Route::management(
     Method::Patch,
     "/guardrails/{id}",
-    Handler::Keyed(KeyedHandler::Management(|call, key, payload| Box::pin(handle(call, key, payload)))),
+    |call, key, payload| Box::pin(handle(call, key, payload)),
     tags::GUARDRAILS,
     describe,
 )
 .with_body()
-.audited()
 .with_schemas(schemas);
 
 fn describe() -> OperationBuilder {
@@ -31,7 +19,7 @@ fn describe() -> OperationBuilder {
                        creates a new version, which is effective on every replica within a second.";
     management_operation("updateGuardrail", "Update a guardrail", description)
         .request_body(Some(body("GuardrailChange")))
-        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415], &COMMON_STATUSES))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415]))
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -43,6 +31,6 @@ fn schemas(all: &mut SchemaList) {
 async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
     let actor = call.actor(authority);
-    let changed = call.gateway.services.routed.current().guardrails.update.execute(&actor, &id(call)?, &draft).await?;
+    let changed = call.routed().guardrails.update.execute(&actor, &call.id()?, &draft).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
 }

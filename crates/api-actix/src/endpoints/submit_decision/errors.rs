@@ -12,10 +12,10 @@ use domain::money::Usd;
 use domain::routing::{AttemptFailureKind, FailureCause, RoutingFunnel};
 use domain::usage::{AttemptRecord, Finding, RejectionReason};
 use serde_json::{Value, json};
+use wires::client::ErrorLocation;
 
 use crate::http::access_log::ChargeFields;
 use crate::http::error::{ApiError, whole_seconds};
-use wires::client::ErrorLocation;
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 

@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use wires::client::ErrorLocation;
 use wires::formats::ResponseFormat;
 
-use crate::detection::{self, Entry};
+use crate::detection;
+use crate::detection::Entry;
 use crate::http::admission::InFlightPermit;
 use crate::http::body::JsonBody;
 use crate::http::call::Call;
-use crate::http::error::{ApiError, SESSION_ID};
-use crate::http::format::ErrorFormat;
+use crate::http::error::{ApiError, ErrorFormat, SESSION_ID};
 
 /// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
 /// A larger body would delay other requests of the thread.

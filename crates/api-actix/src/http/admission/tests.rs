@@ -5,7 +5,7 @@ use domain::testing::SequentialIds;
 
 use super::AdmissionBound::{InFlight, InFlightOfKey, InFlightOfWorkspace};
 use super::*;
-use crate::http::admission_bound::RETRY_AFTER;
+use crate::http::admission::RETRY_AFTER;
 use crate::http::recorder::Answer;
 
 #[derive(Default)]

@@ -1,8 +1,9 @@
-//! Query parameters.
+//! Path segments and query parameters, percent-decoded once.
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode;
+use domain::ids::WorkspaceId;
+use percent_encoding::{percent_decode, percent_decode_str};
 
 use super::error::ApiError;
 
@@ -46,9 +47,27 @@ pub(crate) fn switch(query: &str, name: &str) -> Result<Option<bool>, ApiError> 
         .transpose()
 }
 
+/// Returns the workspace id in the query, if there is one.
+///
+/// # Errors
+/// As [`value`], and 400 if it is not a UUID.
+pub(crate) fn workspace(query: &str) -> Result<Option<WorkspaceId>, ApiError> {
+    value(query, "workspace_id")?.as_deref().map(workspace_id).transpose()
+}
+
+/// Parses the member or parameter `workspace_id`.
+pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
+    text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID"))
+}
+
 fn decode(text: &str) -> Option<String> {
     let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
     percent_decode(spaced.as_bytes()).decode_utf8().ok().map(Cow::into_owned)
+}
+
+/// Decodes a path segment; returns `None` if it is not UTF-8.
+pub(crate) fn segment(segment: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(segment).decode_utf8().ok()
 }
 
 #[cfg(test)]
@@ -93,5 +112,13 @@ mod tests {
         for query in ["limit=", "limit", "limit=-1", "limit=%2B1", "limit=1.0", "limit=99999999999999999999999"] {
             assert_eq!(limit(query).unwrap_err(), "limit must be a whole number", "{query}");
         }
+    }
+
+    #[test]
+    fn segment_is_decoded_exactly_once() {
+        assert_eq!(segment("a%2Fb").unwrap(), "a/b");
+        assert_eq!(segment("%252e").unwrap(), "%2e");
+        assert_eq!(segment("a+b%").unwrap(), "a+b%");
+        assert_eq!(segment("%ff"), None);
     }
 }
