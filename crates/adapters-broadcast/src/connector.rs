@@ -6,15 +6,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use domain::system::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use http::Uri;
 use http::uri::Scheme;
+use http_client::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
-use crate::addresses::is_public;
 use crate::errors::{ForbiddenAddress, UnresolvedName};
+use http_client::is_public;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

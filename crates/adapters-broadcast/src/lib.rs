@@ -3,7 +3,6 @@
 //! Workspace managers choose the destinations. Therefore the connector checks every address after name resolution, and
 //! no redirect is followed.
 
-mod addresses;
 mod connector;
 mod errors;
 mod otlp;
@@ -12,7 +11,6 @@ mod settings;
 mod signature;
 mod tls;
 
-pub use addresses::is_public;
 pub use errors::BroadcastError;
 pub use otlp::OtlpTraceEncoder;
 pub use sender::HttpMessageSender;

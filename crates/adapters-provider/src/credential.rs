@@ -1,13 +1,14 @@
 //! Checks of a provider without a billed call: its connection, and its credential by the list of models.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use http::Uri;
-use http::uri::Scheme;
+use domain::system::Clock;
+use http_client::HttpClient;
 
-use crate::http::HttpClient;
-use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
+use crate::connection::Connection;
+use crate::settings::{ProviderSettings, ProviderSettingsError};
 
 /// The path of the list of models below the base URL; the same on all wires over HTTP.
 const MODELS: &str = "models";
@@ -32,23 +33,10 @@ pub enum CredentialCheck {
 /// The settings are invalid.
 pub async fn check_connection(
     client: &HttpClient,
+    clock: Arc<dyn Clock>,
     settings: &ProviderSettings,
 ) -> Result<Result<String, String>, ProviderSettingsError> {
-    let uri = Address::new(&settings.base_url, MODELS)?.of("m").ok_or(ProviderSettingsError::Address)?;
-    let at = host_and_port(&uri);
-    let target = client.target(&uri, headers(settings)?);
-    let protocol = if uri.scheme() == Some(&Scheme::HTTPS) { "TLS" } else { "TCP" };
-    Ok(match client.probe(&target, &uri).await {
-        Ok(()) if client.is_proxied(&uri) && protocol == "TCP" => Ok(format!("the proxy for {at} accepts connections")),
-        Ok(()) if client.is_proxied(&uri) => Ok(format!("{at} accepts {protocol} connections through the proxy")),
-        Ok(()) => Ok(format!("{at} accepts {protocol} connections")),
-        Err(failure) => Err(format!("{at}: {}", failure.detail)),
-    })
-}
-
-fn host_and_port(uri: &Uri) -> String {
-    let default = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-    format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(default))
+    Ok(Connection::at(client.clone(), clock, settings, MODELS)?.probe().await)
 }
 
 /// Gets the list of models with the credential and, if it is returned, without it: some lists are public.
@@ -57,15 +45,16 @@ fn host_and_port(uri: &Uri) -> String {
 /// The settings are invalid.
 pub async fn check_credential(
     client: &HttpClient,
+    clock: &Arc<dyn Clock>,
     settings: &ProviderSettings,
     timeout: Duration,
 ) -> Result<CredentialCheck, ProviderSettingsError> {
     if settings.api_key.is_none() {
         return Ok(CredentialCheck::Unknown("no API key is configured".to_owned()));
     }
-    let Err(failure) = list_models(client, settings, timeout).await? else {
+    let Err(failure) = list_models(client, clock, settings, timeout).await? else {
         let without = ProviderSettings { api_key: None, ..settings.clone() };
-        return Ok(match list_models(client, &without, timeout).await? {
+        return Ok(match list_models(client, clock, &without, timeout).await? {
             Ok(()) => CredentialCheck::Unknown("its list of models is public".to_owned()),
             Err(failure) if failure.kind == AttemptFailureKind::ProviderAuthFailed => CredentialCheck::Accepted,
             Err(failure) => CredentialCheck::Unknown(answered(&failure)),
@@ -89,14 +78,14 @@ fn answered(failure: &AttemptFailure) -> String {
 
 async fn list_models(
     client: &HttpClient,
+    clock: &Arc<dyn Clock>,
     settings: &ProviderSettings,
     timeout: Duration,
 ) -> Result<Result<(), AttemptFailure>, ProviderSettingsError> {
-    let uri = Address::new(&settings.base_url, MODELS)?.of("m").ok_or(ProviderSettingsError::Address)?;
-    let target = client.target(&uri, headers(settings)?);
+    let connection = Connection::at(client.clone(), Arc::clone(clock), settings, MODELS)?;
     let late = |_| {
         let detail = format!("it was not answered within {} ms", timeout.as_millis());
         Err(AttemptFailure::new(AttemptFailureKind::TimedOut, detail))
     };
-    Ok(tokio::time::timeout(timeout, client.get(&target, uri)).await.unwrap_or_else(late))
+    Ok(tokio::time::timeout(timeout, connection.get()).await.unwrap_or_else(late))
 }

@@ -10,13 +10,16 @@ use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::pricing::ReportedUsage;
 use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
+use domain::system::Clock;
+use http_client::HttpClient;
 use tokio::time::Instant;
 use tracing::Instrument;
 use wires::canonical::{Division, divide, remaining_input};
 use wires::provider::{BadAnswer, WireAnswer, WireCodec, account};
 
+use crate::attempt::run_with_deadline;
 use crate::connection::Connection;
-use crate::http::{HttpClient, Payload, SentCounter, run_with_deadline};
+use crate::payload::{Payload, SentCounter};
 use crate::provider_error;
 use crate::settings::{ProviderSettings, ProviderSettingsError};
 
@@ -33,10 +36,11 @@ impl HttpProvider {
     /// The settings are invalid.
     pub fn new(
         client: HttpClient,
+        clock: Arc<dyn Clock>,
         settings: &ProviderSettings,
         codec: Box<dyn WireCodec>,
     ) -> Result<Self, ProviderSettingsError> {
-        Ok(Self { connection: Connection::new(client, settings)?, codec })
+        Ok(Self { connection: Connection::new(client, clock, settings)?, codec })
     }
 
     /// Splits the provider input into questions for the provider and locally known answers.

@@ -1,9 +1,8 @@
 //! Decision providers behind [`domain::decision::DecisionProvider`]: calls by the codecs of the crate `wires`, over a
-//! shared HTTP client.
+//! shared client of the crate `http-client`.
 //!
 //! | folder | content |
 //! |---|---|
-//! | [`http`] | the client: pools, TLS, proxies, deadlines, bounded answers |
 //! | [`settings`] | the settings of one provider |
 //! | [`HttpProvider`] | the calls of every wire with one request per answer |
 //! | [`chat_completions`] | the methods of the `chat-completions` wire: answers from chat models |
@@ -13,11 +12,12 @@
 //! This crate reads no environment variables and no clock; settings are passed as values.
 #![deny(missing_docs)]
 
+mod attempt;
 pub mod chat_completions;
 mod connection;
 mod credential;
-pub mod http;
 mod http_provider;
+mod payload;
 mod provider_error;
 mod providers;
 mod redaction;
@@ -26,7 +26,6 @@ pub mod sandbox;
 pub mod settings;
 
 pub use credential::{CredentialCheck, check_connection, check_credential};
-pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, NoProxy, PingSettings, ProxySettings};
 pub use http_provider::HttpProvider;
 pub use providers::http_provider;
 pub use router::ProviderRouter;

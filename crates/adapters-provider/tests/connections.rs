@@ -6,14 +6,12 @@ mod support;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use adapters_provider::{
-    Http2, HttpClient, HttpClientError, HttpClientSettings, ProviderSettings, ProxySettings, http_provider,
-};
+use adapters_provider::{ProviderSettings, http_provider};
 use bytes::Bytes;
 use domain::routing::{AttemptFailureKind, FailureCause, Wire};
-use domain::testing::FixedClock;
 use http::{Request, Response, Version};
 use http_body_util::Full;
+use http_client::{Http2, HttpClient, HttpClientError, HttpClientSettings, ProxySettings};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -237,7 +235,7 @@ fn client_identity_must_be_usable() {
     let new = |certificate: &str, key: &str| {
         let client_identity = Some((fixture(certificate), fixture(key)));
         let settings = HttpClientSettings { client_identity, ..support::settings() };
-        HttpClient::new(&settings, Arc::new(FixedClock::default())).err()
+        HttpClient::new(&settings).err()
     };
     assert!(new("client.pem", "client-key.pem").is_none());
     assert!(matches!(new("missing.pem", "client-key.pem"), Some(HttpClientError::ClientCertificate(_))));
@@ -415,13 +413,13 @@ async fn reconfigured_client_keeps_trusted_authorities() {
     let client = support::client_of(&trusting()).reconfigured(|settings| settings.http2 = Http2::Off);
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
-    decide(&http_provider(client, Wire::SystemOne, settings).unwrap()).await.unwrap();
+    decide(&http_provider(client, support::clock(), Wire::SystemOne, settings).unwrap()).await.unwrap();
     assert_eq!(*versions.lock().unwrap(), [Version::HTTP_11]);
 }
 
 #[test]
 fn client_rejects_invalid_settings() {
-    let new = |settings: HttpClientSettings| HttpClient::new(&settings, Arc::new(FixedClock::default())).err();
+    let new = |settings: HttpClientSettings| HttpClient::new(&settings).err();
     let ca = |name| HttpClientSettings { extra_ca_file: Some(fixture(name)), ..support::settings() };
     assert!(matches!(new(ca("missing.pem")), Some(HttpClientError::CaFile { .. })));
     assert!(matches!(new(ca("make-certificates.sh")), Some(HttpClientError::EmptyCaFile(_))));

@@ -29,7 +29,7 @@ async fn check(base_url: &str, key: Option<&str>) -> CredentialCheck {
     let client = support::client_of(&support::settings());
     let usual = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
     let settings = ProviderSettings { api_key: key.map(|key| SecretString::new(key.to_owned())), ..usual };
-    check_credential(&client, &settings, AMPLE).await.unwrap()
+    check_credential(&client, &support::clock(), &settings, AMPLE).await.unwrap()
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn connection_is_checked_without_a_request() {
     .await;
     let check = async |base_url: String| {
         let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
-        check_connection(&support::client_of(&support::settings()), &settings).await.unwrap()
+        check_connection(&support::client_of(&support::settings()), support::clock(), &settings).await.unwrap()
     };
     assert_eq!(check(upstream.base_url()).await, Ok(format!("{} accepts TCP connections", upstream.address)));
     let closed = support::closed_address().await;

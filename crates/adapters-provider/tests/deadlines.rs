@@ -6,10 +6,10 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::HttpClientSettings;
 use async_trait::async_trait;
 use domain::decision::{ClientConnection, NeverDisconnects, ProviderAnswer};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
+use http_client::HttpClientSettings;
 use rstest::rstest;
 use support::{AMPLE, Upstream, call_within, closed, provider, provider_with, read_request};
 use tokio::io::AsyncWriteExt;
@@ -177,7 +177,7 @@ async fn http2_provider_sees_disconnect_of_client() {
         }
     })
     .await;
-    let settings = HttpClientSettings { http2: adapters_provider::Http2::PriorKnowledge, ..support::settings() };
+    let settings = HttpClientSettings { http2: http_client::Http2::PriorKnowledge, ..support::settings() };
     let provider = provider_with(&settings, &upstream.base_url());
     for _ in 0..2 {
         let leaves = Arc::new(Notify::new());

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use adapters_provider::HttpClientSettings;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
+use http_client::HttpClientSettings;
 use rstest::rstest;
 use support::{Upstream, closed, decide, provider, provider_with, read_request};
 use tokio::io::AsyncWriteExt;

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use adapters_provider::{Http2, HttpClientSettings, PingSettings};
 use bytes::Bytes;
 use domain::decision::NeverDisconnects;
 use domain::routing::AttemptFailureKind;
 use http::Response;
 use http_body_util::Full;
+use http_client::{Http2, HttpClientSettings, PingSettings};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rstest::rstest;

@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::{HttpClientSettings, ProviderSettings};
+use adapters_provider::ProviderSettings;
 use async_trait::async_trait;
 use domain::decision::{
     AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes,
@@ -15,6 +15,7 @@ use domain::pricing::ReportedUsage;
 use domain::question::{ConfidenceSource, ProviderInput};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, FailureCause, Wire};
 use domain::secret::SecretString;
+use http_client::HttpClientSettings;
 use rstest::rstest;
 use support::{AMPLE, Upstream, closed, endpoint_of, read_request};
 use wires::provider::ModelLocation;

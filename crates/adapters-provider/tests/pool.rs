@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_provider::HttpClientSettings;
+use http_client::HttpClientSettings;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use support::{AMPLE, ANSWER, Upstream, closed, decide, fixture, ok, provider, provider_with, read_request};

@@ -6,8 +6,8 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use adapters_provider::{Http2, HttpClientSettings, ProxySettings};
 use domain::routing::AttemptFailureKind;
+use http_client::{Http2, HttpClientSettings, ProxySettings};
 use rstest::rstest;
 use support::{AMPLE, ANSWER, Upstream, closed, decide, ok, provider, provider_with, read_request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use domain::system::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use http::Uri;
 use http::uri::Scheme;
+use http_client::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};

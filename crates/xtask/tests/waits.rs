@@ -10,7 +10,7 @@ const YIELD: &str = "yield_now";
 
 /// Loops that do not wait for other tasks.
 const ALLOWED: &[(&str, &str)] = &[
-    ("adapters-provider/src/http/attempt.rs", "not a test: sockets are polled again before a deadline is declared"),
+    ("http-client/src/deadline.rs", "not a test: sockets are polled again before a deadline is declared"),
     ("adapters-provider/tests/hostile.rs", "counts the turns that a task gets beside a busy one"),
     ("domain/tests/model.rs", "a scheduling point of the model checker"),
 ];

@@ -14,7 +14,7 @@ use wires::provider::ModelLocation;
 use super::memory::ModelMemory;
 use super::usage_totals::{CallEntry, CallUsage, UsageTotals};
 use crate::connection::Connection;
-use crate::http::Payload;
+use crate::payload::Payload;
 use crate::provider_error;
 
 /// The reason for a missing answer.

@@ -1,10 +1,14 @@
 //! A decision provider over chat models.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::pricing::ReportedUsage;
 use domain::question::ProviderInput;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
+use domain::system::Clock;
+use http_client::HttpClient;
 use tokio::time::Instant;
 use wires::canonical::{Division, divide, in_order, remaining_input};
 use wires::chat::provider_request;
@@ -16,8 +20,8 @@ use super::calls::Calls;
 use super::memory::ModelMemory;
 use super::prompt::Document;
 use super::usage_totals::{CallUsage, UsageTotals};
+use crate::attempt::run_with_deadline;
 use crate::connection::Connection;
-use crate::http::{HttpClient, run_with_deadline};
 use crate::settings::{ProviderSettings, ProviderSettingsError};
 
 /// A provider of chat models. It remembers the properties of each model for its own lifetime.
@@ -32,8 +36,12 @@ impl ChatCompletionsProvider {
     ///
     /// # Errors
     /// The settings are invalid.
-    pub fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
-        let connection = Connection::new(client, settings)?;
+    pub fn new(
+        client: HttpClient,
+        clock: Arc<dyn Clock>,
+        settings: &ProviderSettings,
+    ) -> Result<Self, ProviderSettingsError> {
+        let connection = Connection::new(client, clock, settings)?;
         Ok(Self { connection, model_location: settings.model_location, memory: ModelMemory::default() })
     }
 }

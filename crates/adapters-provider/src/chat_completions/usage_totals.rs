@@ -7,7 +7,7 @@ use domain::pricing::ReportedUsage;
 use domain::routing::AttemptFailure;
 use tokio::time::Instant;
 
-use crate::http::SentCounter;
+use crate::payload::SentCounter;
 
 /// The calls of one attempt.
 #[derive(Debug, Default)]

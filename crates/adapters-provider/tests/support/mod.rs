@@ -15,11 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, http_provider};
+use adapters_provider::{ProviderSettings, http_provider};
 use domain::decision::{ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SentBytes};
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use domain::secret::SecretString;
+use domain::system::Clock;
 use domain::testing::FixedClock;
+use http_client::{HttpClient, HttpClientSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -156,11 +158,15 @@ pub fn provider_with(settings: &HttpClientSettings, base_url: &str) -> Arc<dyn D
 }
 
 pub fn provider_of(client: &HttpClientSettings, wire: Wire, provider: ProviderSettings) -> Arc<dyn DecisionProvider> {
-    http_provider(client_of(client), wire, provider).unwrap()
+    http_provider(client_of(client), clock(), wire, provider).unwrap()
 }
 
 pub fn client_of(settings: &HttpClientSettings) -> HttpClient {
-    HttpClient::new(settings, Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH))).unwrap()
+    HttpClient::new(settings).unwrap()
+}
+
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH))
 }
 
 pub fn provider(upstream: &Upstream) -> Arc<dyn DecisionProvider> {

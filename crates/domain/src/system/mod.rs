@@ -5,7 +5,6 @@ mod inline_executor;
 mod line_limit;
 mod ports;
 mod retry_after;
-mod staggered;
 mod time;
 
 pub use cancel::*;
@@ -13,5 +12,4 @@ pub use inline_executor::*;
 pub use line_limit::*;
 pub use ports::*;
 pub use retry_after::*;
-pub use staggered::*;
 pub use time::*;

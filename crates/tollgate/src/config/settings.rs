@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adapters_provider::NoProxy;
 use adapters_valkey::ValkeySettings;
 use api_actix::AdmissionSettings;
 use domain::decision::{DraftBounds, TokenFactor, UnpricedModels};
@@ -13,6 +12,7 @@ use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
+use http_client::NoProxy;
 use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;

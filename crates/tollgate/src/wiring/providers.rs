@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use adapters_provider::{
-    CredentialCheck, Http2, HttpClient, HttpClientSettings, ProviderRouter, ProviderSettings, ProxySettings,
-    SandboxProvider, check_connection, check_credential, http_provider,
+    CredentialCheck, ProviderRouter, ProviderSettings, SandboxProvider, check_connection, check_credential,
+    http_provider,
 };
 use adapters_system::SystemClock;
 use anyhow::Context;
@@ -17,7 +17,9 @@ use domain::decision::DecisionProvider;
 use domain::model::SANDBOX_AUTHOR;
 use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
 use domain::secret::SecretString;
+use domain::system::Clock;
 use http::header::AUTHORIZATION;
+use http_client::{Http2, HttpClient, HttpClientSettings, ProxySettings};
 use wires::provider::ModelLocation;
 use wires::system_one::ResponseWrapper;
 
@@ -120,7 +122,7 @@ pub async fn check_provider_credential(
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
     let settings = settings(provider, environment)?;
     let timeout = provider.attempt_timeout.min(CREDENTIAL_TIMEOUT);
-    Ok(check_credential(&clients.of(provider)?, &settings, timeout).await?)
+    Ok(check_credential(&clients.of(provider)?, &clock(), &settings, timeout).await?)
 }
 
 /// Checks the connection to a provider, without a request and without its secret.
@@ -130,7 +132,7 @@ pub async fn check_provider_credential(
 pub async fn check_provider_connection(config: &Config, provider: &ProviderConfig) -> anyhow::Result<String> {
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
     let settings = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
-    check_connection(&clients.of(provider)?, &settings).await?.map_err(anyhow::Error::msg)
+    check_connection(&clients.of(provider)?, clock(), &settings).await?.map_err(anyhow::Error::msg)
 }
 
 fn build(
@@ -140,7 +142,7 @@ fn build(
 ) -> anyhow::Result<(Arc<dyn DecisionProvider>, Option<SecretString>)> {
     let settings = settings(provider, environment)?;
     let api_key = settings.api_key.clone();
-    Ok((http_provider(clients.of(provider)?, provider.wire, settings)?, api_key))
+    Ok((http_provider(clients.of(provider)?, clock(), provider.wire, settings)?, api_key))
 }
 
 /// Returns the wire's default settings with the configured overrides.
@@ -171,6 +173,11 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
         slug: usual.slug,
         base_url: usual.base_url,
     })
+}
+
+/// Returns the clock of waits until a date.
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::new())
 }
 
 /// Returns the number of threads that call providers.
@@ -208,7 +215,13 @@ impl Clients<'_> {
             ..HttpClientSettings::default()
         };
         apply(provider, &mut settings);
-        let client = HttpClient::new(&settings, Arc::new(SystemClock::new()))?;
+        let client = HttpClient::new(&settings)?;
+        if !client.has_trusted_authorities() {
+            tracing::warn!(
+                "no certificate authority is known on this platform; https:// providers cannot be called until a file of \
+                 authorities is configured"
+            );
+        }
         self.by_trust.insert(files, client.clone());
         Ok(client)
     }
@@ -306,8 +319,7 @@ mod tests {
         let (first, second) = (applied(0), applied(1));
         assert_eq!((first.max_header_bytes, first.max_response_bytes), (256 << 10, 9));
         assert_eq!((first.connect_timeout, first.http2), (Duration::from_millis(7), Http2::Negotiated));
-        let pings =
-            adapters_provider::PingSettings { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) };
+        let pings = http_client::PingSettings { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) };
         assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), Some(pings)));
         assert_eq!(second.http2, Http2::PriorKnowledge);
     }

@@ -29,6 +29,7 @@ const ALL_OF_OURS: &[&str] = &[
     "adapters-journal",
     "adapters-metrics",
     "adapters-valkey",
+    "http-client",
     "http-server",
     "api-actix",
 ];
@@ -48,16 +49,21 @@ const LAYERS: &[Layer] = &[
     Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
     Layer {
         name: "adapters-provider",
-        ours: &["domain", "wires"],
+        ours: &["domain", "http-client", "wires"],
+        technologies: &["tokio"],
+        others: None,
+    },
+    Layer {
+        name: "adapters-broadcast",
+        ours: &["domain", "http-client"],
         technologies: &["hyper", "rustls", "tokio"],
         others: None,
     },
-    Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer {
         name: "adapters-s3",
         // The server is for its tests.
-        ours: &["domain", "test-object-store"],
+        ours: &["domain", "http-client", "test-object-store"],
         technologies: &["hyper", "object_store", "rustls", "tokio"],
         others: None,
     },
@@ -71,6 +77,8 @@ const LAYERS: &[Layer] = &[
         technologies: &["redis", "rustls", "tokio"],
         others: None,
     },
+    // Calls out, below the adapters.
+    Layer { name: "http-client", ours: &[], technologies: &["hyper", "rustls", "tokio"], others: None },
     // Connections, below any API.
     Layer { name: "http-server", ours: &[], technologies: &["actix", "tokio"], others: None },
     // Validates bodies in tests only.

@@ -7,34 +7,26 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{HttpClientError, HttpClientSettings};
+use crate::{HttpClientError, HttpClientSettings};
 
 /// A client certificate with its chain, and its key.
 type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// A TLS configuration and the number of its trusted authorities. With none, no `https://` call can succeed.
 #[derive(Clone)]
-pub(super) struct Tls {
-    pub(super) config: ClientConfig,
-    pub(super) trusted: usize,
+pub(crate) struct Tls {
+    pub(crate) config: ClientConfig,
+    pub(crate) trusted: usize,
 }
 
 impl Tls {
-    /// Reads the files. A platform without authorities is logged and no error: plain HTTP still works.
-    pub(super) fn load(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
+    /// Reads the authorities of the platform and the files. A platform without authorities is no error: plain HTTP still
+    /// works.
+    pub(crate) fn load(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
         let mut roots = RootCertStore::empty();
-        let platform = rustls_native_certs::load_native_certs();
-        let unreadable = platform.errors.len();
-        roots.add_parsable_certificates(platform.certs);
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(path) = &settings.extra_ca_file {
             add_file(&mut roots, path)?;
-        }
-        if roots.is_empty() {
-            tracing::warn!(
-                unreadable,
-                "no certificate authority is known on this platform; https:// providers cannot be called until a file \
-                 of authorities is configured"
-            );
         }
         let identity = settings.client_identity.as_ref();
         Self::new(roots, identity.map(|(certificate, key)| client_identity(certificate, key)).transpose()?)
@@ -53,9 +45,9 @@ impl Tls {
         Ok(Self { config, trusted })
     }
 
-    #[cfg(test)]
-    pub(super) fn trusting(roots: RootCertStore) -> Result<Self, HttpClientError> {
-        Self::new(roots, None)
+    /// Trusts no authority, for servers that are called without TLS.
+    pub(crate) fn without_authorities() -> Result<Self, HttpClientError> {
+        Self::new(RootCertStore::empty(), None)
     }
 }
 

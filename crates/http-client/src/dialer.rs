@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use domain::system::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 use http::Uri;
 use http::uri::Scheme;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -14,36 +13,48 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
-use super::errors::BoxError;
+use crate::addresses::is_public;
+use crate::staggered::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};
 
 /// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Opens TCP connections. An address that does not answer delays a connection by one attempt only.
 #[derive(Clone)]
-pub(super) struct Dialer(HttpConnector);
+pub(crate) struct Dialer {
+    tcp: HttpConnector,
+    /// The checked addresses are those that are dialled, so that they cannot change in between.
+    public_only: bool,
+}
+
+/// An address that must not be dialled.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is not public")]
+pub(crate) struct ForbiddenAddress;
 
 /// A name without any address.
 #[derive(Debug, thiserror::Error)]
 #[error("the host name cannot be resolved")]
-pub(super) struct UnresolvedName(#[source] io::Error);
+pub(crate) struct UnresolvedName(#[source] io::Error);
 
 impl Dialer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new(public_only: bool) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        Self(tcp)
+        Self { tcp, public_only }
     }
 
     async fn connect(&self, addresses: Vec<SocketAddr>) -> Result<TokioIo<TcpStream>, BoxError> {
         let attempt = async |address: SocketAddr| {
             let target = format!("http://{address}").parse::<Uri>()?;
-            Ok(self.0.clone().call(target).await?)
+            Ok(self.tcp.clone().call(target).await?)
         };
         let delay = || tokio::time::sleep(CONNECTION_ATTEMPT_DELAY);
         let connected = first_success(interleave_families(addresses), attempt, delay).await;
-        connected.unwrap_or_else(|| Err(UnresolvedName(io::ErrorKind::NotFound.into()).into()))
+        connected.unwrap_or_else(|| Err(UnresolvedName(io::Error::other("the host name has no address")).into()))
     }
 }
 
@@ -58,7 +69,14 @@ impl Service<Uri> for Dialer {
 
     fn call(&mut self, target: Uri) -> Self::Future {
         let dialer = self.clone();
-        Box::pin(async move { dialer.connect(resolve(&target).await?).await })
+        Box::pin(async move {
+            let addresses = resolve(&target).await?;
+            // A single non-public address suffices: a name server with such a mixture is not trusted.
+            if dialer.public_only && !addresses.iter().all(|address| is_public(address.ip())) {
+                return Err(ForbiddenAddress.into());
+            }
+            dialer.connect(addresses).await
+        })
     }
 }
 
@@ -94,7 +112,7 @@ mod tests {
         let (second, _queued_too) = swallowing("127.0.0.3:0").await;
         let good = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addresses = [&first, &second, &good].map(|listener| listener.local_addr().unwrap());
-        let dialer = Dialer::new();
+        let dialer = Dialer::new(false);
         let connecting = tokio::time::timeout(Duration::from_secs(20), dialer.connect(addresses.to_vec()));
         let connected = connecting.await.expect("the first address blocks the others").unwrap();
         assert_eq!(connected.inner().peer_addr().unwrap(), addresses[2]);
@@ -107,9 +125,9 @@ mod tests {
         let good = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let unroutable = "[::1]:9".parse().unwrap();
         let addresses = vec![closed, unroutable, good.local_addr().unwrap()];
-        assert!(Dialer::new().connect(addresses).await.is_ok());
-        assert!(Dialer::new().connect(vec![closed]).await.is_err());
-        assert!(Dialer::new().connect(Vec::new()).await.unwrap_err().is::<UnresolvedName>());
+        assert!(Dialer::new(false).connect(addresses).await.is_ok());
+        assert!(Dialer::new(false).connect(vec![closed]).await.is_err());
+        assert!(Dialer::new(false).connect(Vec::new()).await.unwrap_err().is::<UnresolvedName>());
     }
 
     #[tokio::test]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::errors::BoxError;
+
 /// The settings of the HTTP client.
 #[derive(Debug, Clone)]
 pub struct HttpClientSettings {
@@ -30,6 +32,8 @@ pub struct HttpClientSettings {
     pub pool_idle_timeout: Duration,
     /// The most idle connections per host.
     pub pool_max_idle_per_host: usize,
+    /// True if only public addresses are called: see [`is_public`](crate::is_public).
+    pub public_addresses_only: bool,
     /// The number of pools, at least one. With one pool per calling thread, a connection is driven by the thread that
     /// waits for it.
     pub pools: usize,
@@ -50,6 +54,7 @@ impl Default for HttpClientSettings {
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,
+            public_addresses_only: false,
             pools: 1,
         }
     }
@@ -91,7 +96,7 @@ pub struct ProxySettings {
     pub https_proxy: Option<String>,
     /// The proxy for `http://` targets.
     pub http_proxy: Option<String>,
-    /// The hosts, domains and networks that are called directly: see [`NoProxy`](super::NoProxy).
+    /// The hosts, domains and networks that are called directly: see [`NoProxy`](crate::NoProxy).
     pub no_proxy: Option<String>,
 }
 
@@ -104,4 +109,39 @@ impl fmt::Debug for ProxySettings {
             .field("no_proxy", &self.no_proxy)
             .finish()
     }
+}
+
+/// Invalid client settings.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpClientError {
+    /// The file of extra certificate authorities cannot be used.
+    #[error("the certificate authority file {} cannot be read as PEM", path.display())]
+    CaFile {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
+    /// The file of extra certificate authorities holds none.
+    #[error("the certificate authority file {} holds no usable certificate", .0.display())]
+    EmptyCaFile(PathBuf),
+    /// The file of the client certificate cannot be used.
+    #[error("the client certificate file {} holds no certificate in PEM, or cannot be read", .0.display())]
+    ClientCertificate(PathBuf),
+    /// The file of the client certificate's key cannot be used.
+    #[error("the file of client_key_file holds no unencrypted private key in PEM, or cannot be read")]
+    ClientKey,
+    /// The client certificate and the key do not belong together, or their kind is not supported.
+    #[error("client_cert_file and client_key_file cannot be used together")]
+    ClientIdentity(#[source] rustls::Error),
+    /// A proxy's address is not understood.
+    #[error("the {0} is not an http:// or https:// address")]
+    Proxy(&'static str),
+    /// The user agent is no header value.
+    #[error("the user agent must be printable ASCII")]
+    UserAgent,
+    /// The TLS library refused its own defaults.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
 }

@@ -1,11 +1,22 @@
-//! The wrapping of answers that clients do not ask for: gzip, and a byte order mark.
+//! Bodies: bounded reading, and the wrapping that clients do not ask for: gzip, and a byte order mark.
 
 use std::io::{self, Read as _};
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf as _, Bytes, BytesMut};
 use flate2::bufread::GzDecoder;
+use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 
-use super::body::BodyError;
+use crate::errors::BoxError;
+
+/// The body of a request. A connection polls for a piece only when it can send it.
+pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Returns a body of one piece.
+pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
+    Full::new(bytes.into()).map_err(Into::into).boxed_unsync()
+}
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The first bytes of gzip: RFC 1952, section 2.3.1. No JSON text begins with them.
@@ -13,15 +24,91 @@ const GZIP: &[u8] = b"\x1f\x8b";
 /// The most members of a gzip body. Each costs time, even an empty one.
 const MAX_MEMBERS: usize = 1_000;
 
+/// The reason for an incomplete body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyError {
+    /// The body is longer than the limit, as announced or as received.
+    TooLong,
+    /// The connection ended within the body.
+    Broken,
+    /// The beginning is unwanted.
+    Unwanted,
+    /// The body is compressed and damaged.
+    Compressed,
+    /// No memory is left for the body.
+    NoMemory,
+}
+
+/// Reads the whole body, after which the connection can be reused. A body that is announced as too long is not read;
+/// one that turns out too long is dropped. Stops after the first bytes if they are unwanted, and as soon as
+/// `take_memory` returns false for further bytes.
+pub async fn read(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+    limit: usize,
+    is_wanted: impl Fn(&[u8]) -> bool,
+    take_memory: impl Fn(usize) -> bool,
+) -> Result<Bytes, BodyError> {
+    let announced = body.size_hint();
+    let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
+    if announced.lower() > limit_u64 {
+        return Err(BodyError::TooLong);
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        let so_far = first.len() + rest.len();
+        if data.len() > limit - so_far {
+            return Err(BodyError::TooLong);
+        }
+        if so_far == 0 && !is_wanted(&data) {
+            return Err(BodyError::Unwanted);
+        }
+        if !take_memory(data.len()) {
+            return Err(BodyError::NoMemory);
+        }
+        if so_far == 0 {
+            // Most answers arrive in one piece, which needs no copy.
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.reserve(usize::try_from(announced.lower()).unwrap_or(0).max(so_far + data.len()));
+                rest.extend_from_slice(&first);
+                first = Bytes::new();
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// Reads at most `limit` bytes into `beginning`. Returns true if that is the whole body.
+pub async fn read_beginning(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+    beginning: &mut BytesMut,
+    limit: usize,
+) -> bool {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
+        let Ok(data) = frame.into_data() else { continue };
+        let room = limit - beginning.len();
+        beginning.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return false;
+        }
+    }
+    true
+}
+
 /// Returns true if a body with these first bytes may be a JSON object or array.
-pub(super) fn may_be_json(begin: &[u8]) -> bool {
+pub fn may_be_json(begin: &[u8]) -> bool {
     let text = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
     begin.starts_with(GZIP) || matches!(text.first(), None | Some(b'{' | b'['))
 }
 
 /// Returns the text of a body without its byte order mark, decompressed to at most `limit` bytes. A body that is not
 /// compressed was limited when it was read, and took its memory then. The headers do not count.
-pub(super) fn decode(body: Bytes, limit: usize, take_memory: impl Fn(usize) -> bool) -> Result<Bytes, BodyError> {
+pub fn decode(body: Bytes, limit: usize, take_memory: impl Fn(usize) -> bool) -> Result<Bytes, BodyError> {
     let mut text = body;
     if text.starts_with(GZIP) {
         let compressed_bytes = text.len();
@@ -40,7 +127,7 @@ pub(super) fn decode(body: Bytes, limit: usize, take_memory: impl Fn(usize) -> b
 
 /// Returns the text of the beginning of a body, and true if that is the whole text. Of a compressed body it is what the
 /// beginning decompresses to, at most `limit` bytes.
-pub(super) fn decode_beginning(beginning: Bytes, is_whole: bool, limit: usize) -> (Bytes, bool) {
+pub fn decode_beginning(beginning: Bytes, is_whole: bool, limit: usize) -> (Bytes, bool) {
     let (mut text, mut is_whole) = (beginning, is_whole);
     if text.starts_with(GZIP) {
         let mut decompressed = Vec::new();

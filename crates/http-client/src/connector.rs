@@ -18,20 +18,20 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::attempt::before_deadline;
-use super::dialer::Dialer;
-use super::errors::{BoxError, ConnectTimedOut, ProxyUnreachable};
-use super::meter::{Meter, MeteredStream};
-use super::proxies::Proxies;
-use super::{Http2, HttpClientSettings};
+use crate::deadline::before_deadline;
+use crate::dialer::Dialer;
+use crate::errors::{BoxError, ConnectTimedOut, ProxyUnreachable};
+use crate::meter::{Meter, MeteredStream};
+use crate::proxy::Proxies;
+use crate::{Http2, HttpClientSettings};
 
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// The stream of a connection: plain TCP or TLS.
-pub(super) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;
+pub(crate) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;
 
 /// The connector, TLS included, with a timeout.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     https_connector: HttpsConnector<FirstHop>,
     timeout: Duration,
     max_header_bytes: u64,
@@ -39,9 +39,9 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Proxies>, settings: &HttpClientSettings) -> Self {
+    pub(crate) fn new(tls: rustls::ClientConfig, proxies: Arc<Proxies>, settings: &HttpClientSettings) -> Self {
         let http2_only = settings.http2 == Http2::PriorKnowledge;
-        let tcp = Dialer::new();
+        let tcp = Dialer::new(settings.public_addresses_only);
         let to_proxy = HttpsConnectorBuilder::new()
             .with_tls_config(tls.clone())
             .https_or_http()
@@ -65,7 +65,7 @@ impl Connector {
 
 impl Connector {
     /// Opens a connection to the host of an address.
-    pub(super) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
+    pub(crate) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
         let (timeout, limit) = (self.timeout, self.max_header_bytes);
         let connecting = async {
             poll_fn(|cx| self.https_connector.poll_ready(cx)).await?;
@@ -80,18 +80,18 @@ impl Connector {
 }
 
 /// A connection on which no HTTP was sent yet.
-pub(super) struct Link {
-    pub(super) io: Io,
-    pub(super) meter: Meter,
+pub(crate) struct Link {
+    pub(crate) io: Io,
+    pub(crate) meter: Meter,
     /// True for HTTP/2.
-    pub(super) http2: bool,
+    pub(crate) http2: bool,
     /// True if a proxy forwards the requests.
-    pub(super) forwarded: bool,
+    pub(crate) forwarded: bool,
 }
 
 /// The connector to the target's host: directly, by a tunnel, or to a forwarding proxy.
 #[derive(Clone)]
-pub(super) struct FirstHop {
+pub(crate) struct FirstHop {
     direct: Dialer,
     to_proxy: HttpsConnector<Dialer>,
     proxies: Arc<Proxies>,
@@ -150,7 +150,7 @@ impl Service<Uri> for FirstHop {
 }
 
 /// The connection from [`FirstHop`].
-pub(super) struct Hop {
+pub(crate) struct Hop {
     link: MaybeHttpsStream<TokioIo<TcpStream>>,
     /// True if a proxy forwards the requests, which then contain the whole target.
     forwarded: bool,

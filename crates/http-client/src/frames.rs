@@ -1,4 +1,4 @@
-//! Parser of HTTP/2 frame headers, to limit the bytes that a provider sends beside the bodies of its answers.
+//! Parser of HTTP/2 frame headers, to limit the bytes that a server sends beside the bodies of its answers.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,21 @@ const CONTINUATION: u8 = 0x9;
 /// The flag of the last frame of a stream.
 const END_STREAM: u8 = 0x1;
 
-/// A provider sent more than allowed before the body of its answer.
+/// A server sent more than allowed before the body of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the provider sent more than {0} bytes before its answer")]
-pub(super) struct TooManyBytes(pub(super) u64);
+#[error("the server sent more than {0} bytes before its answer")]
+pub struct TooManyBytes(pub(crate) u64);
+
+impl TooManyBytes {
+    /// Returns the limit.
+    pub fn limit(self) -> u64 {
+        self.0
+    }
+}
 
 /// Follows the frames of one connection.
 #[derive(Debug)]
-pub(super) struct FrameCounter {
+pub(crate) struct FrameCounter {
     limit: u64,
     header: [u8; HEADER],
     header_bytes: usize,
@@ -36,7 +43,7 @@ pub(super) struct FrameCounter {
 
 impl FrameCounter {
     /// Allows `limit` bytes of header sections for each stream, and of control frames between two answers.
-    pub(super) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self {
             limit,
             header: [0; HEADER],
@@ -52,7 +59,7 @@ impl FrameCounter {
     ///
     /// # Errors
     /// A limit is exceeded.
-    pub(super) fn count(&mut self, mut bytes: &[u8]) -> Result<u64, TooManyBytes> {
+    pub(crate) fn count(&mut self, mut bytes: &[u8]) -> Result<u64, TooManyBytes> {
         let mut of_answers = 0;
         while !bytes.is_empty() {
             if self.payload_left > 0 {

@@ -1,31 +1,32 @@
 //! The idle connections of one thread to one origin.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::http1::Http1Connection;
-use super::http2::Http2Connection;
-use super::watcher::{self, WatchedPool};
+use crate::connections::{Http1Connection, Http2Connection};
 
 /// A connection that can take a request.
-pub(super) enum PooledConnection {
+pub(crate) enum PooledConnection {
     Http1(Box<Http1Connection>),
     Http2(Arc<Http2Connection>),
 }
 
 /// Idle connections. Those of HTTP/1.1 are taken newest first, so that the rest can expire; an HTTP/2 connection is
 /// shared.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     state: Mutex<State>,
     idle_timeout: Duration,
     max_idle: usize,
     /// The lock on opening a connection that all waiting calls will share.
-    pub(super) opening: tokio::sync::Mutex<()>,
+    pub(crate) opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -52,12 +53,12 @@ struct Watcher {
 }
 
 impl Pool {
-    pub(super) fn new(idle_timeout: Duration, max_idle: usize) -> Self {
+    pub(crate) fn new(idle_timeout: Duration, max_idle: usize) -> Self {
         Self { state: Mutex::default(), idle_timeout, max_idle, opening: tokio::sync::Mutex::default() }
     }
 
     /// Takes the most recently used connection.
-    pub(super) fn take(&self) -> Option<PooledConnection> {
+    pub(crate) fn take(&self) -> Option<PooledConnection> {
         self.take_shared().or_else(|| {
             let (mut state, now) = (self.state(), Instant::now());
             while let Some(connection) = state.idle.pop_back() {
@@ -70,7 +71,7 @@ impl Pool {
     }
 
     /// Returns the shared connection, if there is one.
-    pub(super) fn take_shared(&self) -> Option<PooledConnection> {
+    pub(crate) fn take_shared(&self) -> Option<PooledConnection> {
         let (mut state, now) = (self.state(), Instant::now());
         let shared = state.shared.as_mut()?;
         if shared.is_usable(now, self.idle_timeout) {
@@ -82,7 +83,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next call, or hands it to a waiting one. Closes it if it cannot take a request.
-    pub(super) fn put(self: &Arc<Self>, mut connection: Box<Http1Connection>) {
+    pub(crate) fn put(self: &Arc<Self>, mut connection: Box<Http1Connection>) {
         let mut state = self.state();
         // Reads the end of the answer and registers the waker for a close by the peer.
         let waker = state.watcher.as_ref().and_then(|watcher| watcher.waker.as_ref());
@@ -106,7 +107,7 @@ impl Pool {
     }
 
     /// Shares a new connection among all calls. Returns the shared connection, and true if it existed already.
-    pub(super) fn share(self: &Arc<Self>, connection: Arc<Http2Connection>) -> (Arc<Http2Connection>, bool) {
+    pub(crate) fn share(self: &Arc<Self>, connection: Arc<Http2Connection>) -> (Arc<Http2Connection>, bool) {
         let mut state = self.state();
         let now = Instant::now();
         if let Some(shared) = &state.shared
@@ -120,7 +121,7 @@ impl Pool {
     }
 
     /// Returns a receiver of the next connection that becomes idle.
-    pub(super) fn wait(&self) -> oneshot::Receiver<Box<Http1Connection>> {
+    pub(crate) fn wait(&self) -> oneshot::Receiver<Box<Http1Connection>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.waiting.retain(|waiting| !waiting.is_closed());
@@ -132,16 +133,23 @@ impl Pool {
         if state.watcher.is_none() {
             state.watchers += 1;
             state.watcher = Some(Watcher { number: state.watchers, waker: None });
-            watcher::start(Arc::downgrade(self), state.watchers);
+            let timer = Box::pin(sleep_until(Instant::now()));
+            TokioExecutor::new().execute(WatcherTask { pool: Arc::downgrade(self), number: state.watchers, timer });
         }
+    }
+
+    /// Returns true if no connection is idle or shared.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.idle.is_empty() && state.shared.is_none()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl WatchedPool for Pool {
+    /// Removes closed and expired connections, and registers the waker with the others. Returns the next expiry; `None`
+    /// ends the watcher.
     fn inspect(&self, cx: &mut Context<'_>, number: u64) -> Option<Instant> {
         let mut state = self.state();
         let now = Instant::now();
@@ -156,10 +164,6 @@ impl WatchedPool for Pool {
         state.watcher = next.map(|_| Watcher { number, waker: Some(cx.waker().clone()) });
         next
     }
-
-    fn forget_watcher(&self, number: u64) {
-        self.state().watcher.take_if(|watcher| watcher.number == number);
-    }
 }
 
 impl SharedConnection {
@@ -173,6 +177,40 @@ impl Drop for Pool {
     fn drop(&mut self) {
         if let Some(waker) = self.state().watcher.take().and_then(|watcher| watcher.waker) {
             waker.wake();
+        }
+    }
+}
+
+/// The task that closes idle connections when their peers close them or when they expire. Idle connections wake it; it
+/// then checks all of them, because few close at a time.
+struct WatcherTask {
+    pool: Weak<Pool>,
+    number: u64,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Future for WatcherTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(pool) = self.pool.upgrade() else { return Poll::Ready(()) };
+            let Some(next) = pool.inspect(cx, self.number) else { return Poll::Ready(()) };
+            if self.timer.deadline() != next {
+                self.timer.as_mut().reset(next);
+            }
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Drop for WatcherTask {
+    /// Notes that the watcher has ended, possibly with its runtime.
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.state().watcher.take_if(|watcher| watcher.number == self.number);
         }
     }
 }

@@ -13,17 +13,16 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
 
-use super::connection_in_use::ConnectionInUse;
-use super::connector::Connector;
-use super::errors::CallError;
-use super::http1::Http1Connection;
-use super::http2::{self, Http2Call, Http2Connection};
-use super::pool::{Pool, PooledConnection};
-use super::{Http2, HttpClientSettings};
+use crate::connections::{Http1Connection, Http2Call, Http2Connection, http2_builder};
+use crate::connector::Connector;
+use crate::errors::Error;
+use crate::meter::Meter;
+use crate::pool::{Pool, PooledConnection};
+use crate::{Http2, HttpClientSettings};
 
 /// The origins that a client calls.
 #[derive(Clone)]
-pub(super) struct Origins {
+pub(crate) struct Origins {
     opener: Opener,
     settings: Arc<HttpClientSettings>,
     known: Arc<Mutex<HashMap<OriginKey, Arc<Origin>>>>,
@@ -32,23 +31,29 @@ pub(super) struct Origins {
 type OriginKey = (Option<Scheme>, Option<Authority>);
 
 impl Origins {
-    pub(super) fn new(connector: Connector, settings: &Arc<HttpClientSettings>) -> Self {
-        let opener = Opener { connector, http2: http2::builder(settings) };
+    pub(crate) fn new(connector: Connector, settings: &Arc<HttpClientSettings>) -> Self {
+        let opener = Opener { connector, http2: http2_builder(settings) };
         Self { opener, settings: Arc::clone(settings), known: Arc::default() }
     }
 
-    /// The origin of an address. Addresses of the same origin share its connections.
-    pub(super) fn of(&self, uri: &Uri) -> Arc<Origin> {
+    /// Returns the origin of an address. Addresses of the same origin share its connections. Origins without users and
+    /// connections are forgotten.
+    pub(crate) fn of(&self, uri: &Uri) -> Arc<Origin> {
         let key = (uri.scheme().cloned(), uri.authority().cloned());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let origin = known.entry(key).or_insert_with(|| Arc::new(Origin::new(uri, &self.opener, &self.settings)));
-        Arc::clone(origin)
+        if let Some(origin) = known.get(&key) {
+            return Arc::clone(origin);
+        }
+        known.retain(|_, origin| Arc::strong_count(origin) > 1 || !origin.pools.iter().all(|pool| pool.is_empty()));
+        let origin = Arc::new(Origin::new(uri, &self.opener, &self.settings));
+        known.insert(key, Arc::clone(&origin));
+        origin
     }
 }
 
 /// An origin and its pools, as many as configured. The thread that opened a connection wakes it, so each thread keeps
 /// to one pool.
-pub(super) struct Origin {
+pub(crate) struct Origin {
     address: Uri,
     opener: Opener,
     pools: Box<[Arc<Pool>]>,
@@ -67,17 +72,17 @@ impl Origin {
     }
 
     /// Opens a connection and closes it.
-    pub(super) async fn probe(&self) -> Result<(), CallError> {
+    pub(crate) async fn probe(&self) -> Result<(), Error> {
         self.opener.open(&self.address).await.map(drop)
     }
 
     /// Returns a connection for one call: an idle one, or a new one. A repeated call gets no idle connection of
     /// HTTP/1.1: it may have ended like the one before.
-    pub(super) async fn connection(
+    pub(crate) async fn connection(
         &self,
         deadline: Option<Instant>,
         is_repeat: bool,
-    ) -> Result<ConnectionInUse, CallError> {
+    ) -> Result<ConnectionInUse, Error> {
         let pool = &self.pools[thread_number() % self.pools.len()];
         let take = || if is_repeat { pool.take_shared() } else { pool.take() };
         if let Some(kept) = take() {
@@ -118,6 +123,42 @@ impl Origin {
     }
 }
 
+/// A connection in use. Dropped without [`Self::release`], one of HTTP/1.1 closes.
+pub(crate) enum ConnectionInUse {
+    Http1 { connection: Box<Http1Connection>, pool: Arc<Pool> },
+    Http2(Http2Call),
+}
+
+impl ConnectionInUse {
+    pub(crate) fn meter(&self) -> &Meter {
+        match self {
+            Self::Http1 { connection, .. } => &connection.meter,
+            Self::Http2(call) => call.meter(),
+        }
+    }
+
+    pub(crate) fn is_reused(&self) -> bool {
+        match self {
+            Self::Http1 { connection, .. } => connection.is_reused,
+            Self::Http2(call) => call.is_reused,
+        }
+    }
+
+    /// Closes the connection to later calls.
+    pub(crate) fn retire(&self) {
+        if let Self::Http2(call) = self {
+            call.retire();
+        }
+    }
+
+    /// Keeps the connection for the next call.
+    pub(crate) fn release(self) {
+        if let Self::Http1 { connection, pool } = self {
+            pool.put(connection);
+        }
+    }
+}
+
 fn mark_in_use(kept: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
     match kept {
         PooledConnection::Http1(connection) => ConnectionInUse::Http1 { connection, pool: Arc::clone(pool) },
@@ -153,17 +194,17 @@ struct Opener {
 
 impl Opener {
     /// Opens a connection. Boxed, because most calls open none and should not reserve stack for it.
-    fn open(&self, address: &Uri) -> Pin<Box<dyn Future<Output = Result<PooledConnection, CallError>> + Send>> {
+    fn open(&self, address: &Uri) -> Pin<Box<dyn Future<Output = Result<PooledConnection, Error>> + Send>> {
         let (connector, http2, address) = (self.connector.clone(), self.http2.clone(), address.clone());
         Box::pin(async move {
-            let link = connector.connect(address).await.map_err(CallError::Connect)?;
+            let link = connector.connect(address).await.map_err(Error::connect)?;
             let meter = link.meter.clone();
             let opened = if link.http2 {
                 Http2Connection::open(link, &http2).await.map(PooledConnection::Http2)
             } else {
                 Http1Connection::open(link).await.map(PooledConnection::Http1)
             };
-            opened.map_err(|_| meter.violation().map_or(CallError::Handshake, CallError::TooManyBytes))
+            opened.map_err(|error| meter.violation().map_or(Error::Handshake(error), Error::from))
         })
     }
 }

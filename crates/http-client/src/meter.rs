@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::{FrameCounter, TooManyBytes};
+use crate::frames::{FrameCounter, TooManyBytes};
 
 /// Bytes after which a connection with more data yields to other tasks.
 const YIELD_BYTES: usize = 64 << 10;
@@ -17,7 +17,7 @@ const HEAD_READ_BYTES: usize = 16 << 10;
 
 /// The counters of one connection. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct Meter(Arc<Counters>);
+pub(crate) struct Meter(Arc<Counters>);
 
 #[derive(Debug)]
 struct Counters {
@@ -39,7 +39,7 @@ struct HeadState {
 }
 
 /// The phase in which a body is read. It ends on drop.
-pub(super) struct BodyPhase {
+pub(crate) struct BodyPhase {
     meter: Meter,
     answer: u64,
 }
@@ -57,7 +57,7 @@ impl Drop for BodyPhase {
 
 impl Meter {
     /// Allows `limit` bytes before the body of an answer.
-    pub(super) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self(Arc::new(Counters {
             limit,
             exceeded: AtomicBool::new(false),
@@ -67,17 +67,17 @@ impl Meter {
     }
 
     /// Returns the read bytes of answers; over HTTP/2 without pings and other connection frames.
-    pub(super) fn answer_bytes(&self) -> u64 {
+    pub(crate) fn answer_bytes(&self) -> u64 {
         self.0.answer_bytes.load(Ordering::Acquire)
     }
 
     /// Returns the exceeded limit, if any.
-    pub(super) fn violation(&self) -> Option<TooManyBytes> {
+    pub(crate) fn violation(&self) -> Option<TooManyBytes> {
         self.0.exceeded.load(Ordering::Acquire).then_some(TooManyBytes(self.0.limit))
     }
 
     /// Starts the body phase after the final head.
-    pub(super) fn begin_body(&self) -> BodyPhase {
+    pub(crate) fn begin_body(&self) -> BodyPhase {
         let mut head = self.head();
         head.answers += 1;
         head.in_body = true;
@@ -107,7 +107,7 @@ impl Meter {
 }
 
 /// A connection with a [`Meter`].
-pub(super) struct MeteredStream<S> {
+pub(crate) struct MeteredStream<S> {
     stream: S,
     meter: Meter,
     frames: Option<FrameCounter>,
@@ -116,13 +116,13 @@ pub(super) struct MeteredStream<S> {
 
 impl<S> MeteredStream<S> {
     /// Wraps a stream of HTTP/1, or of HTTP/2 if `http2` is true.
-    pub(super) fn new(stream: S, limit: u64, http2: bool) -> Self {
+    pub(crate) fn new(stream: S, limit: u64, http2: bool) -> Self {
         let frames = http2.then(|| FrameCounter::new(limit));
         Self { stream, meter: Meter::new(limit), frames, unyielded_bytes: 0 }
     }
 
     /// Returns the meter.
-    pub(super) fn meter(&self) -> &Meter {
+    pub(crate) fn meter(&self) -> &Meter {
         &self.meter
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let meter = stream.meter.clone();
         let mut bytes = Vec::new();
         let error = (&mut stream).take(1 << 30).read_to_end(&mut bytes).await.unwrap_err();
-        assert_eq!(error.to_string(), "the provider sent more than 100000 bytes before its answer");
+        assert_eq!(error.to_string(), "the server sent more than 100000 bytes before its answer");
         assert!(bytes.len() <= 100_000, "{}", bytes.len());
         assert_eq!(meter.violation(), Some(TooManyBytes(100_000)));
     }

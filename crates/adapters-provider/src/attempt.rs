@@ -1,11 +1,10 @@
 //! Deadline and cancellation of an attempt.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use domain::decision::ClientConnection;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use tokio::time::{Instant, sleep_until};
+use http_client::before_deadline;
 
 /// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped
 /// together with its connection or stream, so that the provider notices.
@@ -20,45 +19,6 @@ pub(crate) async fn run_with_deadline<T>(
         done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
         }),
-    }
-}
-
-/// Times that I/O is polled after a deadline: once for the socket, and more for the tasks between it and the work.
-const FINAL_POLLS: usize = 8;
-/// A timer that fires this late was delayed, and the I/O with it.
-const LATE_TIMER: Duration = Duration::from_millis(20);
-/// The longest time for pending I/O after a delayed timer.
-const MAX_GRACE: Duration = Duration::from_millis(250);
-
-/// Runs `work` until it ends or `timeout` passes; `None` then. Data that has arrived is read before the deadline is
-/// declared: after a pause of the process every timer has expired, while answers wait in the sockets.
-pub(super) async fn before_deadline<T>(timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let deadline = Instant::now().checked_add(timeout);
-    tokio::select! {
-        biased;
-        done = &mut work => return Some(done),
-        () = expiry(deadline) => {}
-    }
-    let late = deadline.map(|deadline| Instant::now().saturating_duration_since(deadline)).unwrap_or_default();
-    if late >= LATE_TIMER {
-        return tokio::time::timeout(late.min(MAX_GRACE), work).await.ok();
-    }
-    for _ in 0..FINAL_POLLS {
-        tokio::select! {
-            biased;
-            done = &mut work => return Some(done),
-            // Returns after the driver has polled the sockets.
-            () = tokio::task::yield_now() => {}
-        }
-    }
-    None
-}
-
-async fn expiry(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

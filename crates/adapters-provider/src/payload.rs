@@ -8,12 +8,14 @@ use bytes::Bytes;
 use domain::decision::SentBytes;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_client::body::RequestBody;
 use tokio::time::Instant;
-use wires::provider::{Piece, RequestBody, UnsupportedByWire};
+use wires::provider::{self, Piece, UnsupportedByWire};
 
 /// A body in pieces, so that large parts are not copied, with its media type.
 #[derive(Debug, Clone)]
-pub struct Payload {
+pub(crate) struct Payload {
     media_type: HeaderValue,
     first: Option<Bytes>,
     rest: Vec<Bytes>,
@@ -24,55 +26,45 @@ impl Payload {
     pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
     /// Builds a JSON body.
-    pub fn json(body: impl Into<Bytes>) -> Self {
+    pub(crate) fn json(body: impl Into<Bytes>) -> Self {
         Self { media_type: Self::JSON, first: Some(body.into()), rest: Vec::new() }
     }
 
-    /// Builds no body, for a GET.
-    pub(crate) fn none() -> Self {
-        Self { media_type: Self::JSON, first: None, rest: Vec::new() }
-    }
-
     /// Builds a body of another type, in pieces.
-    pub fn of(media_type: HeaderValue, pieces: Vec<Bytes>) -> Self {
+    pub(crate) fn of(media_type: HeaderValue, pieces: Vec<Bytes>) -> Self {
         Self { media_type, first: None, rest: pieces }
     }
 
     /// Returns the media type.
-    pub fn media_type(&self) -> &HeaderValue {
+    pub(crate) fn media_type(&self) -> &HeaderValue {
         &self.media_type
     }
 
     /// Returns the length of all pieces.
-    pub fn len_bytes(&self) -> u64 {
+    pub(crate) fn len_bytes(&self) -> u64 {
         self.pieces().map(|piece| count(piece.len())).sum()
-    }
-
-    /// Returns all pieces as one.
-    pub fn to_bytes(&self) -> Bytes {
-        match (&self.first, self.rest.as_slice()) {
-            (Some(only), []) => only.clone(),
-            _ => self.pieces().flat_map(|piece| piece.iter().copied()).collect(),
-        }
     }
 
     fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         self.first.iter().chain(&self.rest)
     }
 
-    pub(super) fn with_counter(self, sent: &SentCounter) -> TrackedPayload {
+    /// Returns the body of a request, whose bytes `sent` counts.
+    pub(crate) fn with_counter(self, sent: &SentCounter) -> RequestBody {
         let (left, sending) = (self.len_bytes(), sent.call().sending);
-        TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sending, sent: sent.clone() }
+        let tracked =
+            TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sending, sent: sent.clone() };
+        tracked.map_err(Into::into).boxed_unsync()
     }
 }
 
-impl TryFrom<RequestBody> for Payload {
+impl TryFrom<provider::RequestBody> for Payload {
     type Error = UnsupportedByWire;
 
-    fn try_from(body: RequestBody) -> Result<Self, UnsupportedByWire> {
+    fn try_from(body: provider::RequestBody) -> Result<Self, UnsupportedByWire> {
         let (media_type, pieces) = match body {
-            RequestBody::Json(text) => return Ok(Self::json(text)),
-            RequestBody::Form { media_type, pieces } => (media_type, pieces),
+            provider::RequestBody::Json(text) => return Ok(Self::json(text)),
+            provider::RequestBody::Form { media_type, pieces } => (media_type, pieces),
         };
         let media_type = HeaderValue::try_from(media_type).map_err(|_| UnsupportedByWire::PartName)?;
         let bytes = |piece| match piece {
@@ -117,7 +109,7 @@ impl CallBytes {
 }
 
 /// Ends a call when it is dropped.
-pub(super) struct EndCallOnDrop(SentCounter);
+pub(crate) struct EndCallOnDrop(SentCounter);
 
 impl Drop for EndCallOnDrop {
     fn drop(&mut self) {
@@ -128,7 +120,7 @@ impl Drop for EndCallOnDrop {
 /// The error of a body whose call or sending is over.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was cancelled before its body was sent")]
-pub(super) struct CallEnded;
+struct CallEnded;
 
 impl SentCounter {
     /// Starts the counter of a call in an attempt with this deadline.
@@ -137,7 +129,7 @@ impl SentCounter {
     }
 
     /// Returns the deadline of the attempt.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
@@ -153,12 +145,12 @@ impl SentCounter {
     }
 
     /// Ends the call when the guard is dropped: unsent bytes are never sent.
-    pub(super) fn end_on_drop(&self) -> EndCallOnDrop {
+    pub(crate) fn end_on_drop(&self) -> EndCallOnDrop {
         EndCallOnDrop(self.clone())
     }
 
     /// Ends the current sending. Its bytes are no longer counted if the provider certainly did not process them.
-    pub(super) fn end_sending(&self, may_be_processed: bool) {
+    pub(crate) fn end_sending(&self, may_be_processed: bool) {
         let mut call = self.call();
         let before = call.counted();
         if may_be_processed {
@@ -188,7 +180,7 @@ impl SentCounter {
 
 /// A payload with a counter. A connection polls for pieces only when it can send them, so unpolled pieces were never
 /// sent.
-pub(super) struct TrackedPayload {
+struct TrackedPayload {
     first: Option<Bytes>,
     rest: std::vec::IntoIter<Bytes>,
     left: u64,
@@ -222,13 +214,12 @@ impl Body for TrackedPayload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt;
 
     #[tokio::test]
     async fn payload_counts_pieces_when_polled() {
         let pieces = [&b"ab"[..], b"", b"cde"].map(Bytes::from_static).to_vec();
         let payload = Payload::of(HeaderValue::from_static("a/b"), pieces);
-        assert_eq!((payload.len_bytes(), &payload.to_bytes()[..]), (5, &b"abcde"[..]));
+        assert_eq!(payload.len_bytes(), 5);
         let sent = SentCounter::default();
         let mut body = payload.with_counter(&sent);
         assert_eq!((sent.bytes(), body.size_hint().exact(), body.is_end_stream()), (0, Some(5), false));
