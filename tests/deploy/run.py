@@ -98,7 +98,7 @@ def check_rendered_config(documents, folder):
     container = rules.of_kind(documents, "StatefulSet")[0]["spec"]["template"]["spec"]["containers"][0]
     variables = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
     variables |= {"TOLLGATE__STORAGE__URL": "postgres://tollgate:secret@db/tollgate", "AWS_ACCESS_KEY_ID": "secret"}
-    variables |= {name: "secret" for name in re.findall(r'api_key_env = "(\w+)"', config)}
+    variables |= {name: "secret" for name in re.findall(r'api_key = "env:(\w+)"', config)}
     check_config(file, variables)
 
 

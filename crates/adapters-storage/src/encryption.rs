@@ -49,15 +49,13 @@ pub(crate) struct ColumnCipher {
 /// An error of an encrypted value. It names the row, never the value.
 #[derive(Debug, thiserror::Error)]
 enum CipherError {
-    #[error(
-        "the secrets of {row} are encrypted: storage.encryption_key_env or storage.encryption_key_file must name their key"
-    )]
+    #[error("the secrets of {row} are encrypted: storage.encryption_key must name their key")]
     NoKey { row: String },
     #[error("the secrets of {row} need the encryption key: {reason}")]
     Unavailable { row: String, reason: String },
     #[error(
-        "the secrets of {row} cannot be decrypted: storage.encryption_key_env or storage.encryption_key_file names \
-         another key than the one that encrypted them, or the row was changed"
+        "the secrets of {row} cannot be decrypted: storage.encryption_key names another \
+         key than the one that encrypted them, or the row was changed"
     )]
     WrongKey { row: String },
     #[error("the secrets of {row} cannot be encrypted")]
@@ -175,10 +173,7 @@ mod tests {
     fn wrong_or_missing_key_other_row_and_changed_value_are_errors() {
         let stored = cipher_of(1).encrypt("row 1", "s3cret".to_owned()).unwrap();
         let missing = fault(ColumnCipher::default().decrypt("row 1", stored.clone()));
-        assert!(
-            missing.contains("row 1 are encrypted") && missing.contains("storage.encryption_key_file"),
-            "{missing}"
-        );
+        assert!(missing.contains("row 1 are encrypted") && missing.contains("storage.encryption_key"), "{missing}");
         let mut changed = stored.clone();
         let last = if changed.pop() == Some('A') { 'B' } else { 'A' };
         changed.push(last);

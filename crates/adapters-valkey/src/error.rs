@@ -32,7 +32,7 @@ pub enum ValkeyError {
     /// The server rejects the credentials.
     #[error(
         "{server} rejects the user or the password ({reason}): check rate_limits.username and the password that \
-         rate_limits.password_env or rate_limits.password_file names"
+         rate_limits.password names"
     )]
     Credentials {
         /// The server.

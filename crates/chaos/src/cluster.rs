@@ -250,7 +250,7 @@ slug = "alpha"
 name = "Alpha AI"
 wire = "system-one"
 base_url = "{provider}"
-api_key_env = "ALPHA_API_KEY"
+api_key = "env:ALPHA_API_KEY"
 connect_timeout_ms = 2000
 attempt_timeout_ms = 4500
 [[endpoints]]
@@ -264,7 +264,7 @@ slug = "beta"
 name = "Beta AI"
 wire = "system-one"
 base_url = "{overcharging}"
-api_key_env = "ALPHA_API_KEY"
+api_key = "env:ALPHA_API_KEY"
 connect_timeout_ms = 2000
 attempt_timeout_ms = 4500
 [[endpoints]]

@@ -217,7 +217,7 @@ slug = "alpha"
 name = "Alpha AI"
 wire = "system-one"
 base_url = "{provider}"
-api_key_env = "ALPHA_API_KEY"
+api_key = "env:ALPHA_API_KEY"
 [[endpoints]]
 model = "acme/alone"
 provider = "alpha"

@@ -355,8 +355,10 @@ async fn concurrent_servers_deliver_each_trace_once() -> Result<()> {
 #[tokio::test]
 async fn destinations_receive_traces_of_their_filter_only() -> Result<()> {
     let operators = Upstream::start(Behaviour::status(200)).await?;
-    let telemetry =
-        format!("[telemetry]\notlp_url = \"http://{}\"\notlp_headers_env = \"OTLP_HEADERS\"\n", operators.address());
+    let telemetry = format!(
+        "[telemetry]\notlp_url = \"http://{}\"\notlp_secret_headers = \"env:OTLP_HEADERS\"\n",
+        operators.address()
+    );
     let mut instance = Instance::new(&fast_delivery(&telemetry))?;
     instance.set_env("OTLP_HEADERS", "Authorization: Bearer collectors-key");
     let gateway = TestGateway::of(instance).await?;

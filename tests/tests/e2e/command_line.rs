@@ -208,12 +208,15 @@ async fn unknown_configuration_key_is_rejected_with_suggestion() -> Result<()> {
         }
     }
     // Only commands that use a secret need it.
-    let toml = "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n";
+    let toml = "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key=\"env:NOT_SET_ANYWHERE\"\n";
     let instance = Instance::new(toml)?;
     report.case(
         "a missing secret",
         instance.refused_serving().await.and_then(|said| {
-            ensure!(said.contains("api_key_env names is not set, or empty: NOT_SET_ANYWHERE"), "{said}");
+            ensure!(
+                said.contains("api_key names an environment variable that is not set, or empty: NOT_SET_ANYWHERE"),
+                "{said}"
+            );
             Ok(())
         }),
     );
@@ -370,7 +373,7 @@ async fn configuration_file_is_created_and_checked_without_a_database() -> Resul
     let said = String::from_utf8(report.stdout)?;
     ensure!(report.status.success() && said.contains("warning") && said.contains("no endpoint uses it"), "{said}");
     instance.configure(
-        "[[providers]]\nslug=\"a\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n",
+        "[[providers]]\nslug=\"a\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key=\"env:NOT_SET_ANYWHERE\"\n",
     )?;
     let report = instance.run(&["config", "check", "--json"]).await?;
     let document: serde_json::Value = serde_json::from_slice(&report.stdout)?;

@@ -23,7 +23,7 @@ async fn relative_paths_of_file_are_relative_to_its_folder() -> Result<()> {
     std::fs::write(
         &file,
         "[storage]\nurl = \"sqlite://data/t.db\"\n[blobs]\nurl = \"file:data/files\"\n\
-         [[providers]]\nslug = \"p\"\nbase_url = \"http://127.0.0.1:9\"\napi_key_file = \"p.key\"\n",
+         [[providers]]\nslug = \"p\"\nbase_url = \"http://127.0.0.1:9\"\napi_key = \"file:p.key\"\n",
     )?;
     std::fs::write(configuration.join("p.key"), "sk-1\n")?;
     let named = file.display().to_string();

@@ -112,7 +112,7 @@ slug = "alpha"
 name = "Alpha AI"
 wire = "system-one"
 base_url = "{alpha}"
-api_key_env = "ALPHA_API_KEY"
+api_key = "env:ALPHA_API_KEY"
 connect_timeout_ms = 1000
 attempt_timeout_ms = {attempt_timeout_ms}
 

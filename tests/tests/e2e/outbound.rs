@@ -104,11 +104,11 @@ async fn answer_in_another_wrapping_is_served_and_charged() -> Result<()> {
 #[tokio::test]
 async fn provider_receives_key_from_file_and_configured_path() -> Result<()> {
     let provider = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let more = "api_key_file = \"far.key\"\npath = \"decisions\"";
+    let more = "api_key = \"file:far.key\"\npath = \"decisions\"";
     let instance = Instance::new(&toml(&provider.base_url(), more))?;
     let said = instance.refused_serving().await?;
     ensure!(
-        said.contains("the provider far") && said.contains("api_key_file"),
+        said.contains("the provider far") && said.contains("api_key names"),
         "the missing file is not reported: {said}"
     );
     ensure!(!said.contains("far.key"), "what may be a secret in the wrong place is repeated: {said}");

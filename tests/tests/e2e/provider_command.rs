@@ -85,7 +85,7 @@ async fn provider_test_asks_the_server_for_a_secret_that_the_shell_lacks() -> Re
     ensure!(said.contains("the running server") && said.contains("made the call"), "{said}");
     gateway.server.stop().await?;
     let said = gateway.instance.refused(&["provider", "test", "alpha"]).await?;
-    ensure!(said.contains("api_key_env names is not set, or empty: ALPHA_API_KEY"), "{said}");
+    ensure!(said.contains("api_key names an environment variable that is not set, or empty: ALPHA_API_KEY"), "{said}");
     Ok(())
 }
 
@@ -115,7 +115,7 @@ async fn key_in_quotation_marks_is_warned_about_at_start_and_by_checks() -> Resu
 async fn server_tests_a_model_without_an_endpoint() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
     let gamma = format!(
-        "[[providers]]\nslug = \"gamma\"\nwire = \"system-one\"\nbase_url = \"{}\"\napi_key_env = \"GAMMA_API_KEY\"\n",
+        "[[providers]]\nslug = \"gamma\"\nwire = \"system-one\"\nbase_url = \"{}\"\napi_key = \"env:GAMMA_API_KEY\"\n",
         alpha.base_url()
     );
     let toml = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000) + &gamma;

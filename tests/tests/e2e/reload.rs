@@ -18,7 +18,7 @@ const NOT_RELOADED: &str = "configuration not reloaded";
 /// A configuration with one provider, whose key is in a file beside it.
 fn toml(base_url: &str, rest: &str) -> String {
     format!(
-        "[[providers]]\nslug = \"alpha\"\nname = \"Alpha AI\"\nbase_url = \"{base_url}\"\napi_key_file = \"alpha.key\"\n{}{rest}",
+        "[[providers]]\nslug = \"alpha\"\nname = \"Alpha AI\"\nbase_url = \"{base_url}\"\napi_key = \"file:alpha.key\"\n{}{rest}",
         endpoint("acme/alone")
     )
 }
@@ -174,7 +174,7 @@ async fn invalid_configuration_keeps_the_old_one_and_is_logged_once() -> Result<
     let elsewhere = toml("http://127.0.0.1:9", "");
     for (broken, reason) in [
         ("[server\n".to_owned(), "test.toml, line 1"),
-        (elsewhere.replace("alpha.key", "absent.key"), "api_key_file"),
+        (elsewhere.replace("alpha.key", "absent.key"), "api_key names"),
         (format!("{elsewhere}[limits]\nmax_file_byte = 1\n"), "limits.max_file_bytes"),
         (elsewhere.replace("[[endpoints]]", "ca_file = \"absent.pem\"\n[[endpoints]]"), "absent.pem"),
         (format!("{elsewhere}[log]\nfilter = \"a=b=c\"\n"), "log.filter"),

@@ -250,14 +250,14 @@ async fn missing_server_does_not_prevent_the_start() -> Result<()> {
 #[tokio::test]
 async fn unusable_server_is_a_start_error() -> Result<()> {
     let valkey = Valkey::start_with(&["--requirepass", "right-secret"])?;
-    let toml = section(&valkey.url(), "password_env = \"RATES_PASSWORD\"\n");
+    let toml = section(&valkey.url(), "password = \"env:RATES_PASSWORD\"\n");
     let mut instance = Instance::new(&toml)?;
     let missing = instance.refused_serving().await?;
-    ensure!(missing.contains("rate_limits.password_env names is not set"), "{missing}");
+    ensure!(missing.contains("rate_limits.password names an environment variable that is not set"), "{missing}");
     instance.set_env("RATES_PASSWORD", "wrong-secret");
     let wrong = instance.refused_serving().await?;
     ensure!(wrong.contains("rejects the user or the password"), "{wrong}");
-    ensure!(wrong.contains("rate_limits.password_env") && !wrong.contains("wrong-secret"), "{wrong}");
+    ensure!(wrong.contains("rate_limits.password names") && !wrong.contains("wrong-secret"), "{wrong}");
     let doctor = instance.run(&["doctor"]).await?;
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     ensure!(said.contains("rate limits") && said.contains("rejects the user or the password"), "{said}");

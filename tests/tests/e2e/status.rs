@@ -143,6 +143,6 @@ async fn doctor_sees_variables_and_health_of_running_server() -> Result<()> {
     server.stop().await?;
     let (report, ok) = document(&instance, &["doctor"]).await?;
     ensure!(!ok && report.to_string().contains("no server is running"), "{report}");
-    ensure!(report.to_string().contains("api_key_env names is not set"), "{report}");
+    ensure!(report.to_string().contains("api_key names an environment variable that is not set"), "{report}");
     Ok(())
 }

@@ -194,7 +194,7 @@ async fn wrong_credentials_are_a_start_error_without_the_password() {
         let Err(error) = connect(&with(password, username), Fallback::Reject).await else { panic!("it connected") };
         let message = error.to_string();
         assert!(matches!(error, ValkeyError::Credentials { .. }), "{message}");
-        assert!(message.contains("rate_limits.password_env") && !message.contains("secret"), "{message}");
+        assert!(message.contains("rate_limits.password names") && !message.contains("secret"), "{message}");
     }
     connected(&with(Some("right-secret"), None), Fallback::Reject).await;
     connected(&with(Some("right-secret"), Some("default")), Fallback::Reject).await;

@@ -7,10 +7,9 @@ use domain::observability::{checked_header, checked_url};
 use domain::secret::SecretString;
 use serde::Deserialize;
 
-use super::secret::{variable_name, variable_suffix};
 use super::section::Section;
 use super::values::{Millis, Within};
-use super::{ConfigError, Environment};
+use super::{ConfigError, Environment, NamedSecret, SecretSource};
 
 /// `[broadcast]`: the delivery of traces to destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +35,8 @@ pub struct TelemetryConfig {
     pub ca_file: Option<PathBuf>,
     /// The files of the client certificate and of its key.
     pub client_identity: Option<(PathBuf, PathBuf)>,
+    /// The location of further headers.
+    pub secret_headers: Option<NamedSecret>,
     /// True if the configuration file itself contains headers.
     pub has_headers_in_file: bool,
     /// True if no content of questions and answers is sent.
@@ -63,7 +64,7 @@ pub struct RawBroadcast {
 pub struct RawTelemetry {
     otlp_url: Option<String>,
     otlp_headers: Option<Vec<String>>,
-    otlp_headers_env: Option<String>,
+    otlp_secret_headers: Option<SecretSource>,
     otlp_ca_file: Option<String>,
     otlp_client_cert_file: Option<String>,
     otlp_client_key_file: Option<String>,
@@ -73,7 +74,7 @@ pub struct RawTelemetry {
 /// The other keys of `[telemetry]`, which require `otlp_url`.
 const DEPENDENT: [&str; 6] = [
     "otlp_headers",
-    "otlp_headers_env",
+    "otlp_secret_headers",
     "otlp_ca_file",
     "otlp_client_cert_file",
     "otlp_client_key_file",
@@ -106,8 +107,11 @@ pub fn telemetry(
             None => Ok(None),
         };
     };
+    let secret = section.secret("otlp_secret_headers", section.otlp_secret_headers.as_ref());
+    let secret_headers = secret.map(|source| NamedSecret::new("telemetry.otlp_secret_headers", source, environment));
     Ok(Some(TelemetryConfig {
-        otlp_headers: telemetry_headers(section, environment)?,
+        otlp_headers: telemetry_headers(section, secret_headers.as_ref())?,
+        secret_headers,
         otlp_url: checked_url(url).map_err(|fault| section.fault("otlp_url", fault))?,
         ca_file: section.certificate_file("otlp_ca_file", section.otlp_ca_file.as_deref())?,
         client_identity: section.client_identity(
@@ -121,7 +125,7 @@ pub fn telemetry(
 
 fn telemetry_headers(
     section: &Section<RawTelemetry>,
-    environment: &Environment,
+    secret: Option<&NamedSecret>,
 ) -> Result<Vec<(String, SecretString)>, ConfigError> {
     let header = |key: &str, line: &str| {
         let Some((name, value)) = line.split_once(':') else {
@@ -133,25 +137,18 @@ fn telemetry_headers(
             .map_err(|fault| section.fault(key, format!("has a header that {fault}")))
     };
     let in_keys = section.otlp_headers.iter().flatten().map(|line| ("otlp_headers", line.as_str()));
-    let in_variable = variable_of_headers(section, environment)?.lines().filter(|line| !line.trim().is_empty());
-    let lines = in_keys.chain(in_variable.map(|line| ("otlp_headers_env", line)));
+    let text = secret
+        .map(NamedSecret::read_text)
+        .transpose()
+        .map_err(|fault| section.fault("otlp_secret_headers", fault))?
+        .unwrap_or_default();
+    let secret_lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines = in_keys.chain(secret_lines.map(|line| ("otlp_secret_headers", line)));
     let headers: Vec<(String, SecretString)> = lines.map(|(key, line)| header(key, line)).collect::<Result<_, _>>()?;
     if headers.len() > MOST_HEADERS {
         return Err(section.fault("otlp_headers", format!("must hold at most {MOST_HEADERS} headers")));
     }
     Ok(headers)
-}
-
-/// Returns the value of the variable that `otlp_headers_env` names; empty if it names none.
-fn variable_of_headers<'a>(
-    section: &Section<RawTelemetry>,
-    environment: &'a Environment,
-) -> Result<&'a str, ConfigError> {
-    let Some(name) = &section.otlp_headers_env else { return Ok("") };
-    let name = variable_name(name).map_err(|fault| section.fault("otlp_headers_env", fault))?;
-    let problem = || format!("names an environment variable that is not set, or empty{}", variable_suffix(name));
-    let unset = || section.fault("otlp_headers_env", problem());
-    environment.get(name).ok_or_else(unset)
 }
 
 #[cfg(test)]
@@ -210,18 +207,18 @@ mod tests {
                 "is set by the connection or by every delivery",
             ),
             (
-                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n",
+                "[telemetry]\notlp_url = \"http://h\"\notlp_secret_headers = \"env:NOT_SET\"\n",
                 "names an environment variable that is not set, or empty: NOT_SET",
             ),
             (
-                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"s3cret\"\n",
+                "[telemetry]\notlp_url = \"http://h\"\notlp_secret_headers = \"env:s3cret\"\n",
                 "names an environment variable that is",
             ),
             (
-                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"x-key: s3cret\"\n",
-                "must be the name of an environment",
+                "[telemetry]\notlp_url = \"http://h\"\notlp_secret_headers = \"x-key: s3cret\"\n",
+                "the name of an environment",
             ),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"9s3cret\"\n", "not beginning with a digit"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_secret_headers = \"env:9s3cret\"\n", "no digit first"),
         ] {
             let fault = read(text).unwrap_err();
             assert!(fault.contains(expected) && !fault.contains("s3cret"), "{text}: {fault}");

@@ -1,18 +1,15 @@
 //! `[blobs]` with a bucket of an S3-compatible object store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use adapters_s3::{S3Credentials, S3Settings};
-use anyhow::{Context as _, bail, ensure};
-use domain::secret::SecretString;
+use anyhow::bail;
 use serde::Deserialize;
 
-use super::files::read_regular_text;
-use super::secret::{is_quoted, variable_name, variable_suffix};
 use super::section::Section;
 use super::values::Millis;
-use super::{ConfigError, Environment, urls};
+use super::{ConfigError, Environment, NamedSecret, SecretSource, urls};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The limit on an answer's head, and on each pause within its body.
@@ -21,8 +18,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const DEFAULT_REGION: &str = "us-east-1";
 const SESSION_NAME: &str = "tollgate";
 const NO_CREDENTIALS: &str = "no credentials for blobs.url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name \
-                              other variables or files by blobs.access_key_id_env, blobs.access_key_id_file, \
-                              blobs.secret_access_key_env and blobs.secret_access_key_file; or set \
+                              other variables or files by blobs.access_key_id and blobs.secret_access_key; or set \
                               AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; or set blobs.credentials = \"instance\" on \
                               a virtual machine with a role";
 
@@ -45,11 +41,9 @@ pub struct RawBlobs {
     pub region: Option<String>,
     pub path_style: Option<bool>,
     pub credentials: Option<RawCredentials>,
-    pub access_key_id_env: Option<String>,
-    pub access_key_id_file: Option<String>,
-    pub secret_access_key_env: Option<String>,
-    pub secret_access_key_file: Option<String>,
-    pub session_token_env: Option<String>,
+    pub access_key_id: Option<SecretSource>,
+    pub secret_access_key: Option<SecretSource>,
+    pub session_token: Option<SecretSource>,
     pub ca_file: Option<String>,
 }
 
@@ -78,28 +72,16 @@ pub enum CredentialSource {
     /// An access key.
     AccessKey {
         /// Its id.
-        id: SecretPart,
+        id: NamedSecret,
         /// Its secret.
-        secret: SecretPart,
+        secret: NamedSecret,
         /// The session token of temporary credentials.
-        session_token: Option<SecretPart>,
+        session_token: Option<NamedSecret>,
     },
     /// Temporary credentials that are fetched.
     Fetched(S3Credentials),
     /// No credentials are configured.
     Missing,
-}
-
-/// The location of a part of an access key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretPart {
-    /// The value of an environment variable.
-    Value(SecretString),
-    /// A file, with the key of the configuration that names it.
-    File(&'static str, PathBuf),
-    /// A variable that is not set or empty, with the key of the configuration that names it, and its name as far as
-    /// messages show it.
-    Unset(&'static str, String),
 }
 
 impl BucketConfig {
@@ -118,7 +100,7 @@ impl BucketConfig {
             CredentialSource::AccessKey { id, secret, session_token } => S3Credentials::AccessKey {
                 id: id.read()?,
                 secret: secret.read()?,
-                session_token: session_token.as_ref().map(SecretPart::read).transpose()?,
+                session_token: session_token.as_ref().map(NamedSecret::read).transpose()?,
             },
             CredentialSource::Fetched(credentials) => credentials.clone(),
             CredentialSource::Missing => bail!(NO_CREDENTIALS),
@@ -136,49 +118,15 @@ impl BucketConfig {
         })
     }
 
-    /// Returns true if a readable part of the access key is in quotation marks.
-    pub fn has_quoted_secret(&self) -> bool {
-        let is_quoted = |part: &SecretPart| part.read().is_ok_and(|secret| is_quoted(secret.expose()));
-        match &self.credentials {
+    /// Returns the parts of the access key.
+    pub fn secrets(&self) -> impl Iterator<Item = &NamedSecret> {
+        let parts = match &self.credentials {
             CredentialSource::AccessKey { id, secret, session_token } => {
-                [Some(id), Some(secret), session_token.as_ref()].into_iter().flatten().any(is_quoted)
+                [Some(id), Some(secret), session_token.as_ref()]
             }
-            _ => false,
-        }
-    }
-
-    /// Returns the files with secrets, with the keys that name them.
-    pub fn secret_files(&self) -> Vec<(&'static str, &Path)> {
-        match &self.credentials {
-            CredentialSource::AccessKey { id, secret, .. } => {
-                [id, secret].into_iter().filter_map(SecretPart::file).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl SecretPart {
-    fn read(&self) -> anyhow::Result<SecretString> {
-        let (key, path) = match self {
-            Self::Value(secret) => return Ok(secret.clone()),
-            Self::Unset(key, name) => {
-                bail!("blobs.{key} names an environment variable that is not set, or empty{name}")
-            }
-            Self::File(key, path) => (key, path),
+            _ => [None; 3],
         };
-        let text = read_regular_text(path).with_context(|| format!("the file of blobs.{key} cannot be read"))?;
-        let text = text.trim();
-        let is_usable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-        ensure!(is_usable, "the file of blobs.{key} holds no key: visible ASCII characters are wanted");
-        Ok(SecretString::new(text))
-    }
-
-    fn file(&self) -> Option<(&'static str, &Path)> {
-        match self {
-            Self::File(key, path) => Some((key, path)),
-            _ => None,
-        }
+        parts.into_iter().flatten()
     }
 }
 
@@ -238,8 +186,9 @@ fn credentials(
     region: &str,
     environment: &Environment,
 ) -> Result<CredentialSource, ConfigError> {
-    let id = id_part(section, environment)?;
-    let secret = secret_part(section, environment)?;
+    let part = |key, source: &Option<SecretSource>, usual| part(section, environment, key, source.as_ref(), usual);
+    let id = part("blobs.access_key_id", &section.access_key_id, "AWS_ACCESS_KEY_ID");
+    let secret = part("blobs.secret_access_key", &section.secret_access_key, "AWS_SECRET_ACCESS_KEY");
     if section.credentials == Some(RawCredentials::Instance) {
         if let Some(key) = ACCESS_KEY_KEYS.iter().find(|key| section.has(key)) {
             return Err(section.fault(key, "has no effect with credentials = \"instance\": remove one of them"));
@@ -249,62 +198,35 @@ fn credentials(
     }
     match (id, secret) {
         (Some(id), Some(secret)) => {
-            let session_token = session_token(section, environment)?;
+            // The usual variable belongs to the usual access key only.
+            let is_usual = !ACCESS_KEY_KEYS.iter().any(|key| section.has(key));
+            let usual = if is_usual { "AWS_SESSION_TOKEN" } else { "" };
+            let session_token = part("blobs.session_token", &section.session_token, usual);
             Ok(CredentialSource::AccessKey { id, secret, session_token })
         }
-        (Some(_), None) => Err(section.fault("secret_access_key_env", ONE_HALF)),
-        (None, Some(_)) => Err(section.fault("access_key_id_env", ONE_HALF)),
-        (None, None) if section.has("session_token_env") => {
-            Err(section
-                .fault("session_token_env", "has no effect without an access key: set its id and its secret too"))
+        (Some(_), None) => Err(section.fault("secret_access_key", ONE_HALF)),
+        (None, Some(_)) => Err(section.fault("access_key_id", ONE_HALF)),
+        (None, None) if section.has("session_token") => {
+            Err(section.fault("session_token", "has no effect without an access key: set its id and its secret too"))
         }
         (None, None) => fetched(section, region, environment),
     }
 }
 
-const ACCESS_KEY_KEYS: [&str; 5] =
-    ["access_key_id_env", "access_key_id_file", "secret_access_key_env", "secret_access_key_file", "session_token_env"];
+const ACCESS_KEY_KEYS: [&str; 3] = ["access_key_id", "secret_access_key", "session_token"];
 const ONE_HALF: &str = "or the variable of its default is required: an access key has an id and a secret";
 
-fn id_part(section: &Section<RawBlobs>, environment: &Environment) -> Result<Option<SecretPart>, ConfigError> {
-    let keys = ("access_key_id_env", "access_key_id_file");
-    let values = (section.access_key_id_env.as_deref(), section.access_key_id_file.as_deref());
-    part(section, environment, keys, values, "AWS_ACCESS_KEY_ID")
-}
-
-fn secret_part(section: &Section<RawBlobs>, environment: &Environment) -> Result<Option<SecretPart>, ConfigError> {
-    let keys = ("secret_access_key_env", "secret_access_key_file");
-    let values = (section.secret_access_key_env.as_deref(), section.secret_access_key_file.as_deref());
-    part(section, environment, keys, values, "AWS_SECRET_ACCESS_KEY")
-}
-
-/// Returns the session token. The usual variable belongs to the usual access key only.
-fn session_token(section: &Section<RawBlobs>, environment: &Environment) -> Result<Option<SecretPart>, ConfigError> {
-    let named = section.session_token_env.as_deref();
-    let is_usual = !ACCESS_KEY_KEYS.iter().any(|key| section.has(key));
-    let usual = if is_usual { "AWS_SESSION_TOKEN" } else { "" };
-    part(section, environment, ("session_token_env", ""), (named, None), usual)
-}
-
-/// Returns the location of a part of an access key: a named variable, a file, or the usual variable if that is set.
+/// Returns a part of an access key: the named secret, or that of the usual variable if that is set.
 fn part(
     section: &Section<RawBlobs>,
     environment: &Environment,
-    (variable_key, file_key): (&'static str, &'static str),
-    (variable, file): (Option<&str>, Option<&str>),
+    key: &'static str,
+    source: Option<&SecretSource>,
     usual: &str,
-) -> Result<Option<SecretPart>, ConfigError> {
-    let value = |name: &str| environment.get(name).map(|text| SecretPart::Value(SecretString::new(text.trim())));
-    match (variable, file) {
-        (Some(_), Some(_)) => Err(section.fault(variable_key, format_args!("cannot be set together with {file_key}"))),
-        (Some(name), None) => {
-            let name = variable_name(name).map_err(|fault| section.fault(variable_key, fault))?;
-            // Its absence is an error of the commands that open the store.
-            Ok(Some(value(name).unwrap_or_else(|| SecretPart::Unset(variable_key, variable_suffix(name)))))
-        }
-        (None, Some(path)) => Ok(Some(SecretPart::File(file_key, section.resolve(file_key, Path::new(path))))),
-        (None, None) => Ok(value(usual)),
-    }
+) -> Option<NamedSecret> {
+    let usual = environment.get(usual).map(|_| SecretSource::Variable(usual.to_owned()));
+    let source = section.secret(key.trim_start_matches("blobs."), source).or(usual)?;
+    Some(NamedSecret::new(key, source, environment))
 }
 
 /// Returns the source of temporary credentials that the platform announces in the environment.

@@ -59,18 +59,14 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     })?;
     if is_secret(&name) {
         return Err(format!(
-            "must not hold {}, which is a secret by its name: secrets are named with api_key_env or api_key_file, and \
-             auth_header says which header they are sent in",
+            "must not hold {}, which is a secret by its name: api_key names a secret, and auth_header says which header they are sent in",
             displayed_name(&name)
         ));
     }
     let value = value.trim_matches([' ', '\t']);
     let lower = value.to_ascii_lowercase();
     if SECRET_SCHEMES.iter().any(|scheme| lower.starts_with(scheme)) {
-        return Err(format!(
-            "must not hold credentials, as {} does: they are named with api_key_env or api_key_file",
-            displayed_name(&name)
-        ));
+        return Err(format!("must not hold credentials, as {} does: api_key names them", displayed_name(&name)));
     }
     let printable = value.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic());
     if value.is_empty() || !printable || HeaderValue::from_str(value).is_err() {
@@ -85,9 +81,9 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
 /// The reason why it cannot be used. The name, which may be the key itself, is not repeated.
 pub fn auth_header(text: &str) -> Result<String, String> {
     name(text).map_err(|fault| match fault {
-        InvalidName::Malformed => "must be the name of a header, such as x-api-key; the key itself is named with \
-                                   api_key_env or api_key_file"
-            .to_owned(),
+        InvalidName::Malformed => {
+            "must be the name of a header, such as x-api-key; api_key names the key itself".to_owned()
+        }
         InvalidName::Taken(taken) => {
             format!("must not be {taken}, which belongs to the connection or is written by the client")
         }
@@ -159,7 +155,7 @@ mod tests {
             "x-tenant: basic sk-very-secret",
         ] {
             let fault = parse(line).unwrap_err();
-            assert!(fault.contains("api_key_env") && !fault.contains("sk-very-secret"), "{line}: {fault}");
+            assert!(fault.contains("api_key names") && !fault.contains("sk-very-secret"), "{line}: {fault}");
         }
     }
 

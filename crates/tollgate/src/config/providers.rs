@@ -1,6 +1,5 @@
 //! `[[providers]]`
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::model::SANDBOX_AUTHOR;
@@ -8,7 +7,6 @@ use domain::routing::Wire;
 use serde::Deserialize;
 
 use super::capabilities::{RawCapabilities, capabilities};
-use super::secret::variable_name;
 use super::section::Section;
 use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText};
 use super::{ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, urls};
@@ -24,8 +22,7 @@ pub struct RawProvider {
     path: Option<String>,
     model_location: Option<ModelLocationConfig>,
     response_wrapper: Option<ResponseWrapperConfig>,
-    api_key_env: Option<String>,
-    api_key_file: Option<String>,
+    api_key: Option<SecretSource>,
     auth_header: Option<String>,
     auth_scheme: Option<String>,
     headers: Option<Vec<String>>,
@@ -77,7 +74,7 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         path,
         model_location,
         response_wrapper: response_wrapper(section, wire)?,
-        api_key: api_key(section)?,
+        api_key: section.secret("api_key", section.api_key.as_ref()),
         headers: fixed_headers(section, auth_header.as_deref())?,
         auth_header,
         auth_scheme: auth_scheme(section)?,
@@ -92,10 +89,6 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         http2_prior_knowledge: section.http2_prior_knowledge.unwrap_or(false),
         capabilities: capabilities(shared, wire)?,
     })
-}
-
-fn file(section: &Section<RawProvider>, key: &str, path: Option<&str>) -> Option<PathBuf> {
-    path.map(|path| section.resolve(key, Path::new(path)))
 }
 
 /// Checks the path and the location of the model.
@@ -127,18 +120,6 @@ fn response_wrapper(section: &Section<RawProvider>, wire: Wire) -> Result<Respon
     Ok(wrapper)
 }
 
-fn api_key(section: &Section<RawProvider>) -> Result<Option<SecretSource>, ConfigError> {
-    match (&section.api_key_env, file(section, "api_key_file", section.api_key_file.as_deref())) {
-        (Some(_), Some(_)) => Err(section.fault("api_key_file", "and api_key_env are both set; use one")),
-        (Some(variable), None) => {
-            let variable = variable_name(variable).map_err(|fault| section.fault("api_key_env", fault))?;
-            Ok(Some(SecretSource::Variable(variable.to_owned())))
-        }
-        (None, Some(path)) => Ok(Some(SecretSource::File(path))),
-        (None, None) => Ok(None),
-    }
-}
-
 /// Parses a word such as `Bearer`, or an empty scheme.
 fn auth_scheme(section: &Section<RawProvider>) -> Result<Option<String>, ConfigError> {
     let Some(scheme) = &section.auth_scheme else { return Ok(None) };
@@ -148,10 +129,7 @@ fn auth_scheme(section: &Section<RawProvider>) -> Result<Option<String>, ConfigE
         return Ok(Some(scheme.clone()));
     }
     // It is not repeated, as it may be a misplaced key.
-    Err(section.fault(
-        "auth_scheme",
-        "must be a word such as Bearer or Basic, or empty; the key itself is named with api_key_env or api_key_file",
-    ))
+    Err(section.fault("auth_scheme", "must be a word such as Bearer or Basic, or empty; api_key names the key itself"))
 }
 
 fn fixed_headers(

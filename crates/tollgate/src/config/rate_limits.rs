@@ -1,15 +1,13 @@
 //! `[rate_limits]`
 
-use std::path::Path;
 use std::time::Duration;
 
 use adapters_valkey::{Credentials, ValkeySettings};
 use serde::Deserialize;
 
-use super::secret::{SecretSource, variable_name};
 use super::section::Section;
 use super::values::Millis;
-use super::{ConfigError, Environment, OnRateStoreFailure, RateLimitsConfig};
+use super::{ConfigError, Environment, OnRateStoreFailure, RateLimitsConfig, SecretSource};
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(50);
@@ -24,8 +22,7 @@ const LAST_DATABASE: i64 = 65_535;
 pub struct RawRateLimits {
     url: Option<String>,
     username: Option<String>,
-    password_env: Option<String>,
-    password_file: Option<String>,
+    password: Option<SecretSource>,
     ca_file: Option<String>,
     client_cert_file: Option<String>,
     client_key_file: Option<String>,
@@ -34,16 +31,8 @@ pub struct RawRateLimits {
 }
 
 /// The other keys, which require `url`.
-const DEPENDENT: [&str; 8] = [
-    "username",
-    "password_env",
-    "password_file",
-    "ca_file",
-    "client_cert_file",
-    "client_key_file",
-    "timeout_ms",
-    "on_failure",
-];
+const DEPENDENT: [&str; 7] =
+    ["username", "password", "ca_file", "client_cert_file", "client_key_file", "timeout_ms", "on_failure"];
 
 /// Checks `[rate_limits]`. Returns `None` if no server is configured.
 pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimitsConfig>, ConfigError> {
@@ -58,9 +47,9 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
     if let Some(key) = of_tls.into_iter().find(|key| section.has(key) && !address.is_tls) {
         return Err(section.fault(key, "requires a rediss:// URL"));
     }
-    let password = password(section)?;
+    let password = section.secret("password", section.password.as_ref());
     if section.username.is_some() && password.is_none() {
-        return Err(section.fault("username", "requires password_env or password_file"));
+        return Err(section.fault("username", "requires a password"));
     }
     let store = ValkeySettings {
         host: address.host,
@@ -97,7 +86,7 @@ fn address(url: &str) -> Result<Address, String> {
         _ => return Err(form()),
     };
     if rest.contains('@') {
-        return Err("must not contain a user or a password: set username, and password_env or password_file".to_owned());
+        return Err("must not contain a user or a password: set username and password".to_owned());
     }
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let authority: http::uri::Authority = authority.parse().map_err(|_| form())?;
@@ -110,17 +99,6 @@ fn address(url: &str) -> Result<Address, String> {
             Ok(Address { host: host.to_owned(), port: authority.port_u16().unwrap_or(DEFAULT_PORT), database, is_tls })
         }
         _ => Err(form()),
-    }
-}
-
-fn password(section: &Section<RawRateLimits>) -> Result<Option<SecretSource>, ConfigError> {
-    match (section.password_env.as_deref(), section.password_file.as_deref()) {
-        (Some(_), Some(_)) => Err(section.fault("password_env", "cannot be set together with password_file")),
-        (Some(name), None) => {
-            let name = variable_name(name).map_err(|fault| section.fault("password_env", fault))?;
-            Ok(Some(SecretSource::Variable(name.to_owned())))
-        }
-        (None, file) => Ok(file.map(|path| SecretSource::File(section.resolve("password_file", Path::new(path))))),
     }
 }
 
@@ -139,18 +117,15 @@ impl RateLimitsConfig {
     /// # Errors
     /// The password cannot be read. The message does not contain it.
     pub fn settings(&self, environment: &Environment) -> Result<ValkeySettings, ConfigError> {
-        let read = |source: &SecretSource| source.read_named("rate_limits.password", "password", environment);
-        let password = self.password.as_ref().map(read).transpose()?;
+        let read = |source: &SecretSource| source.read("rate_limits.password", environment);
+        let password = self.password.as_ref().map(read).transpose()?.map(|password| password.expose().to_owned());
         let username = self.store.credentials.username.clone();
         Ok(ValkeySettings { credentials: Credentials { username, password }, ..self.store.clone() })
     }
 
     /// Returns the name of the environment variable with the password, if it is in one.
     pub fn secret_variable(&self) -> Option<&str> {
-        match &self.password {
-            Some(SecretSource::Variable(name)) => Some(name),
-            _ => None,
-        }
+        self.password.as_ref().and_then(SecretSource::variable)
     }
 }
 
@@ -204,9 +179,8 @@ mod tests {
                 "url = \"rediss://h\"\nclient_cert_file = \"c.pem\"".to_owned(),
                 "client_cert_file requires client_key_file",
             ),
-            (format!("{url}username = \"u\""), "requires password_env or password_file"),
-            (format!("{url}password_env = \"very-secret\""), "must be the name of an environment variable"),
-            (format!("{url}password_env = \"A\"\npassword_file = \"b\""), "cannot be set together"),
+            (format!("{url}username = \"u\""), "requires a password"),
+            (format!("{url}password = \"very-secret\""), "must be \"env:NAME\", the name of an environment variable"),
             (format!("{url}timeout_ms = 0"), "must be 1 to 1000"),
             (format!("{url}on_failure = \"open\""), "on_failure"),
         ] {
@@ -223,13 +197,13 @@ mod tests {
             let config = read(&format!("url = \"redis://h\"\n{lines}")).unwrap();
             config.rate_limits.unwrap().settings(environment).map_err(|error| error.to_string())
         };
-        let found = settings("username = \"u\"\npassword_env = \"RATES\"", &environment).unwrap();
+        let found = settings("username = \"u\"\npassword = \"env:RATES\"", &environment).unwrap();
         let expected = Credentials { username: Some("u".to_owned()), password: Some("s3cret".to_owned()) };
         assert_eq!(found.credentials, expected);
         assert!(!format!("{found:?}").contains("s3cret"));
-        let missing = settings("password_env = \"RATES\"", &Environment::default()).unwrap_err();
-        assert_eq!(missing, "the environment variable that rate_limits.password_env names is not set, or empty: RATES");
-        let missing = settings("password_file = \"/no/such/file\"", &environment).unwrap_err();
-        assert!(missing.starts_with("the file that rate_limits.password_file names cannot be read"), "{missing}");
+        let missing = settings("password = \"env:RATES\"", &Environment::default()).unwrap_err();
+        assert_eq!(missing, "rate_limits.password names an environment variable that is not set, or empty: RATES");
+        let missing = settings("password = \"file:/no/such/file\"", &environment).unwrap_err();
+        assert!(missing.starts_with("rate_limits.password names a file that cannot be read"), "{missing}");
     }
 }

@@ -70,8 +70,8 @@ pub fn variable_name(section: &SectionSchema, key: &str) -> String {
 pub fn describe_unknown_key(section_name: &str, key: &str, is_variable: bool) -> String {
     if matches!(key, "api_key" | "api_token" | "token" | "secret" | "password") {
         return format!(
-            "{section_name}.{key} is not a key: secrets are not allowed in the configuration; name a variable with \
-             api_key_env or a file with api_key_file"
+            "{section_name}.{key} is not a key: secrets are not allowed in the configuration; api_key of a provider names a \
+             variable as \"env:NAME\" or a file as \"file:PATH\""
         );
     }
     let hint = section(section_name).and_then(|section| {

@@ -2,12 +2,26 @@
 //! misplaced secrets, except for names of variables that no secret resembles.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use adapters_storage::EncryptionKey;
+use domain::secret::SecretString;
+use serde::de::{Deserialize, Deserializer, Error};
 
 use super::files::read_regular_text;
-use super::{ConfigError, Environment};
+use super::{BlobsConfig, Config, ConfigError, Environment, StorageConfig};
 
-/// The location of a secret.
+/// The two forms of a location.
+const FORMS: &str = "must be \"env:NAME\", the name of an environment variable (letters, digits and _, no digit \
+                     first), or \"file:PATH\", the path of a file; the secret itself belongs there";
+const ENCRYPTION_KEY: &str = "32 bytes in Base64 are wanted, such as the output of `openssl rand -base64 32`";
+
+/// The warning about a secret in quotation marks: `docker --env-file` and some editors keep the marks of
+/// `NAME="value"`, and a server rejects the secret with them.
+pub const QUOTED_SECRET: &str = "the secret is in quotation marks, which are sent with it: docker --env-file keeps the \
+                                 marks of NAME=\"value\"";
+
+/// The location of a secret: `env:NAME` or `file:PATH`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// The name of an environment variable.
@@ -25,65 +39,248 @@ impl fmt::Debug for SecretSource {
     }
 }
 
-/// Checks the name of an environment variable.
-///
-/// # Errors
-/// It contains other characters than letters, digits and `_`, or begins with a digit.
-pub fn variable_name(text: &str) -> Result<&str, &'static str> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if text.bytes().all(fits) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit()) {
-        return Ok(text);
+impl<'de> Deserialize<'de> for SecretSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match text.split_once(':') {
+            Some(("env", name)) if name.bytes().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit()) => {
+                Ok(Self::Variable(name.to_owned()))
+            }
+            Some(("file", path)) if !path.is_empty() => Ok(Self::File(path.into())),
+            _ => Err(D::Error::custom(FORMS)),
+        }
     }
-    Err("must be the name of an environment variable: letters, digits and _, not beginning with a digit. The secret \
-         itself belongs in that variable")
-}
-
-/// Returns the end of a message about a variable: its name after a colon, if only capitals, digits and `_` are in it.
-/// Other names may be misplaced secrets.
-pub fn variable_suffix(name: &str) -> String {
-    let is_plain = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    if is_plain { format!(": {name}") } else { String::new() }
-}
-
-/// Returns true if a secret is in quotation marks.
-pub fn is_quoted(secret: &str) -> bool {
-    secret.len() > 1 && ['"', '\''].iter().any(|mark| secret.starts_with(*mark) && secret.ends_with(*mark))
 }
 
 impl SecretSource {
-    /// Reads an API key, which `api_key_env` or `api_key_file` names.
-    ///
-    /// # Errors
-    /// Fails like [`Self::read_named`].
-    pub fn read(&self, environment: &Environment) -> Result<String, ConfigError> {
-        self.read_named("api_key", "key", environment)
+    /// Returns the name of the environment variable, if the secret is in one.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Variable(name) => Some(name),
+            Self::File(_) => None,
+        }
     }
 
-    /// Reads the secret that the configuration key `{key}_env` or `{key}_file` names.
+    /// Returns the path of the file, if the secret is in one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Variable(_) => None,
+        }
+    }
+
+    /// Reads the secret that a key of the configuration names.
     ///
     /// # Errors
     /// The variable is not set, the file cannot be read, or the secret is empty or has characters that are invalid in a
-    /// header. The message names the configuration key and the variable, but no path.
-    pub fn read_named(&self, key: &str, noun: &str, environment: &Environment) -> Result<String, ConfigError> {
-        let (text, place) = match self {
-            Self::Variable(name) => {
-                let place = format!("the environment variable that {key}_env names");
-                let text = environment.get(name);
-                let unset = || ConfigError::new(format!("{place} is not set, or empty{}", variable_suffix(name)));
-                let text = text.ok_or_else(unset)?;
-                (text.to_owned(), place)
-            }
-            Self::File(path) => {
-                let place = format!("the file that {key}_file names");
-                let text = read_regular_text(path)
-                    .map_err(|error| ConfigError::new(format!("{place} cannot be read: {error}")))?;
-                (text, place)
-            }
-        };
+    /// header. The message names the key and the variable, but no path.
+    pub fn read(&self, key: &'static str, environment: &Environment) -> Result<SecretString, ConfigError> {
+        NamedSecret::new(key, self.clone(), environment).read()
+    }
+}
+
+/// A secret with the key of the configuration that names it, and the value of its variable at the load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSecret {
+    key: &'static str,
+    source: SecretSource,
+    value: Option<SecretString>,
+}
+
+impl NamedSecret {
+    /// Reads the variable, if the secret is in one. Its absence is an error of those that need the secret.
+    pub fn new(key: &'static str, source: SecretSource, environment: &Environment) -> Self {
+        let value = source.variable().and_then(|name| environment.get(name)).map(SecretString::new);
+        Self { key, source, value }
+    }
+
+    /// Returns the key and the path of the file, if the secret is in one.
+    pub fn file(&self) -> Option<(&'static str, &Path)> {
+        self.source.file().map(|path| (self.key, path))
+    }
+
+    /// Returns the secret.
+    ///
+    /// # Errors
+    /// Those of [`SecretSource::read`].
+    pub fn read(&self) -> Result<SecretString, ConfigError> {
+        let text = self.read_text().map_err(|problem| ConfigError::new(format!("{} {problem}", self.key)))?;
         let secret = text.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(ConfigError::new(format!("{place} holds no {noun}: visible ASCII characters are wanted")));
+            let problem = "names a variable or a file that holds no secret: visible ASCII characters are wanted";
+            return Err(ConfigError::new(format!("{} {problem}", self.key)));
         }
-        Ok(secret.to_owned())
+        Ok(SecretString::new(secret))
+    }
+
+    /// Returns the whole text.
+    ///
+    /// # Errors
+    /// The problem of the key: the variable is not set, or the file cannot be read.
+    pub fn read_text(&self) -> Result<String, String> {
+        match (&self.source, &self.value) {
+            (SecretSource::File(path), _) => {
+                read_regular_text(path).map_err(|error| format!("names a file that cannot be read: {error}"))
+            }
+            (SecretSource::Variable(_), Some(value)) => Ok(value.expose().to_owned()),
+            (SecretSource::Variable(name), None) => {
+                // Other names may be misplaced secrets.
+                let is_plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+                let shown = if name.bytes().all(is_plain) { format!(": {name}") } else { String::new() };
+                Err(format!("names an environment variable that is not set, or empty{shown}"))
+            }
+        }
+    }
+
+    /// Returns true if the secret is readable and in quotation marks.
+    fn is_quoted(&self) -> bool {
+        self.read().is_ok_and(|secret| {
+            let secret = secret.expose();
+            secret.len() > 1 && ['"', '\''].iter().any(|mark| secret.starts_with(*mark) && secret.ends_with(*mark))
+        })
+    }
+
+    /// Checks that the value of a variable, if it is set, is an encryption key.
+    ///
+    /// # Errors
+    /// The problem of the key.
+    pub fn check_encryption_key(&self) -> Result<(), String> {
+        match &self.value {
+            Some(value) if EncryptionKey::from_base64(value.expose()).is_none() => {
+                Err(format!("names an environment variable that holds no key: {ENCRYPTION_KEY}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl StorageConfig {
+    /// Reads the key that encrypts the secrets of destinations; `None` if none is configured.
+    ///
+    /// # Errors
+    /// The variable is not set, the file cannot be read, or it holds no key. The message does not contain its content.
+    pub fn read_encryption_key(&self) -> Result<Option<EncryptionKey>, ConfigError> {
+        let Some(source) = &self.encryption_key else { return Ok(None) };
+        let key = EncryptionKey::from_base64(source.read()?.expose());
+        let problem = || format!("{} names a file that holds no key: {ENCRYPTION_KEY}", source.key);
+        key.map(Some).ok_or_else(|| ConfigError::new(problem()))
+    }
+}
+
+/// Returns the owners of readable secrets in quotation marks, such as `provider openai`.
+pub fn quoted_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+    let quoted = |source: &SecretSource| NamedSecret::new("", source.clone(), environment).is_quoted();
+    let providers = config.providers.iter().filter(|provider| provider.api_key.as_ref().is_some_and(quoted));
+    let mut owners: Vec<String> = providers.map(|provider| format!("provider {}", provider.slug)).collect();
+    let password = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref());
+    owners.extend(password.is_some_and(quoted).then(|| "rate limits".to_owned()));
+    if let BlobsConfig::Bucket(bucket) = &config.blobs {
+        owners.extend(bucket.secrets().any(NamedSecret::is_quoted).then(|| "blobs".to_owned()));
+    }
+    owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load_text;
+
+    #[test]
+    fn quoted_secrets_are_found_wherever_they_are_read() {
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\napi_key = \"env:A\"\n\
+                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\napi_key = \"env:B\"\n\
+                    [[providers]]\nslug = \"c\"\nbase_url = \"http://h\"\n\
+                    [rate_limits]\nurl = \"redis://h\"\npassword = \"env:R\"\n\
+                    [blobs]\nurl = \"s3://bucket\"\nregion = \"r\"\naccess_key_id = \"env:I\"\nsecret_access_key = \"env:S\"\n";
+        let found = |values: [(&str, &str); 5]| {
+            let environment: Environment = values.into_iter().collect();
+            quoted_secrets(&load_text(None, text, &environment).unwrap(), &environment)
+        };
+        let plain = [("A", "sk-1"), ("B", "\"sk"), ("R", "'"), ("I", "id"), ("S", "s\"")];
+        assert_eq!(found(plain), Vec::<String>::new());
+        let quoted = [("A", "\"sk-1\""), ("B", "'sk-2'"), ("R", "'p'"), ("I", "id"), ("S", "\"s\"")];
+        assert_eq!(found(quoted), ["provider a", "provider b", "rate limits", "blobs"]);
+        assert_eq!(found([("A", ""), ("B", "sk"), ("R", ""), ("I", "\"id\""), ("S", "s")]), ["blobs"]);
+    }
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn storage(text: &str) -> Result<StorageConfig, String> {
+        let environment = Environment::from_iter([("GOOD", KEY), ("BAD", "s3cret")]);
+        let config = load_text(None, &format!("[storage]\n{text}\n"), &environment);
+        config.map(|config| config.storage).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn encryption_key_is_read_from_variable_or_file() {
+        assert_eq!(storage("").unwrap().read_encryption_key(), Ok(None));
+        let config = storage("encryption_key = \"env:GOOD\"").unwrap();
+        assert!(!format!("{config:?}").contains(KEY));
+        let key = EncryptionKey::from_base64(KEY);
+        assert_eq!(config.read_encryption_key().unwrap(), key);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let config = storage(&format!("encryption_key = \"file:{}\"", path.display())).unwrap();
+        let message = || config.read_encryption_key().unwrap_err().to_string();
+        assert!(message().contains("storage.encryption_key"), "{}", message());
+        std::fs::write(&path, "s3cret").unwrap();
+        assert!(message().contains("32 bytes") && !message().contains("s3cret"), "{}", message());
+        std::fs::write(&path, format!("{KEY}\n")).unwrap();
+        assert_eq!(config.read_encryption_key().unwrap(), key);
+    }
+
+    #[test]
+    fn missing_variable_is_an_error_at_first_use() {
+        let message =
+            storage("encryption_key = \"env:MISSING\"").unwrap().read_encryption_key().unwrap_err().to_string();
+        assert!(message.contains("encryption_key") && message.ends_with("not set, or empty: MISSING"), "{message}");
+    }
+
+    #[test]
+    fn error_names_setting_and_not_the_secret() {
+        for (text, expected) in [
+            ("encryption_key = \"env:BAD\"", "32 bytes in Base64"),
+            ("encryption_key = \"env:s3cret=\"", "must be \"env:NAME\""),
+            ("encryption_key = \"s3cret=\"", "or \"file:PATH\""),
+        ] {
+            let fault = storage(text).unwrap_err();
+            assert!(fault.contains(expected) && fault.contains("encryption_key"), "{fault}");
+            assert!(!fault.contains("s3cret"), "{fault}");
+        }
+    }
+
+    /// Checks the kind: every key for a secret accepts the two forms and nothing else, and never shows its value.
+    #[test]
+    fn every_secret_is_a_location() {
+        let bucket = "[blobs]\nurl = \"s3://bucket\"\nregion = \"r\"\n";
+        for (key, text) in [
+            ("api_key", "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\n".to_owned()),
+            ("password", "[rate_limits]\nurl = \"redis://h\"\n".to_owned()),
+            ("encryption_key", "[storage]\n".to_owned()),
+            ("access_key_id", format!("{bucket}secret_access_key = \"env:S\"\n")),
+            ("secret_access_key", format!("{bucket}access_key_id = \"env:S\"\n")),
+            ("session_token", format!("{bucket}access_key_id = \"env:S\"\nsecret_access_key = \"env:S\"\n")),
+            ("otlp_secret_headers", "[telemetry]\notlp_url = \"http://h\"\n".to_owned()),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("secret");
+            std::fs::write(&file, "x-key: 1\n").unwrap();
+            let load = |value: &str| {
+                let environment = Environment::from_iter([("HEADERS", "x-key: 1")]);
+                let text = format!("{text}{key} = \"{value}\"\n");
+                load_text(None, &text, &environment).map_err(|error| error.to_string())
+            };
+            let variable = if key == "encryption_key" { "env:UNSET" } else { "env:HEADERS" };
+            for form in [variable, &format!("file:{}", file.display())] {
+                assert!(load(form).is_ok(), "{key}: {}", load(form).unwrap_err());
+            }
+            for value in ["very-secret", "env:very-secret", "env:", "env:9very_secret", "file:", "FILE:very-secret", ""]
+            {
+                let message = load(value).unwrap_err();
+                assert!(message.contains(&format!(".{key} {FORMS}")) && message.contains(", line "), "{message}");
+                assert!(!message.contains("very-secret") && !message.contains("very_secret"), "{message}");
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
 use super::files::check_certificate_file;
+use super::{ConfigError, SecretSource};
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,14 @@ impl<T> Section<T> {
             Some(Origin::File { path: file, .. }) => file.parent().unwrap_or(Path::new("")).join(path),
             _ => path.to_owned(),
         }
+    }
+
+    /// Returns the location of a secret; its path is resolved.
+    pub fn secret(&self, key: &str, source: Option<&SecretSource>) -> Option<SecretSource> {
+        source.map(|source| match source {
+            SecretSource::File(path) => SecretSource::File(self.resolve(key, path)),
+            SecretSource::Variable(_) => source.clone(),
+        })
     }
 
     /// Resolves and checks a file of certificates or of their keys.

@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::{
-    BroadcastConfig, BucketConfig, EncryptionKeySource, EndpointConfig, ModelConfig, ProviderConfig, RestartValues,
+    BroadcastConfig, BucketConfig, EndpointConfig, ModelConfig, NamedSecret, ProviderConfig, RestartValues,
     SecretSource, TelemetryConfig,
 };
 
@@ -138,8 +138,8 @@ pub struct StorageConfig {
     pub read_connections: u32,
     /// The maximum size of the database; `None` is the limit of SQLite.
     pub max_database_bytes: Option<u64>,
-    /// The source of the key that encrypts the secrets of destinations.
-    pub encryption_key: Option<EncryptionKeySource>,
+    /// The key that encrypts the secrets of destinations.
+    pub encryption_key: Option<NamedSecret>,
 }
 
 impl StorageConfig {

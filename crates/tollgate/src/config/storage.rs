@@ -7,10 +7,12 @@ use adapters_blob::LocalBlobStore;
 use serde::Deserialize;
 
 use super::bucket::{RawBlobs, bucket};
-use super::encryption::encryption_key;
 use super::section::Section;
 use super::values::{Millis, Positive, Within};
-use super::{BlobsConfig, Config, ConfigError, DatabaseUrl, Environment, FolderConfig, StorageConfig, journal, urls};
+use super::{
+    BlobsConfig, Config, ConfigError, DatabaseUrl, Environment, FolderConfig, NamedSecret, SecretSource, StorageConfig,
+    journal, urls,
+};
 
 /// Sixteen pages. A smaller number is probably a number of pages.
 const SMALLEST_DATABASE: u64 = 65_536;
@@ -33,8 +35,7 @@ pub struct RawStorage {
     start_timeout_ms: Option<Millis<0, 86_400_000>>,
     read_connections: Option<Positive<u32>>,
     max_database_bytes: Option<Within<u64, SMALLEST_DATABASE, LARGEST_DATABASE>>,
-    encryption_key_env: Option<String>,
-    encryption_key_file: Option<String>,
+    encryption_key: Option<SecretSource>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -45,16 +46,14 @@ enum Synchronous {
 }
 
 /// The keys of `[blobs]` that need a bucket.
-const BUCKET_KEYS: [&str; 10] = [
+const BUCKET_KEYS: [&str; 8] = [
     "endpoint",
     "region",
     "path_style",
     "credentials",
-    "access_key_id_env",
-    "access_key_id_file",
-    "secret_access_key_env",
-    "secret_access_key_file",
-    "session_token_env",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
     "ca_file",
 ];
 
@@ -62,8 +61,10 @@ const BUCKET_KEYS: [&str; 10] = [
 pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = section.url.as_deref().unwrap_or("sqlite://tollgate-data/tollgate.db");
     let (url, file) = database(section, url)?;
-    let (variable, key_file) = (section.encryption_key_env.as_deref(), section.encryption_key_file.as_deref());
-    let key_file = key_file.map(|path| section.resolve("encryption_key_file", Path::new(path)));
+    let key = section.secret("encryption_key", section.encryption_key.as_ref());
+    let encryption_key = key.map(|source| NamedSecret::new("storage.encryption_key", source, environment));
+    let checked = encryption_key.as_ref().map_or(Ok(()), NamedSecret::check_encryption_key);
+    checked.map_err(|fault| section.fault("encryption_key", fault))?;
     Ok(StorageConfig {
         read_only: is_read_only(&url),
         url,
@@ -73,8 +74,7 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         start_timeout: section.start_timeout_ms.map_or(START_TIMEOUT, Millis::get),
         read_connections: section.read_connections.map_or(4, Positive::get),
         max_database_bytes: section.max_database_bytes.map(Within::get),
-        encryption_key: encryption_key(variable, key_file, environment)
-            .map_err(|fault| section.fault("encryption_key_env", fault))?,
+        encryption_key,
     })
 }
 

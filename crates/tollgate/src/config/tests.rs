@@ -111,7 +111,7 @@ fn every_key_is_read() {
         wire = "system-one"
         base_url = "http://127.0.0.1:9/v1"
         path = "/decide"
-        api_key_env = "TYPESAFE_API_KEY"
+        api_key = "env:TYPESAFE_API_KEY"
         connect_timeout_ms = 1
         attempt_timeout_ms = 2
         max_response_bytes = 3
@@ -210,6 +210,9 @@ fn renamed_keys_are_unknown() {
         ("[money]\nunpriced = \"free\"\n", "the nearest known one is money.unpriced_models"),
         ("[server]\nhead_timeout_ms = 1\n", "unknown key server.head_timeout_ms"),
         ("[storage]\nmax_page_count = 1\n", "unknown key storage.max_page_count"),
+        ("[storage]\nencryption_key_env = \"A\"\n", "the nearest known one is storage.encryption_key"),
+        ("[[providers]]\napi_key_env = \"A\"\n", "the nearest known one is providers.api_key"),
+        ("[rate_limits]\npassword_file = \"a\"\n", "the nearest known one is rate_limits.password"),
     ] {
         let message = fault(text);
         assert!(message.contains(expected), "{text}: {message}");
@@ -262,7 +265,7 @@ fn variable_with_single_underscores_is_an_error_that_names_the_right_variable() 
 #[test]
 fn relative_path_in_file_is_relative_to_its_folder() {
     let text = format!(
-        "{PROVIDER}ca_file = \"tls/ca.pem\"\napi_key_file = \"../keys/p\"\n\
+        "{PROVIDER}ca_file = \"tls/ca.pem\"\napi_key = \"file:../keys/p\"\n\
          [storage]\nurl = \"sqlite://data/t.db?mode=ro\"\n[blobs]\nurl = \"file:data/blobs\"\n"
     );
     let at = |file: &str| load_text(Some(std::path::Path::new(file)), &text, &no_variables()).unwrap();
@@ -427,8 +430,6 @@ fn endpoints_must_match_their_providers() {
         assert!(message.contains("http:// or https://"), "{url}: {message}");
         assert!(!message.contains("word"));
     }
-    let both = format!("{PROVIDER}api_key_env = \"A\"\napi_key_file = \"b\"\n");
-    assert!(fault(&both).contains("both set"));
     let endpoint = |rest: &str| format!("{PROVIDER}[[endpoints]]\nmodel = \"a/b\"\nupstream_model = \"b\"\n{rest}");
     assert!(
         fault(&endpoint("provider = \"typesave\"\n")).ends_with("one of the [[providers]]; the nearest is typesafe")

@@ -56,10 +56,7 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     /// Returns the name of the environment variable with the API key, if it is in one.
     pub fn secret_variable(&self) -> Option<&str> {
-        match &self.api_key {
-            Some(SecretSource::Variable(name)) => Some(name),
-            _ => None,
-        }
+        self.api_key.as_ref().and_then(SecretSource::variable)
     }
 }
 

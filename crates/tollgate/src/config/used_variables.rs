@@ -21,8 +21,8 @@ mod tests {
 
     #[test]
     fn used_variables_have_names_only() {
-        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\napi_key_env = \"A_KEY\"\n\
-                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\napi_key_env = \"B_KEY\"\n";
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\napi_key = \"env:A_KEY\"\n\
+                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\napi_key = \"env:B_KEY\"\n";
         let environment: Environment = [
             ("A_KEY", "sk-secret"),
             ("OTHER", "sk-secret"),

@@ -147,7 +147,7 @@ fn build(
 
 /// Returns the wire's default settings with the configured overrides.
 fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Result<ProviderSettings> {
-    let api_key = provider.api_key.as_ref().map(|source| source.read(environment)).transpose()?;
+    let api_key = provider.api_key.as_ref().map(|source| source.read("api_key", environment)).transpose()?;
     let usual = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
     let (auth_header, usual_scheme) = match &provider.auth_header {
         None => (usual.auth_header, usual.auth_scheme),
@@ -163,7 +163,7 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
         },
         auth_header,
         auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
-        api_key: api_key.map(SecretString::new),
+        api_key,
         headers: provider.headers.clone(),
         response_wrapper: match provider.response_wrapper {
             ResponseWrapperConfig::None => ResponseWrapper::None,
@@ -244,7 +244,7 @@ mod tests {
         [[providers]]
         slug = "one"
         base_url = "http://127.0.0.1:9"
-        api_key_env = "ONE_KEY"
+        api_key = "env:ONE_KEY"
         [[providers]]
         slug = "two"
         base_url = "http://127.0.0.1:9"
@@ -301,7 +301,10 @@ mod tests {
         let config = load_text(None, CONFIG, &with_key()).unwrap();
         let error = Upstreams::build(&config, &Environment::default()).err().unwrap();
         let message = format!("{error:#}");
-        assert!(message.starts_with("the provider one cannot be used") && message.contains("api_key_env"), "{message}");
+        assert!(
+            message.starts_with("the provider one cannot be used") && message.contains("api_key names"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -357,7 +360,7 @@ mod tests {
     #[test]
     fn provider_has_configured_dialect() {
         let settings = settings_of(
-            "path = \"run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
+            "path = \"run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\napi_key = \"env:ONE_KEY\"\n\
              headers = [\"x-a: 1\"]",
         );
         assert_eq!((settings.path.as_str(), settings.model_location), ("run/{model}", ModelLocation::Both));

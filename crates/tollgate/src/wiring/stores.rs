@@ -25,7 +25,7 @@ use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
 use super::{Blobs, directory, minimal_rows, open_blobs, sandbox_models, starter};
-use crate::config::{Config, EncryptionKeySource, StorageConfig};
+use crate::config::{Config, StorageConfig};
 
 /// The pause of a start between attempts to open the database.
 const OPEN_RETRY: Duration = Duration::from_millis(250);
@@ -261,10 +261,10 @@ pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
         busy_timeout: storage.busy_timeout,
         read_connections: storage.read_connections,
         max_bytes: storage.max_database_bytes,
-        encryption_key: match storage.encryption_key.as_ref().map(EncryptionKeySource::read) {
-            None => KeySetting::Unset,
-            Some(Ok(key)) => KeySetting::Key(key),
-            Some(Err(error)) => KeySetting::Unavailable(format!("{error:#}")),
+        encryption_key: match storage.read_encryption_key() {
+            Ok(None) => KeySetting::Unset,
+            Ok(Some(key)) => KeySetting::Key(key),
+            Err(error) => KeySetting::Unavailable(error.to_string()),
         },
         ..StorageSettings::new(storage.url.as_str())
     }

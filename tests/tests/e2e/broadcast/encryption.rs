@@ -25,7 +25,7 @@ fn holds_secret(instance: &Instance) -> Result<bool> {
 async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
     let plain = fast_delivery("max_attempts = 1000");
-    let encrypted = format!("{plain}[storage]\nencryption_key_env = \"SECRETS_KEY\"\n");
+    let encrypted = format!("{plain}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n");
     let mut instance = Instance::new(&encrypted)?;
     instance.set_env("SECRETS_KEY", KEY);
     let mut gateway = TestGateway::of(instance).await?;
@@ -38,7 +38,7 @@ async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
 
     gateway.instance.configure(&plain)?;
     let said = gateway.instance.refused_serving().await?;
-    ensure!(said.contains("are encrypted") && said.contains("storage.encryption_key_file"), "{said}");
+    ensure!(said.contains("are encrypted") && said.contains("storage.encryption_key"), "{said}");
     let report = gateway.instance.run(&["doctor"]).await?;
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     ensure!(report.contains("are encrypted"), "{report}");
@@ -59,7 +59,7 @@ async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
 #[tokio::test]
 async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let encrypted = format!("{}[storage]\nencryption_key_env = \"SECRETS_KEY\"\n", fast_delivery(""));
+    let encrypted = format!("{}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n", fast_delivery(""));
     let mut instance = Instance::new(&encrypted)?;
     instance.set_env("SECRETS_KEY", KEY);
     let mut gateway = TestGateway::of(instance).await?;
@@ -70,9 +70,9 @@ async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Res
         gateway.instance.json(&command).await?;
     }
     let said = gateway.instance.refused(&["destination", "list"]).await?;
-    ensure!(said.contains("storage.encryption_key_env names an environment variable that is not set"), "{said}");
+    ensure!(said.contains("storage.encryption_key names an environment variable that is not set"), "{said}");
     let said = gateway.instance.refused_serving().await?;
-    ensure!(said.contains("storage.encryption_key_env names an environment variable that is not set"), "{said}");
+    ensure!(said.contains("storage.encryption_key names an environment variable that is not set"), "{said}");
     let report = gateway.instance.run(&["config", "check"]).await?;
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     ensure!(report.contains("encryption key") && report.contains("not set"), "{report}");
@@ -90,7 +90,7 @@ async fn plain_secrets_are_read_with_a_key_and_encrypted_when_changed() -> Resul
     gateway.server.stop().await?;
     ensure!(holds_secret(&gateway.instance)?, "this test looks in the wrong place");
     std::fs::write(gateway.instance.path().join("secrets.key"), KEY)?;
-    gateway.instance.configure(&format!("{plain}[storage]\nencryption_key_file = \"secrets.key\"\n"))?;
+    gateway.instance.configure(&format!("{plain}[storage]\nencryption_key = \"file:secrets.key\"\n"))?;
     let report = gateway.instance.run(&["doctor"]).await?;
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     ensure!(report.contains("1 in plain text"), "{report}");

@@ -204,7 +204,7 @@ pub async fn rate_limits(context: &Context, of_servers: &BTreeSet<&str>) -> Opti
     let config = context.config.rate_limits.as_ref()?;
     let is_elsewhere = |name: &str| context.environment.get(name).is_none() && of_servers.contains(name);
     if config.secret_variable().is_some_and(is_elsewhere) {
-        let detail = "not checked: the variable of rate_limits.password_env is set in the running server, not here";
+        let detail = "not checked: the variable of rate_limits.password is set in the running server, not here";
         return Some(Check::new("rate limits", Status::Ok, detail));
     }
     let checked = check_rate_store(config, &context.environment).await;

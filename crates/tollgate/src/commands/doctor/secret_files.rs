@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::report::{Check, Status};
-use crate::config::{BlobsConfig, Config, EncryptionKeySource, SecretSource};
+use crate::config::{BlobsConfig, Config, NamedSecret, SecretSource};
 
 /// Read and write permissions of the group and of others.
 const FOREIGN: u32 = 0o066;
@@ -26,15 +26,16 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
         files.push(("configuration, with otlp_headers".to_owned(), file.clone()));
     }
     for provider in &config.providers {
-        if let Some(SecretSource::File(path)) = &provider.api_key {
-            files.push((format!("provider {}, api_key_file", provider.slug), path.clone()));
+        if let Some(path) = provider.api_key.as_ref().and_then(SecretSource::file) {
+            files.push((format!("provider {}, api_key", provider.slug), path.to_owned()));
         }
         if let Some((_, key)) = &provider.client_identity {
             files.push((format!("provider {}, client_key_file", provider.slug), key.clone()));
         }
     }
-    if let Some(SecretSource::File(path)) = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref()) {
-        files.push(("rate_limits, password_file".to_owned(), path.clone()));
+    let password = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref());
+    if let Some(path) = password.and_then(SecretSource::file) {
+        files.push(("rate_limits, password".to_owned(), path.to_owned()));
     }
     if let Some((_, key)) = config.rate_limits.as_ref().and_then(|limits| limits.store.client_identity.as_ref()) {
         files.push(("rate_limits, client_key_file".to_owned(), key.clone()));
@@ -42,13 +43,13 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
     if let Some((_, key)) = config.telemetry.as_ref().and_then(|telemetry| telemetry.client_identity.as_ref()) {
         files.push(("telemetry, otlp_client_key_file".to_owned(), key.clone()));
     }
-    if let Some(EncryptionKeySource::File(path)) = &config.storage.encryption_key {
-        files.push(("encryption_key_file".to_owned(), path.clone()));
-    }
+    let mut secrets: Vec<&NamedSecret> = config.storage.encryption_key.iter().collect();
+    secrets.extend(config.telemetry.iter().filter_map(|telemetry| telemetry.secret_headers.as_ref()));
     if let BlobsConfig::Bucket(bucket) = &config.blobs {
-        let named = bucket.secret_files().into_iter().map(|(key, path)| (format!("blobs, {key}"), path.to_owned()));
-        files.extend(named);
+        secrets.extend(bucket.secrets());
     }
+    files
+        .extend(secrets.into_iter().filter_map(NamedSecret::file).map(|(key, path)| (key.to_owned(), path.to_owned())));
     let database = &config.storage.file;
     for suffix in ["", "-wal", "-shm"] {
         let mut path = database.clone().into_os_string();
@@ -101,7 +102,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let text = format!(
             "[storage]\nurl = \"sqlite://{}\"\n[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"x-a: 1\"]\n\
-             [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\napi_key_file = \"{}\"\n",
+             [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\napi_key = \"file:{}\"\n",
             at("t.db").display(),
             at("key").display()
         );
@@ -123,7 +124,7 @@ mod tests {
             let (folder, config) = folder_with_mode(mode);
             let checks = exposed(&config);
             let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
-            let (key, database) = ("provider p, api_key_file", "database");
+            let (key, database) = ("provider p, api_key", "database");
             let expected =
                 ["configuration, with otlp_headers", key, database, database, "management key", "management key"];
             assert_eq!(names, expected, "{mode:o}");
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn exposed_ignores_missing_file() {
-        let text = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\napi_key_file = \"sk-very-secret\"\n\
+        let text = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\napi_key = \"file:sk-very-secret\"\n\
                     [storage]\nurl = \"sqlite://no/such/folder/t.db\"\n";
         let config = crate::config::load_text(None, text, &Environment::default()).unwrap();
         assert!(exposed(&config).is_empty());

@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn provider_warns_about_unencrypted_and_missing_keys() {
         for safe in ["https://api.example/v1", "http://127.0.0.1:1/v1", "http://localhost:1", "http://[::1]:1"] {
-            assert!(provider(&format!("base_url = \"{safe}\"\napi_key_env = \"K\"")).is_empty(), "{safe}");
+            assert!(provider(&format!("base_url = \"{safe}\"\napi_key = \"env:K\"")).is_empty(), "{safe}");
         }
         assert!(provider("base_url = \"http://10.0.0.7\"").is_empty());
-        assert!(provider("base_url = \"http://10.0.0.7\"\napi_key_env = \"K\"")[0].contains("unencrypted"));
+        assert!(provider("base_url = \"http://10.0.0.7\"\napi_key = \"env:K\"")[0].contains("unencrypted"));
         assert!(provider("base_url = \"https://h\"\nauth_header = \"api-key\"")[0].contains("but no API key"));
         assert!(provider("base_url = \"https://h\"\nattempt_timeout_ms = 60001")[0].contains("the whole deadline"));
         let unused = read("[[providers]]\nslug = \"p\"\nbase_url = \"https://h\"\n");

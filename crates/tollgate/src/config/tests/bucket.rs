@@ -85,20 +85,24 @@ fn access_key_comes_from_variables_or_files() {
     assert_eq!(credentials(&KEYS, "").unwrap(), access_key("AKIA-id", "s3cret", None));
     let temporary = [&KEYS[..], &[("AWS_SESSION_TOKEN", "token")]].concat();
     assert_eq!(credentials(&temporary, "").unwrap(), access_key("AKIA-id", "s3cret", Some("token")));
-    let named = "access_key_id_env = \"ID\"\nsecret_access_key_env = \"SECRET\"\n";
+    let named = "access_key_id = \"env:ID\"\nsecret_access_key = \"env:SECRET\"\n";
     let variables = [&temporary[..], &[("ID", "other"), ("SECRET", "s3cret-2")]].concat();
     assert_eq!(credentials(&variables, named).unwrap(), access_key("other", "s3cret-2", None), "another key's token");
     let unset = credentials(&KEYS, named).unwrap_err();
-    assert!(unset.contains("blobs.access_key_id_env names an environment variable that is not set"), "{unset}");
+    assert!(unset.contains("blobs.access_key_id names an environment variable that is not set"), "{unset}");
 
     let folder = tempfile::tempdir().unwrap();
     let (id, secret) = (folder.path().join("id"), folder.path().join("secret"));
     let files =
-        format!("access_key_id_file = \"{}\"\nsecret_access_key_file = \"{}\"\n", id.display(), secret.display());
-    assert!(credentials(&[], &files).unwrap_err().contains("the file of blobs.access_key_id_file cannot be read"));
+        format!("access_key_id = \"file:{}\"\nsecret_access_key = \"file:{}\"\n", id.display(), secret.display());
+    assert!(credentials(&[], &files).unwrap_err().contains("blobs.access_key_id names a file that cannot be read"));
     std::fs::write(&id, "from-file\n").unwrap();
     std::fs::write(&secret, "").unwrap();
-    assert!(credentials(&[], &files).unwrap_err().contains("blobs.secret_access_key_file holds no key"));
+    assert!(
+        credentials(&[], &files)
+            .unwrap_err()
+            .contains("blobs.secret_access_key names a variable or a file that holds no secret")
+    );
     std::fs::write(&secret, " s3cret-3\n").unwrap();
     assert_eq!(credentials(&[], &files).unwrap(), access_key("from-file", "s3cret-3", None));
 }
@@ -107,13 +111,11 @@ fn access_key_comes_from_variables_or_files() {
 fn half_an_access_key_is_rejected() {
     let region = format!("{URL}region = \"r\"\n");
     assert!(problem(&KEYS[..1], &region).contains("an access key has an id and a secret"));
-    assert!(problem(&KEYS[1..], &region).contains("blobs.access_key_id_env"));
-    let both = format!("{region}access_key_id_env = \"A\"\naccess_key_id_file = \"f\"\n");
-    assert!(problem(&KEYS, &both).contains("cannot be set together with access_key_id_file"));
-    let token = format!("{region}session_token_env = \"T\"\n");
-    assert!(problem(&[], &token).contains("blobs.session_token_env has no effect without an access key"));
-    let secret = format!("{region}secret_access_key_env = \"s3cret/=\"\n");
-    assert!(problem(&KEYS, &secret).contains("must be the name of an environment variable"));
+    assert!(problem(&KEYS[1..], &region).contains("blobs.access_key_id"));
+    let token = format!("{region}session_token = \"env:T\"\n");
+    assert!(problem(&[], &token).contains("blobs.session_token has no effect without an access key"));
+    let secret = format!("{region}secret_access_key = \"s3cret/=\"\n");
+    assert!(problem(&KEYS, &secret).contains("must be \"env:NAME\", the name of an environment variable"));
 }
 
 #[test]
@@ -140,7 +142,7 @@ fn temporary_credentials_are_those_that_the_platform_announces() {
     assert!(matches!(credentials(&pod, "").unwrap(), S3Credentials::Pod { .. }));
     let instance = credentials(&KEYS, "credentials = \"instance\"\n").unwrap();
     assert_eq!(instance, S3Credentials::Instance { endpoint: None });
-    let both = format!("{URL}region = \"r\"\ncredentials = \"instance\"\naccess_key_id_env = \"A\"\n");
+    let both = format!("{URL}region = \"r\"\ncredentials = \"instance\"\naccess_key_id = \"env:A\"\n");
     assert!(problem(&KEYS, &both).contains("has no effect with credentials = \"instance\""));
     let none = credentials(&[], "").unwrap_err();
     assert!(none.contains("AWS_ACCESS_KEY_ID") && none.contains("AWS_WEB_IDENTITY_TOKEN_FILE"), "{none}");

@@ -94,13 +94,13 @@ fn examples<'a>(page: &'a str, heading: &str) -> Vec<(&'a str, &'a str)> {
 
 /// Returns the keys that a key of `[blobs]` requires.
 fn required_of_bucket(key: &str) -> String {
-    let (id, secret) = ("access_key_id_env = \"A\"\n", "secret_access_key_env = \"A\"\n");
+    let (id, secret) = ("access_key_id = \"env:A\"\n", "secret_access_key = \"env:A\"\n");
     let beside = match key {
         "url" | "quiet_period_ms" => return String::new(),
         "region" => return "url = \"s3://bucket\"\n".to_owned(),
-        "access_key_id_env" | "access_key_id_file" => secret.to_owned(),
-        "secret_access_key_env" | "secret_access_key_file" => id.to_owned(),
-        "session_token_env" => [id, secret].concat(),
+        "access_key_id" => secret.to_owned(),
+        "secret_access_key" => id.to_owned(),
+        "session_token" => [id, secret].concat(),
         _ => String::new(),
     };
     format!("url = \"s3://bucket\"\nregion = \"eu-central-1\"\n{beside}")
@@ -124,7 +124,7 @@ fn every_key_of_a_section_has_an_example_that_is_accepted() {
                 "ca_file" if section.name == "rate_limits" => "url = \"rediss://h\"\n".to_owned(),
                 "client_cert_file" => "url = \"rediss://h\"\nclient_key_file = \"k\"\n".to_owned(),
                 "client_key_file" => "url = \"rediss://h\"\nclient_cert_file = \"c\"\n".to_owned(),
-                "username" if section.name == "rate_limits" => "url = \"redis://h\"\npassword_env = \"A\"\n".to_owned(),
+                "username" if section.name == "rate_limits" => "url = \"redis://h\"\npassword = \"env:A\"\n".to_owned(),
                 _ if section.name == "rate_limits" && key != "url" => "url = \"redis://h\"\n".to_owned(),
                 _ if section.name == "blobs" => required_of_bucket(key),
                 _ => String::new(),

@@ -116,7 +116,7 @@ fn path_must_match_model_location() {
 fn headers_and_schemes_reject_secrets() {
     let message = provider_fault("headers = [\"x-a: 1\", \"X-Api-Key: sk-very-secret\"]");
     assert!(message.starts_with("tollgate.toml, line 4: providers[0].headers must not hold x-api-key"), "{message}");
-    assert!(message.contains("api_key_env") && !message.contains("sk-very-secret"), "{message}");
+    assert!(message.contains("api_key names") && !message.contains("sk-very-secret"), "{message}");
     for (lines, expected) in [
         ("headers = [\"x-a: 1\", \"X-A: 2\"]", "has x-a more than once"),
         ("headers = [\"Transfer-Encoding: chunked\"]", "belongs to the connection"),
