@@ -107,7 +107,7 @@ pub fn telemetry(
             None => Ok(None),
         };
     };
-    let secret = section.secret("otlp_secret_headers", section.otlp_secret_headers.as_ref());
+    let secret = SecretSource::of(section, "otlp_secret_headers", section.otlp_secret_headers.as_ref());
     let secret_headers = secret.map(|source| NamedSecret::new("telemetry.otlp_secret_headers", source, environment));
     Ok(Some(TelemetryConfig {
         otlp_headers: telemetry_headers(section, secret_headers.as_ref())?,

@@ -225,7 +225,7 @@ fn part(
     usual: &str,
 ) -> Option<NamedSecret> {
     let usual = environment.get(usual).map(|_| SecretSource::Variable(usual.to_owned()));
-    let source = section.secret(key.trim_start_matches("blobs."), source).or(usual)?;
+    let source = SecretSource::of(section, key.trim_start_matches("blobs."), source).or(usual)?;
     Some(NamedSecret::new(key, source, environment))
 }
 

@@ -3,15 +3,33 @@
 use domain::model::{ModelId, SANDBOX_AUTHOR};
 use domain::money::Price;
 use domain::pricing::TokenPrices;
-use domain::routing::{ChatMethod, ChatSettings, Quantization, Wire};
+use domain::routing::{ChatMethod, ChatSettings, ProviderSlug, Quantization, Wire};
 use serde::Deserialize;
 
-use super::capabilities::{RawCapabilities, capabilities};
-use super::fixed_point::parse_thousandths;
-use super::nearest::nearest;
-use super::section::Section;
-use super::values::{Name, Named, RequiredText, Within};
-use super::{ConfigError, EndpointConfig, ProviderConfig};
+use super::providers::{CapabilitySettings, ProviderConfig, RawCapabilities, capabilities};
+use super::section::{ConfigError, Section};
+use super::values::{Name, Named, RequiredText, Within, nearest, parse_thousandths};
+
+/// One of `[[endpoints]]`
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// The model's name in the catalogue.
+    pub model: ModelId,
+    /// One of the configured providers.
+    pub provider: ProviderSlug,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// The prices; `None` are the catalogue's.
+    pub prices: Option<TokenPrices>,
+    /// Tokens that the provider may add to those of the body.
+    pub prompt_overhead_tokens: u64,
+    /// The capabilities; missing ones are the provider's.
+    pub capabilities: CapabilitySettings,
+    /// The number format of the weights.
+    pub quantization: Quantization,
+    /// The settings of a chat model.
+    pub chat: ChatSettings,
+}
 
 /// The keys of `[[endpoints]]` that providers do not have.
 #[derive(Deserialize)]

@@ -1,15 +1,133 @@
-//! `[[providers]]`
+//! `[[providers]]`, and the keys that `[[endpoints]]` can override.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::model::SANDBOX_AUTHOR;
-use domain::routing::Wire;
+use domain::question::{ConfidenceSource, QuestionType};
+use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits, ProviderSlug, Wire};
 use serde::Deserialize;
 
-use super::capabilities::{RawCapabilities, capabilities};
-use super::section::Section;
-use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText};
-use super::{ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, urls};
+use super::secret::SecretSource;
+use super::section::{ConfigError, Section};
+use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText, Within, alternatives, nearest_hint};
+use super::{headers, urls};
+
+/// One of `[[providers]]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// Its slug.
+    pub slug: ProviderSlug,
+    /// Its display name.
+    pub name: String,
+    /// Its wire.
+    pub wire: Wire,
+    /// `http://` or `https://`, without a trailing slash.
+    pub base_url: String,
+    /// The path after `base_url/`; `None` is the wire's default.
+    pub path: Option<String>,
+    /// The location of the model's name in requests.
+    pub model_location: ModelLocationConfig,
+    /// The wrapper of its responses.
+    pub response_wrapper: ResponseWrapperConfig,
+    /// Its key; `None` sends none.
+    pub api_key: Option<SecretSource>,
+    /// The header of the key, in lower case; `None` is the wire's default.
+    pub auth_header: Option<String>,
+    /// The prefix of the key, `""` for none; `None` is the header's default.
+    pub auth_scheme: Option<String>,
+    /// Headers of each call: names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The maximum time to connect.
+    pub connect_timeout: Duration,
+    /// The maximum time of an attempt.
+    pub attempt_timeout: Duration,
+    /// The maximum size of a response body in bytes.
+    pub max_response_bytes: usize,
+    /// Certificates trusted in addition to the platform's.
+    pub ca_file: Option<PathBuf>,
+    /// The files of the client certificate and of its key.
+    pub client_identity: Option<(PathBuf, PathBuf)>,
+    /// True for HTTP/2 without negotiation.
+    pub http2_prior_knowledge: bool,
+    /// The defaults of its endpoints.
+    pub capabilities: CapabilitySettings,
+}
+
+impl ProviderConfig {
+    /// Returns the name of the environment variable with the API key, if it is in one.
+    pub fn secret_variable(&self) -> Option<&str> {
+        self.api_key.as_ref().and_then(SecretSource::variable)
+    }
+}
+
+/// The location of the model's name in requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelLocationConfig {
+    /// In the body.
+    Body,
+    /// In the path; the body has no `model`.
+    Path,
+    /// In both.
+    Both,
+}
+
+/// The wrapper of responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResponseWrapperConfig {
+    /// Nothing.
+    None,
+    /// `{"result": …, "success": true}`
+    WorkersAi,
+    /// `{"response": …}`
+    Databricks,
+}
+
+/// The capabilities of an endpoint and the rules for its answers, as far as they are configured for the endpoint or its
+/// provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CapabilitySettings {
+    /// The source of `confidence`.
+    pub confidence: Option<ConfidenceSource>,
+    /// The decimals that numbers are rounded to.
+    pub decimals: Option<u32>,
+    /// The transport of media.
+    pub images: Option<AttachmentForm>,
+    /// The supported types of questions.
+    pub question_types: Option<Vec<QuestionType>>,
+    /// The limits of a request.
+    pub limits: EndpointLimits,
+    /// True for zero data retention.
+    pub zdr: Option<bool>,
+    /// True if prompts may be stored or trained on.
+    pub collects: Option<bool>,
+}
+
+impl CapabilitySettings {
+    /// Returns these settings with the values of `other` in place of missing ones.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        let data_policy_of_its_own = self.zdr == Some(true);
+        Self {
+            confidence: self.confidence.or(other.confidence),
+            decimals: self.decimals.or(other.decimals),
+            images: self.images.or(other.images),
+            question_types: self.question_types.or_else(|| other.question_types.clone()),
+            limits: self.limits.or(other.limits),
+            zdr: self.zdr.or(other.zdr),
+            // An endpoint with zero retention collects nothing, even if its provider's default says otherwise.
+            collects: self.collects.or(if data_policy_of_its_own { None } else { other.collects }),
+        }
+    }
+
+    /// Returns the data policy. Missing values default to the least private; zero retention implies no collection.
+    pub fn data_policy(&self) -> DataPolicy {
+        let zdr = self.zdr.unwrap_or(false);
+        DataPolicy { zdr, collects: !zdr && self.collects.unwrap_or(true) }
+    }
+}
 
 /// The keys of `[[providers]]` that endpoints do not have.
 #[derive(Deserialize)]
@@ -74,7 +192,7 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         path,
         model_location,
         response_wrapper: response_wrapper(section, wire)?,
-        api_key: section.secret("api_key", section.api_key.as_ref()),
+        api_key: SecretSource::of(section, "api_key", section.api_key.as_ref()),
         headers: fixed_headers(section, auth_header.as_deref())?,
         auth_header,
         auth_scheme: auth_scheme(section)?,
@@ -148,4 +266,108 @@ fn fixed_headers(
         parsed.push((name, value));
     }
     Ok(parsed)
+}
+
+/// A tebibyte: above any request.
+const LARGEST: u64 = 1 << 40;
+
+/// The keys that providers and endpoints share.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCapabilities {
+    confidence: Option<Name<ConfidenceSource>>,
+    // The domain computes with 64-bit floats, which have 15 significant decimals.
+    probability_decimals: Option<Within<u32, 1, 15>>,
+    image_transport: Option<Name<AttachmentForm>>,
+    question_types: Option<Vec<String>>,
+    max_questions: Option<Within<usize, 1, 1_000_000>>,
+    // Requests have at most 255 options and 10 levels.
+    max_options: Option<Within<usize, 1, 255>>,
+    max_levels: Option<Within<usize, 1, 255>>,
+    max_body_bytes: Option<Within<usize, 1, LARGEST>>,
+    max_input_tokens: Option<Within<usize, 1, LARGEST>>,
+    zdr: Option<bool>,
+    data_collection: Option<DataCollection>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DataCollection {
+    Allow,
+    Deny,
+}
+
+impl Named for ConfidenceSource {
+    fn names() -> Vec<(&'static str, Self)> {
+        [Self::SystemOne, Self::Computed, Self::Native].map(|source| (source.as_str(), source)).to_vec()
+    }
+}
+
+/// The forms of media.
+const FORMS: [AttachmentForm; 4] =
+    [AttachmentForm::None, AttachmentForm::Assets, AttachmentForm::Images, AttachmentForm::InState];
+
+impl Named for AttachmentForm {
+    fn names() -> Vec<(&'static str, Self)> {
+        FORMS.map(|form| (form.as_str(), form)).to_vec()
+    }
+}
+
+/// Checks the keys of a provider or an endpoint.
+pub fn capabilities(section: &Section<RawCapabilities>, wire: Wire) -> Result<CapabilitySettings, ConfigError> {
+    let said = CapabilitySettings {
+        confidence: section.confidence.map(Name::get),
+        decimals: section.probability_decimals.map(Within::get),
+        images: images(section, wire)?,
+        question_types: question_types(section, wire)?,
+        limits: EndpointLimits {
+            max_questions: section.max_questions.map(Within::get),
+            max_options: section.max_options.map(Within::get),
+            max_levels: section.max_levels.map(Within::get),
+            max_body_bytes: section.max_body_bytes.map(Within::get),
+            max_input_tokens: section.max_input_tokens.map(Within::get),
+        },
+        zdr: section.zdr,
+        collects: section.data_collection.map(|collection| collection == DataCollection::Allow),
+    };
+    if said.zdr == Some(true) && said.collects == Some(true) {
+        return Err(section.fault("data_collection", "is \"allow\", which contradicts zdr = true"));
+    }
+    Ok(said)
+}
+
+fn images(section: &Section<RawCapabilities>, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {
+    let form = section.image_transport.map(Name::get);
+    if let Some(form) = form.filter(|form| !wire.carries(*form)) {
+        let possible: Vec<&str> =
+            FORMS.into_iter().filter(|form| wire.carries(*form)).map(AttachmentForm::as_str).collect();
+        return Err(section.fault(
+            "image_transport",
+            format!("is {:?}, but the wire {} supports {} only", form.as_str(), wire.as_str(), alternatives(&possible)),
+        ));
+    }
+    Ok(form)
+}
+
+fn question_types(section: &Section<RawCapabilities>, wire: Wire) -> Result<Option<Vec<QuestionType>>, ConfigError> {
+    let Some(names) = &section.question_types else { return Ok(None) };
+    let mut types = Vec::new();
+    for name in names {
+        let Some(question_type) = QuestionType::from_name(name) else {
+            let known = QuestionType::ALL.map(QuestionType::as_str);
+            let fault = format!("must hold {}{}", alternatives(&known), nearest_hint(name, &known));
+            return Err(section.fault("question_types", fault));
+        };
+        if !wire.supports_type(question_type) {
+            let fault = format!("holds {name:?}, which the wire {} does not support", wire.as_str());
+            return Err(section.fault("question_types", fault));
+        }
+        if !types.contains(&question_type) {
+            types.push(question_type);
+        }
+    }
+    if types.is_empty() {
+        return Err(section.fault("question_types", "must not be empty"));
+    }
+    Ok(Some(types))
 }

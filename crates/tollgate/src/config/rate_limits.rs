@@ -47,7 +47,7 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
     if let Some(key) = of_tls.into_iter().find(|key| section.has(key) && !address.is_tls) {
         return Err(section.fault(key, "requires a rediss:// URL"));
     }
-    let password = section.secret("password", section.password.as_ref());
+    let password = SecretSource::of(section, "password", section.password.as_ref());
     if section.username.is_some() && password.is_none() {
         return Err(section.fault("username", "requires a password"));
     }

@@ -22,7 +22,7 @@ pub fn is_reloadable(section: &str, key: &str) -> bool {
 /// Collects the values of the keys that need a restart.
 pub fn restart_values(tree: &Tree) -> RestartValues {
     let values = tree.values().filter(|(section, key, _)| !is_reloadable(section, key));
-    RestartValues::new(values.map(|(section, key, value)| (format!("{section}.{key}"), value.clone())).collect())
+    RestartValues(values.map(|(section, key, value)| (format!("{section}.{key}"), value)).collect())
 }
 
 impl Config {
@@ -150,7 +150,7 @@ mod tests {
         for (section, keys) in RELOADABLE {
             let known = schema::section(section).unwrap();
             for key in keys {
-                assert!(known.keys.contains(key), "{section}.{key}");
+                assert!(known.keys.iter().any(|known| known == *key), "{section}.{key}");
             }
         }
         for section in schema::SECTIONS.iter().filter(|section| !section.is_list) {

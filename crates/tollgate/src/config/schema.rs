@@ -4,19 +4,14 @@ use std::sync::LazyLock;
 
 use super::broadcast::{RawBroadcast, RawTelemetry};
 use super::bucket::RawBlobs;
-use super::capabilities::RawCapabilities;
-use super::deserialize::keys;
 use super::endpoints::RawEndpoint;
-use super::journal::RawJournal;
-use super::limits::RawLimits;
-use super::nearest::nearest;
-use super::process::{RawEgress, RawKeys, RawLog, RawSandbox};
-use super::providers::RawProvider;
+use super::limits::{RawLimits, RawRetention};
+use super::providers::{RawCapabilities, RawProvider};
 use super::rate_limits::RawRateLimits;
-use super::retention::RawRetention;
 use super::routing::{RawModel, RawMoney, RawRouting, RawThrottling};
-use super::server::RawServer;
-use super::storage::RawStorage;
+use super::server::{RawEgress, RawKeys, RawLog, RawSandbox, RawServer};
+use super::storage::{RawJournal, RawStorage};
+use super::values::{keys, nearest};
 
 /// A section of the file.
 pub struct SectionSchema {
@@ -25,13 +20,13 @@ pub struct SectionSchema {
     /// True for an array of tables.
     pub is_list: bool,
     /// Its keys.
-    pub keys: Vec<&'static str>,
+    pub keys: Vec<String>,
 }
 
 /// All sections.
 pub static SECTIONS: LazyLock<[SectionSchema; 19]> = LazyLock::new(|| {
-    let table = |name, keys: &[&'static str]| SectionSchema { name, is_list: false, keys: keys.to_vec() };
-    let list = |name, keys: &[&'static str]| SectionSchema { name, is_list: true, keys: keys.to_vec() };
+    let table = |name, keys| SectionSchema { name, is_list: false, keys };
+    let list = |name, keys| SectionSchema { name, is_list: true, keys };
     [
         table("server", keys::<RawServer>()),
         table("storage", keys::<RawStorage>()),
@@ -42,8 +37,8 @@ pub static SECTIONS: LazyLock<[SectionSchema; 19]> = LazyLock::new(|| {
         table("rate_limits", keys::<RawRateLimits>()),
         table("sandbox", keys::<RawSandbox>()),
         table("log", keys::<RawLog>()),
-        list("providers", &[keys::<RawProvider>(), keys::<RawCapabilities>()].concat()),
-        list("endpoints", &[keys::<RawEndpoint>(), keys::<RawCapabilities>()].concat()),
+        list("providers", [keys::<RawProvider>(), keys::<RawCapabilities>()].concat()),
+        list("endpoints", [keys::<RawEndpoint>(), keys::<RawCapabilities>()].concat()),
         list("models", keys::<RawModel>()),
         table("money", keys::<RawMoney>()),
         table("retention", keys::<RawRetention>()),
@@ -75,7 +70,7 @@ pub fn describe_unknown_key(section_name: &str, key: &str, is_variable: bool) ->
         );
     }
     let hint = section(section_name).and_then(|section| {
-        let nearest = nearest(key, section.keys.iter().copied())?;
+        let nearest = nearest(key, section.keys.iter().map(String::as_str))?;
         Some(if is_variable { variable_name(section, nearest) } else { format!("{section_name}.{nearest}") })
     });
     let (key, hint) = (displayed_name(key), hint.unwrap_or_default());

@@ -4,22 +4,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use adapters_storage::EncryptionKey;
 use domain::secret::SecretString;
 use serde::de::{Deserialize, Deserializer, Error};
 
+use super::Environment;
 use super::files::read_regular_text;
-use super::{BlobsConfig, Config, ConfigError, Environment, StorageConfig};
+use super::section::{ConfigError, Section};
 
 /// The two forms of a location.
 const FORMS: &str = "must be \"env:NAME\", the name of an environment variable (letters, digits and _, no digit \
                      first), or \"file:PATH\", the path of a file; the secret itself belongs there";
-const ENCRYPTION_KEY: &str = "32 bytes in Base64 are wanted, such as the output of `openssl rand -base64 32`";
-
-/// The warning about a secret in quotation marks: `docker --env-file` and some editors keep the marks of
-/// `NAME="value"`, and a server rejects the secret with them.
-pub const QUOTED_SECRET: &str = "the secret is in quotation marks, which are sent with it: docker --env-file keeps the \
-                                 marks of NAME=\"value\"";
 
 /// The location of a secret: `env:NAME` or `file:PATH`.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,6 +48,14 @@ impl<'de> Deserialize<'de> for SecretSource {
 }
 
 impl SecretSource {
+    /// Returns the location that a key of a section names; its path is resolved.
+    pub fn of<T>(section: &Section<T>, key: &str, source: Option<&Self>) -> Option<Self> {
+        source.map(|source| match source {
+            Self::File(path) => Self::File(section.resolve(key, path)),
+            Self::Variable(_) => source.clone(),
+        })
+    }
+
     /// Returns the name of the environment variable, if the secret is in one.
     pub fn variable(&self) -> Option<&str> {
         match self {
@@ -134,121 +136,23 @@ impl NamedSecret {
     }
 
     /// Returns true if the secret is readable and in quotation marks.
-    fn is_quoted(&self) -> bool {
+    pub fn is_quoted(&self) -> bool {
         self.read().is_ok_and(|secret| {
             let secret = secret.expose();
             secret.len() > 1 && ['"', '\''].iter().any(|mark| secret.starts_with(*mark) && secret.ends_with(*mark))
         })
     }
 
-    /// Checks that the value of a variable, if it is set, is an encryption key.
-    ///
-    /// # Errors
-    /// The problem of the key.
-    pub fn check_encryption_key(&self) -> Result<(), String> {
-        match &self.value {
-            Some(value) if EncryptionKey::from_base64(value.expose()).is_none() => {
-                Err(format!("names an environment variable that holds no key: {ENCRYPTION_KEY}"))
-            }
-            _ => Ok(()),
-        }
+    /// Returns the value of the variable, if it is set.
+    pub fn value(&self) -> Option<&str> {
+        self.value.as_ref().map(SecretString::expose)
     }
-}
-
-impl StorageConfig {
-    /// Reads the key that encrypts the secrets of destinations; `None` if none is configured.
-    ///
-    /// # Errors
-    /// The variable is not set, the file cannot be read, or it holds no key. The message does not contain its content.
-    pub fn read_encryption_key(&self) -> Result<Option<EncryptionKey>, ConfigError> {
-        let Some(source) = &self.encryption_key else { return Ok(None) };
-        let key = EncryptionKey::from_base64(source.read()?.expose());
-        let problem = || format!("{} names a file that holds no key: {ENCRYPTION_KEY}", source.key);
-        key.map(Some).ok_or_else(|| ConfigError::new(problem()))
-    }
-}
-
-/// Returns the owners of readable secrets in quotation marks, such as `provider openai`.
-pub fn quoted_secrets(config: &Config, environment: &Environment) -> Vec<String> {
-    let quoted = |source: &SecretSource| NamedSecret::new("", source.clone(), environment).is_quoted();
-    let providers = config.providers.iter().filter(|provider| provider.api_key.as_ref().is_some_and(quoted));
-    let mut owners: Vec<String> = providers.map(|provider| format!("provider {}", provider.slug)).collect();
-    let password = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref());
-    owners.extend(password.is_some_and(quoted).then(|| "rate limits".to_owned()));
-    if let BlobsConfig::Bucket(bucket) = &config.blobs {
-        owners.extend(bucket.secrets().any(NamedSecret::is_quoted).then(|| "blobs".to_owned()));
-    }
-    owners
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::load_text;
-
-    #[test]
-    fn quoted_secrets_are_found_wherever_they_are_read() {
-        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\napi_key = \"env:A\"\n\
-                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\napi_key = \"env:B\"\n\
-                    [[providers]]\nslug = \"c\"\nbase_url = \"http://h\"\n\
-                    [rate_limits]\nurl = \"redis://h\"\npassword = \"env:R\"\n\
-                    [blobs]\nurl = \"s3://bucket\"\nregion = \"r\"\naccess_key_id = \"env:I\"\nsecret_access_key = \"env:S\"\n";
-        let found = |values: [(&str, &str); 5]| {
-            let environment: Environment = values.into_iter().collect();
-            quoted_secrets(&load_text(None, text, &environment).unwrap(), &environment)
-        };
-        let plain = [("A", "sk-1"), ("B", "\"sk"), ("R", "'"), ("I", "id"), ("S", "s\"")];
-        assert_eq!(found(plain), Vec::<String>::new());
-        let quoted = [("A", "\"sk-1\""), ("B", "'sk-2'"), ("R", "'p'"), ("I", "id"), ("S", "\"s\"")];
-        assert_eq!(found(quoted), ["provider a", "provider b", "rate limits", "blobs"]);
-        assert_eq!(found([("A", ""), ("B", "sk"), ("R", ""), ("I", "\"id\""), ("S", "s")]), ["blobs"]);
-    }
-
-    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-    fn storage(text: &str) -> Result<StorageConfig, String> {
-        let environment = Environment::from_iter([("GOOD", KEY), ("BAD", "s3cret")]);
-        let config = load_text(None, &format!("[storage]\n{text}\n"), &environment);
-        config.map(|config| config.storage).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn encryption_key_is_read_from_variable_or_file() {
-        assert_eq!(storage("").unwrap().read_encryption_key(), Ok(None));
-        let config = storage("encryption_key = \"env:GOOD\"").unwrap();
-        assert!(!format!("{config:?}").contains(KEY));
-        let key = EncryptionKey::from_base64(KEY);
-        assert_eq!(config.read_encryption_key().unwrap(), key);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        let config = storage(&format!("encryption_key = \"file:{}\"", path.display())).unwrap();
-        let message = || config.read_encryption_key().unwrap_err().to_string();
-        assert!(message().contains("storage.encryption_key"), "{}", message());
-        std::fs::write(&path, "s3cret").unwrap();
-        assert!(message().contains("32 bytes") && !message().contains("s3cret"), "{}", message());
-        std::fs::write(&path, format!("{KEY}\n")).unwrap();
-        assert_eq!(config.read_encryption_key().unwrap(), key);
-    }
-
-    #[test]
-    fn missing_variable_is_an_error_at_first_use() {
-        let message =
-            storage("encryption_key = \"env:MISSING\"").unwrap().read_encryption_key().unwrap_err().to_string();
-        assert!(message.contains("encryption_key") && message.ends_with("not set, or empty: MISSING"), "{message}");
-    }
-
-    #[test]
-    fn error_names_setting_and_not_the_secret() {
-        for (text, expected) in [
-            ("encryption_key = \"env:BAD\"", "32 bytes in Base64"),
-            ("encryption_key = \"env:s3cret=\"", "must be \"env:NAME\""),
-            ("encryption_key = \"s3cret=\"", "or \"file:PATH\""),
-        ] {
-            let fault = storage(text).unwrap_err();
-            assert!(fault.contains(expected) && fault.contains("encryption_key"), "{fault}");
-            assert!(!fault.contains("s3cret"), "{fault}");
-        }
-    }
 
     /// Checks the kind: every key for a secret accepts the two forms and nothing else, and never shows its value.
     #[test]

@@ -1,4 +1,4 @@
-//! A section of the configuration, with the origins of its values.
+//! A section of the configuration, with the origins of its values, and the errors about them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,18 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use super::files::check_certificate_file;
-use super::{ConfigError, SecretSource};
+
+/// A configuration error with its origin. Never contains a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    /// Creates an error from a message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,14 +67,6 @@ impl<T> Section<T> {
             Some(Origin::File { path: file, .. }) => file.parent().unwrap_or(Path::new("")).join(path),
             _ => path.to_owned(),
         }
-    }
-
-    /// Returns the location of a secret; its path is resolved.
-    pub fn secret(&self, key: &str, source: Option<&SecretSource>) -> Option<SecretSource> {
-        source.map(|source| match source {
-            SecretSource::File(path) => SecretSource::File(self.resolve(key, path)),
-            SecretSource::Variable(_) => source.clone(),
-        })
     }
 
     /// Resolves and checks a file of certificates or of their keys.

@@ -1,5 +1,6 @@
 //! The checked configuration.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use adapters_valkey::ValkeySettings;
 use api_actix::AdmissionSettings;
-use domain::decision::{DraftBounds, TokenFactor, UnpricedModels};
+use domain::decision::{DraftBounds, ModelOptions, TokenFactor, UnpricedModels};
+use domain::model::ModelId;
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
@@ -16,10 +18,10 @@ use http_client::NoProxy;
 use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
+use toml::Value;
 
 use super::{
-    BroadcastConfig, BucketConfig, EndpointConfig, ModelConfig, NamedSecret, ProviderConfig, RestartValues,
-    SecretSource, TelemetryConfig,
+    BroadcastConfig, BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, SecretSource, TelemetryConfig,
 };
 
 /// All settings of the process.
@@ -365,5 +367,33 @@ impl std::fmt::Debug for ProxyConfig {
             .field("http", &self.http.is_some())
             .field("none_for", &self.none_for.is_some())
             .finish()
+    }
+}
+
+/// One of `[[models]]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelConfig {
+    /// Its id in the catalogue.
+    pub model: ModelId,
+    /// The routing options.
+    pub options: ModelOptions,
+}
+
+/// The values of the keys that need a restart, by `section.key`.
+#[derive(Clone, Default, PartialEq)]
+pub struct RestartValues(pub BTreeMap<String, Value>);
+
+impl fmt::Debug for RestartValues {
+    /// Hides the values, which may contain secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RestartValues(…)")
+    }
+}
+
+impl RestartValues {
+    /// Returns the keys whose values differ, in order.
+    pub fn changed(&self, other: &Self) -> Vec<String> {
+        let keys: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        keys.into_iter().filter(|key| self.0.get(*key) != other.0.get(*key)).cloned().collect()
     }
 }

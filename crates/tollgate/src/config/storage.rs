@@ -1,17 +1,18 @@
-//! `[storage]` and `[blobs]`
+//! `[storage]`, `[journal]` and `[blobs]`
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adapters_blob::LocalBlobStore;
+use adapters_storage::EncryptionKey;
 use serde::Deserialize;
 
 use super::bucket::{RawBlobs, bucket};
 use super::section::Section;
 use super::values::{Millis, Positive, Within};
 use super::{
-    BlobsConfig, Config, ConfigError, DatabaseUrl, Environment, FolderConfig, NamedSecret, SecretSource, StorageConfig,
-    journal, urls,
+    BlobsConfig, Config, ConfigError, DatabaseUrl, Environment, FolderConfig, JournalConfig, JournalSync, NamedSecret,
+    SecretSource, StorageConfig, urls,
 };
 
 /// Sixteen pages. A smaller number is probably a number of pages.
@@ -24,6 +25,9 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The path beside which the files of this machine are, if the database is on a server.
 const LOCAL_FILES: &str = "tollgate-data/tollgate";
+
+const NO_ENCRYPTION_KEY: &str = "names a variable or a file that holds no key: 32 bytes in Base64 are wanted, such as \
+                                 the output of `openssl rand -base64 32`";
 
 /// The keys of `[storage]`.
 #[derive(Deserialize)]
@@ -61,10 +65,13 @@ const BUCKET_KEYS: [&str; 8] = [
 pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = section.url.as_deref().unwrap_or("sqlite://tollgate-data/tollgate.db");
     let (url, file) = database(section, url)?;
-    let key = section.secret("encryption_key", section.encryption_key.as_ref());
+    let key = SecretSource::of(section, "encryption_key", section.encryption_key.as_ref());
     let encryption_key = key.map(|source| NamedSecret::new("storage.encryption_key", source, environment));
-    let checked = encryption_key.as_ref().map_or(Ok(()), NamedSecret::check_encryption_key);
-    checked.map_err(|fault| section.fault("encryption_key", fault))?;
+    // A missing variable is an error of those that need the key.
+    let value = encryption_key.as_ref().and_then(NamedSecret::value);
+    if value.is_some_and(|text| EncryptionKey::from_base64(text).is_none()) {
+        return Err(section.fault("encryption_key", NO_ENCRYPTION_KEY));
+    }
     Ok(StorageConfig {
         read_only: is_read_only(&url),
         url,
@@ -76,6 +83,18 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         max_database_bytes: section.max_database_bytes.map(Within::get),
         encryption_key,
     })
+}
+
+impl StorageConfig {
+    /// Reads the key that encrypts the secrets of destinations; `None` if none is configured.
+    ///
+    /// # Errors
+    /// The variable is not set, the file cannot be read, or it holds no key. The message does not contain its content.
+    pub fn read_encryption_key(&self) -> Result<Option<EncryptionKey>, ConfigError> {
+        let Some(secret) = &self.encryption_key else { return Ok(None) };
+        let key = EncryptionKey::from_base64(secret.read()?.expose());
+        key.map(Some).ok_or_else(|| ConfigError::new(format!("storage.encryption_key {NO_ENCRYPTION_KEY}")))
+    }
 }
 
 /// Returns the URL of the database with absolute paths, and its file or the path of this machine's files beside it.
@@ -98,7 +117,7 @@ fn database(section: &Section<RawStorage>, url: &str) -> Result<(DatabaseUrl, Pa
 /// # Errors
 /// The URL is invalid. The message does not contain it, because it may hold a password.
 pub fn with_storage_url(config: &Config, url: &str) -> Result<Config, String> {
-    let has_default_journal = config.journal.path == journal::beside(&config.storage.file);
+    let has_default_journal = config.journal.path == beside(&config.storage.file);
     let mut other = config.clone();
     if urls::is_postgres(url) {
         other.storage.url = DatabaseUrl::Postgres { url: url.to_owned(), name: urls::postgres_name(url)? };
@@ -113,7 +132,7 @@ pub fn with_storage_url(config: &Config, url: &str) -> Result<Config, String> {
     }
     other.storage.read_only = is_read_only(&other.storage.url);
     if has_default_journal {
-        other.journal.path = journal::beside(&other.storage.file);
+        other.journal.path = beside(&other.storage.file);
     }
     Ok(other)
 }
@@ -141,4 +160,96 @@ pub fn blobs(section: &Section<RawBlobs>, environment: &Environment) -> Result<B
         root: section.resolve("url", &folder),
         quiet_period: section.quiet_period_ms.map_or(LocalBlobStore::QUIET_PERIOD, Millis::get),
     }))
+}
+
+const MIB: u64 = 1 << 20;
+/// A few segments.
+const SMALLEST_JOURNAL: u64 = 64 * MIB;
+const LARGEST_JOURNAL: u64 = 1024 * 1024 * MIB;
+/// A week.
+const LONGEST_KEEP: u64 = 604_800_000;
+
+/// The keys of `[journal]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawJournal {
+    path: Option<String>,
+    sync: Option<JournalSync>,
+    max_bytes: Option<Within<u64, SMALLEST_JOURNAL, LARGEST_JOURNAL>>,
+    retention_ms: Option<Millis<0, LONGEST_KEEP>>,
+}
+
+/// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
+/// durability.
+pub fn journal(section: &Section<RawJournal>, storage: &StorageConfig) -> JournalConfig {
+    let path = section.path.as_deref().map(|path| section.resolve("path", Path::new(path)));
+    JournalConfig {
+        path: path.unwrap_or_else(|| beside(&storage.file)),
+        sync: section.sync.unwrap_or(if storage.synchronous_full {
+            JournalSync::Always
+        } else {
+            JournalSync::Interval
+        }),
+        max_bytes: section.max_bytes.map_or(1024 * MIB, Within::get),
+        keep: section.retention_ms.map_or(Duration::from_mins(10), Millis::get),
+    }
+}
+
+/// Returns the default folder: `tollgate.db` has its journal in `tollgate-journal`, so that databases of one folder
+/// have separate journals.
+fn beside(database: &Path) -> PathBuf {
+    let stem = database.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    database.with_file_name(format!("{stem}-journal"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load_text;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn storage(text: &str) -> Result<StorageConfig, String> {
+        let environment = Environment::from_iter([("GOOD", KEY), ("BAD", "s3cret")]);
+        let config = load_text(None, &format!("[storage]\n{text}\n"), &environment);
+        config.map(|config| config.storage).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn encryption_key_is_read_from_variable_or_file() {
+        assert_eq!(storage("").unwrap().read_encryption_key(), Ok(None));
+        let config = storage("encryption_key = \"env:GOOD\"").unwrap();
+        assert!(!format!("{config:?}").contains(KEY));
+        let key = EncryptionKey::from_base64(KEY);
+        assert_eq!(config.read_encryption_key().unwrap(), key);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let config = storage(&format!("encryption_key = \"file:{}\"", path.display())).unwrap();
+        let message = || config.read_encryption_key().unwrap_err().to_string();
+        assert!(message().contains("storage.encryption_key"), "{}", message());
+        std::fs::write(&path, "s3cret").unwrap();
+        assert!(message().contains("32 bytes") && !message().contains("s3cret"), "{}", message());
+        std::fs::write(&path, format!("{KEY}\n")).unwrap();
+        assert_eq!(config.read_encryption_key().unwrap(), key);
+    }
+
+    #[test]
+    fn missing_variable_is_an_error_at_first_use() {
+        let message =
+            storage("encryption_key = \"env:MISSING\"").unwrap().read_encryption_key().unwrap_err().to_string();
+        assert!(message.contains("encryption_key") && message.ends_with("not set, or empty: MISSING"), "{message}");
+    }
+
+    #[test]
+    fn error_names_setting_and_not_the_secret() {
+        for (text, expected) in [
+            ("encryption_key = \"env:BAD\"", "32 bytes in Base64"),
+            ("encryption_key = \"env:s3cret=\"", "must be \"env:NAME\""),
+            ("encryption_key = \"s3cret=\"", "or \"file:PATH\""),
+        ] {
+            let fault = storage(text).unwrap_err();
+            assert!(fault.contains(expected) && fault.contains("encryption_key"), "{fault}");
+            assert!(!fault.contains("s3cret"), "{fault}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
-//! The types of values.
+//! The types of values, and their deserialization with errors that name the key and never repeat its value.
 
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error};
-
-use super::nearest::similar;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
+use serde_path_to_error::Segment;
+use toml::Value;
+use toml::de::ValueDeserializer;
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Clone, Copy)]
@@ -113,5 +114,147 @@ pub fn alternatives(words: &[&str]) -> String {
     match words {
         [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
         _ => words.concat(),
+    }
+}
+
+/// Parses a decimal number with at most three digits after the point into thousandths: `1.05` is 1050. Returns `None`
+/// for anything else, including signs and exponents.
+pub fn parse_thousandths(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 3 {
+        return None;
+    }
+    let whole: u32 = whole.parse().ok()?;
+    let fraction: u32 = format!("{fraction:0<3}").parse().ok()?;
+    whole.checked_mul(1000)?.checked_add(fraction)
+}
+
+/// Returns the known name that is most similar to `name`; `None` only if there are no known names.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known.into_iter().min_by_key(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+}
+
+/// Returns the known name that `name` probably means; `None` if no known name is similar.
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let is_similar = |candidate: &&str| {
+        let is_prefix = name.len() > 2 && candidate.starts_with(&name);
+        is_prefix || 2 * strsim::damerau_levenshtein(&name, candidate) <= name.len().max(candidate.len())
+    };
+    nearest(&name, known.into_iter().filter(is_similar))
+}
+
+/// The error of a table, before its location is known.
+pub enum TableError {
+    /// A key that the section does not have.
+    UnknownKey(String),
+    /// A required key that is not set.
+    MissingKey(String),
+    /// A value of another type than its key.
+    WrongType(String, String),
+    /// A value that is invalid.
+    InvalidValue(String, String),
+}
+
+impl TableError {
+    /// Translates an error of serde, whose text may repeat a value.
+    fn new(error: &serde_path_to_error::Error<toml::de::Error>) -> Self {
+        let mut path = error.path().iter();
+        let key = if let Some(Segment::Map { key }) = path.next() { key.clone() } else { String::new() };
+        let message = error.inner().message();
+        if message.starts_with("unknown field ") {
+            return Self::UnknownKey(key);
+        }
+        if let Some(name) = message.strip_prefix("missing field `") {
+            return Self::MissingKey(name.trim_end_matches('`').to_owned());
+        }
+        let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+        if let Some(given) = found.strip_prefix("unknown variant `") {
+            return Self::InvalidValue(key, unknown_name(given.trim_end_matches('`'), &names(expected)));
+        }
+        if !found.starts_with("invalid ") && !found.starts_with("wanted ") {
+            return Self::InvalidValue(key, message.to_owned());
+        }
+        let expected = match expected {
+            _ if path.next().is_some() => "an array of strings",
+            "a sequence" => "an array of strings",
+            "u64" => "a whole number, zero or more",
+            "a boolean" => "true or false",
+            _ => "a string",
+        };
+        Self::WrongType(key, format!("must be {expected}"))
+    }
+}
+
+/// Returns the names in backquotes.
+fn names(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Deserializes the keys of a table.
+pub fn deserialize<T: DeserializeOwned>(table: toml::Table) -> Result<T, TableError> {
+    serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| TableError::new(&error))
+}
+
+/// Returns the keys of a section: serde names them in the error of an unknown one.
+pub fn keys<T: DeserializeOwned>() -> Vec<String> {
+    let unknown = toml::Table::from_iter([(String::new(), Value::Boolean(true))]);
+    let message = unknown.try_into::<T>().err().map(|error| error.message().to_owned()).unwrap_or_default();
+    let (_, known) = message.rsplit_once(", expected ").unwrap_or_default();
+    names(known).into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the text of a variable as the type of its key: a string, a TOML value, or a list separated by commas.
+pub fn typed<T: DeserializeOwned>(key: &str, text: &str) -> Value {
+    let parsed = ValueDeserializer::parse(text.trim()).and_then(Value::deserialize).ok();
+    let quoted = parsed.clone().filter(Value::is_str);
+    let string = quoted.unwrap_or_else(|| Value::String(text.to_owned()));
+    let elements = text.split(',').map(str::trim).filter(|element| !element.is_empty());
+    let list = Some(Value::Array(elements.map(Value::from).collect())).filter(|_| !text.trim().starts_with('['));
+    let fits = |value: &Value| {
+        let table = toml::Table::from_iter([(key.to_owned(), value.clone())]);
+        !matches!(deserialize::<T>(table), Err(TableError::WrongType(..)))
+    };
+    [Some(string.clone()), parsed, list].into_iter().flatten().find(fits).unwrap_or(string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_parsed_as_thousandths() {
+        for (text, expected) in [("1", 1000), ("1.0", 1000), ("0.05", 50), ("20.125", 20_125), ("007.5", 7500)] {
+            assert_eq!(parse_thousandths(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_formats_are_rejected() {
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", "0.0005", "1.0000", " 1", "4294968", "x"] {
+            assert_eq!(parse_thousandths(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nearest_returns_most_similar_name() {
+        assert_eq!(nearest("server.lisen", ["server.listen", "storage.url"]), Some("server.listen"));
+        assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn similar_returns_only_probable_names() {
+        let wires = ["chat-completions", "openai-decisions", "system-one"];
+        for (name, expected) in [
+            ("sytem-one", Some("system-one")),
+            ("System_One", Some("system-one")),
+            ("openai", Some("openai-decisions")),
+            ("chat-completion", Some("chat-completions")),
+            ("sandbox", None),
+            ("", None),
+        ] {
+            assert_eq!(similar(name, wires), expected, "{name}");
+        }
     }
 }
