@@ -6,6 +6,7 @@ use domain::decision::DecisionProvider;
 use domain::routing::Wire;
 use domain::system::Clock;
 use http_client::HttpClient;
+use wires::formats::Calls;
 
 use crate::chat_completions::ChatCompletionsProvider;
 use crate::http_provider::HttpProvider;
@@ -23,9 +24,9 @@ pub fn http_provider(
     wire: Wire,
     settings: ProviderSettings,
 ) -> Result<Arc<dyn DecisionProvider>, ProviderSettingsError> {
-    Ok(match (wires::formats::codec(wire, settings.model_location, settings.response_wrapper), wire) {
-        (Some(codec), _) => Arc::new(HttpProvider::new(client, clock, &settings, codec)?),
-        (None, Wire::Sandbox) => Arc::new(SandboxProvider::new()),
-        (None, _) => Arc::new(ChatCompletionsProvider::new(client, clock, &settings)?),
+    Ok(match Calls::of(wire, settings.model_location, settings.response_wrapper) {
+        Calls::Single(codec) => Arc::new(HttpProvider::new(client, clock, &settings, codec)?),
+        Calls::Chat => Arc::new(ChatCompletionsProvider::new(client, clock, &settings)?),
+        Calls::Local => Arc::new(SandboxProvider::new()),
     })
 }

@@ -1,16 +1,15 @@
 //! The outbound wires with one request and one answer, dialects included.
 
 use domain::routing::Wire;
-use wires::formats::{Shape, codec};
-use wires::gemini::GeminiDecisions;
-use wires::openai::OpenAiDecisions;
+use wires::formats::{Calls, Shape};
+pub use wires::formats::{GEMINI, OPENAI, SGLANG};
 use wires::provider::{ModelLocation, WireCodec};
-use wires::sglang::SglangDecisions;
 use wires::system_one::{ResponseWrapper, SystemOne};
 
 /// Returns the codec of every wire, dialects included.
 pub fn all() -> impl Iterator<Item = Box<dyn WireCodec>> {
-    let wires = Wire::ALL.into_iter().filter_map(|wire| codec(wire, ModelLocation::Body, ResponseWrapper::None));
+    let wires =
+        Wire::ALL.into_iter().filter_map(|wire| Calls::of(wire, ModelLocation::Body, ResponseWrapper::None).codec());
     wires.chain([WORKERS_AI, DATABRICKS].map(|dialect| Box::new(dialect) as Box<dyn WireCodec>))
 }
 
@@ -20,9 +19,6 @@ pub const WORKERS_AI: SystemOne =
     SystemOne { model_location: ModelLocation::Both, response_wrapper: ResponseWrapper::WorkersAi };
 pub const DATABRICKS: SystemOne =
     SystemOne { model_location: ModelLocation::Path, response_wrapper: ResponseWrapper::Databricks };
-pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelLocation::Body };
-pub const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelLocation::Body };
-pub const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelLocation::Body };
 
 /// Returns the outbound wire with the format of an inbound one.
 pub fn of_shape(shape: Shape) -> &'static dyn WireCodec {

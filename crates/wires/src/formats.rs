@@ -4,10 +4,10 @@ use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
 use domain::routing::Wire;
 
 use crate::client::{Body, BodyError, DecisionResponse, text};
-use crate::gemini::{self, GeminiDecisions};
-use crate::openai::{self, OpenAiDecisions};
-use crate::provider::{Defaults, ModelLocation, WireCodec};
-use crate::sglang::{self, SglangDecisions};
+use crate::gemini;
+use crate::openai;
+use crate::provider::{Defaults, ModelLocation, VendorCodec, WireCodec};
+use crate::sglang;
 use crate::system_one::{self, ResponseWrapper, SystemOne};
 
 /// The format of a body.
@@ -100,19 +100,63 @@ pub fn write(response_format: &ResponseFormat, response: &DecisionResponse<'_>) 
     }
 }
 
-/// Returns the codec of a wire. `None` if it takes several calls for one answer, or none.
-pub fn codec(
-    wire: Wire,
-    model_location: ModelLocation,
-    response_wrapper: ResponseWrapper,
-) -> Option<Box<dyn WireCodec>> {
-    Some(match wire {
-        Wire::SystemOne => Box::new(SystemOne { model_location, response_wrapper }),
-        Wire::OpenAiDecisions => Box::new(OpenAiDecisions { model_location }),
-        Wire::GeminiDecisions => Box::new(GeminiDecisions { model_location }),
-        Wire::SglangDecisions => Box::new(SglangDecisions { model_location }),
-        Wire::ChatCompletions | Wire::Sandbox => return None,
-    })
+/// The codec of OpenAI's wire.
+pub const OPENAI: VendorCodec = VendorCodec {
+    wire: Wire::OpenAiDecisions,
+    model_location: ModelLocation::Body,
+    write: openai::provider_request::write,
+    read: openai::provider_response::read,
+    read_error: None,
+};
+
+/// The codec of Gemini's wire.
+pub const GEMINI: VendorCodec = VendorCodec {
+    wire: Wire::GeminiDecisions,
+    write: gemini::provider_request::write,
+    read: gemini::provider_response::read,
+    read_error: Some(gemini::errors::read),
+    ..OPENAI
+};
+
+/// The codec of SGLang's wire.
+pub const SGLANG: VendorCodec = VendorCodec {
+    wire: Wire::SglangDecisions,
+    write: sglang::provider_request::write,
+    read: sglang::provider_response::read,
+    ..OPENAI
+};
+
+/// The calls by which a provider of a wire answers.
+pub enum Calls {
+    /// One request and one response for all questions.
+    Single(Box<dyn WireCodec>),
+    /// Chat completions, several for one answer if necessary.
+    Chat,
+    /// None: this process answers.
+    Local,
+}
+
+impl Calls {
+    /// Returns the calls of a wire.
+    pub fn of(wire: Wire, model_location: ModelLocation, response_wrapper: ResponseWrapper) -> Self {
+        let vendor = |codec: VendorCodec| Self::Single(Box::new(VendorCodec { model_location, ..codec }));
+        match wire {
+            Wire::SystemOne => Self::Single(Box::new(SystemOne { model_location, response_wrapper })),
+            Wire::OpenAiDecisions => vendor(OPENAI),
+            Wire::GeminiDecisions => vendor(GEMINI),
+            Wire::SglangDecisions => vendor(SGLANG),
+            Wire::ChatCompletions => Self::Chat,
+            Wire::Sandbox => Self::Local,
+        }
+    }
+
+    /// Returns the codec of a single call.
+    pub fn codec(self) -> Option<Box<dyn WireCodec>> {
+        match self {
+            Self::Single(codec) => Some(codec),
+            Self::Chat | Self::Local => None,
+        }
+    }
 }
 
 /// Returns the default path and header of a wire.

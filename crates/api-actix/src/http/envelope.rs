@@ -112,10 +112,7 @@ fn envelope(error_response: &ErrorResponse<'_>) -> String {
         .text("message", error_response.message)
         .json("metadata", &error_response.metadata_json());
     let body = ObjectWriter::new().json("error", &error.end());
-    let body = match error_response.service_metadata {
-        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
-        None => body,
-    };
+    let body = body.service_metadata(error_response.service_metadata);
     match error_response.user_id {
         Some(user_id) => body.text("user_id", user_id),
         None => body,

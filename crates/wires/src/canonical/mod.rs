@@ -2,11 +2,10 @@
 //! in canonical form.
 
 mod answers;
-mod instructions;
-mod single_outcome;
 mod text;
 
-pub use answers::{Extras, choice, in_order, legend, noul, refusal, score};
-pub use instructions::{default_instructions, instructions, sides};
-pub use single_outcome::{Division, answer_single_outcome, divide, has_single_outcome, remaining_input};
-pub use text::{compact, is_blank, text, texts_of_parts};
+pub use answers::{
+    Division, Extras, answer_single_outcome, choice, divide, has_single_outcome, in_order, legend, noul, refusal,
+    remaining_input, score,
+};
+pub use text::{compact, default_instructions, instructions, is_blank, sides, text, texts_of_parts};

@@ -3,10 +3,8 @@
 //! The import, the store and the HTTP layer share this crate. Prices are read in every number notation, as strings or
 //! numbers, and written as strings in plain notation. Members without rules are kept byte for byte.
 
-mod error;
 mod read;
 mod write;
 
-pub use error::RowError;
-pub use read::{read_row, read_rows};
+pub use read::{RowError, read_row, read_rows};
 pub use write::{write_architecture, write_listed, write_pricing, write_row, write_stored};

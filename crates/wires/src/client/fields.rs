@@ -1,12 +1,11 @@
-//! The members of one request object, with their paths for errors.
+//! The members of one request object, with their paths for errors: `questions.tone.criteria[2]`,
+//! `questions["odd name"].type`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use domain::decision::InvalidDecision;
 use domain::json::{Json, JsonKind};
-
-use super::path;
 
 /// The most members of an object that are listed. A list of many small members takes many times their memory; they are
 /// searched for in the text.
@@ -40,7 +39,7 @@ impl Fields {
 
     /// Returns the path of a member.
     pub(crate) fn member_path(&self, name: &str) -> String {
-        path::member(&self.path, name)
+        member_path(&self.path, name)
     }
 
     /// Creates the error of a member.
@@ -127,5 +126,113 @@ pub(crate) fn check_count(count: usize, least: usize, most: usize, things: &str)
         Ok(())
     } else {
         Err(format!("must have {least} to {most} {things}, not {count}"))
+    }
+}
+
+/// Returns the path of a member. A long or unusual name is truncated and quoted, so that the error message stays
+/// readable.
+pub(crate) fn member_path(parent: &str, name: &str) -> String {
+    let plain =
+        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if plain {
+        format!("{parent}.{name}")
+    } else {
+        format!("{parent}[{:?}]", name.chars().take(64).collect::<String>())
+    }
+}
+
+/// Returns the path of an array element.
+pub(crate) fn element_path(parent: &str, index: usize) -> String {
+    format!("{parent}[{index}]")
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segment<'p> {
+    /// A member of an object.
+    Member(&'p str),
+    /// An element of an array.
+    Element(usize),
+}
+
+/// Splits a path into its steps; a quoted name is returned as written between the quotes.
+pub(crate) fn segments(path: &str) -> Vec<Segment<'_>> {
+    let mut segments = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (segment, after) = if let Some(quoted) = rest.strip_prefix("[\"") {
+            let (name, after) = until_quote(quoted);
+            (Segment::Member(name), after.strip_prefix(']').unwrap_or(after))
+        } else if let Some((index, after)) = rest.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+            (index.parse().map_or(Segment::Member(index), Segment::Element), after)
+        } else {
+            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            // A foreign path may begin with any character; every iteration must consume at least one.
+            let end = if end == 0 { name.chars().next().map_or(0, char::len_utf8) } else { end };
+            (Segment::Member(&name[..end]), &name[end..])
+        };
+        segments.push(segment);
+        rest = after;
+    }
+    segments
+}
+
+/// Splits the text at the closing quote.
+fn until_quote(text: &str) -> (&str, &str) {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return (&text[..at], &text[at + 1..]),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn unusual_names_are_quoted_and_truncated() {
+        assert_eq!(member_path("questions", "tone_1-a"), "questions.tone_1-a");
+        assert_eq!(member_path("questions", "a.b"), "questions[\"a.b\"]");
+        assert_eq!(member_path("q", ""), "q[\"\"]");
+        assert_eq!(member_path("q", &"é".repeat(100)).chars().count(), 5 + 64);
+        assert_eq!(element_path("questions", 3), "questions[3]");
+    }
+
+    #[test]
+    fn segments_splits_path_into_steps() {
+        use Segment::{Element, Member};
+        assert_eq!(segments("model"), [Member("model")]);
+        assert_eq!(
+            segments("questions[0].choices[12].value"),
+            [Member("questions"), Element(0), Member("choices"), Element(12), Member("value")]
+        );
+        assert_eq!(segments(r#"questions["a.\"b]"].type"#), [Member("questions"), Member(r#"a.\"b]"#), Member("type")]);
+        assert_eq!(segments(""), []);
+    }
+
+    proptest! {
+        #[test]
+        fn segments_terminates_for_any_text(text in ".{0,60}") {
+            segments(&text);
+        }
+
+        #[test]
+        fn segments_inverts_joining(
+            first in "[a-z]{1,9}",
+            names in prop::collection::vec("[a-zA-Z0-9_-]{1,9}|[ .\\[\\]é]{0,9}", 0..6),
+        ) {
+            let path = names.iter().fold(first.clone(), |path, name| member_path(&path, name));
+            let expected: Vec<_> = std::iter::once(&first).chain(&names).map(|name| Segment::Member(name)).collect();
+            prop_assert_eq!(segments(&path), expected);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 
 use domain::json::push_string;
+use serde_json::Value;
 
 /// A JSON object under construction.
 #[derive(Debug)]
@@ -78,6 +79,15 @@ impl ObjectWriter {
     pub fn maybe(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.json(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds the service metadata under its name, if the client asked for it.
+    #[must_use]
+    pub fn service_metadata(self, member: Option<(&'static str, &Value)>) -> Self {
+        match member {
+            Some((name, value)) => self.shown(name, value),
             None => self,
         }
     }

@@ -4,10 +4,10 @@ use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, StateForm};
 
-use super::format::{FALSE_DESCRIPTION, TRUE_DESCRIPTION, is_option_name};
+use super::{FALSE_DESCRIPTION, TRUE_DESCRIPTION, is_option_name};
 use crate::client::Body;
+use crate::client::fields::element_path;
 use crate::client::fields::{Fields, check_count};
-use crate::client::path;
 
 /// Parses a request into canonical form. The prefix `models/` of a model name is removed.
 ///
@@ -46,7 +46,7 @@ fn state(input: &Json) -> Result<(Json, StateForm, bool), InvalidDecision> {
     };
     let (mut has_media, mut only, mut count) = (false, None, 0);
     for element in parts.iter_elements().into_iter().flatten() {
-        let at = if input.kind() == JsonKind::Array { path::element("input", count) } else { "input".to_owned() };
+        let at = if input.kind() == JsonKind::Array { element_path("input", count) } else { "input".to_owned() };
         count += 1;
         let text = part(&Fields::new(&element, at)?)?;
         has_media |= text.is_none();
@@ -107,7 +107,7 @@ fn instructions(fields: &Fields) -> Result<Json, InvalidDecision> {
     let mut only = None;
     for (index, element) in parts.iter().enumerate() {
         let at = fields.member_path(NAME);
-        let at = if json.kind() == JsonKind::Array { path::element(&at, index) } else { at };
+        let at = if json.kind() == JsonKind::Array { element_path(&at, index) } else { at };
         let element = Fields::new(element, at)?;
         let text = part(&element)?;
         only = Some(text.ok_or_else(|| element.fault("type", "must be text"))?);
@@ -146,7 +146,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     let levels = fields.elements("criteria", 2, MAX_LEVELS, "levels")?;
     for (index, level) in levels.iter().enumerate() {
         if level.as_string().is_none_or(|text| text.is_empty()) {
-            let path = path::element(&fields.member_path("criteria"), index);
+            let path = element_path(&fields.member_path("criteria"), index);
             return Err(InvalidDecision::new(path, "must be a non-empty string"));
         }
     }

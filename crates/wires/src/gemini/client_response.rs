@@ -3,12 +3,10 @@
 use domain::json::{Json, JsonKind};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
-use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
+use super::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;
-use crate::client::decision_response::{
-    append_provider_members, by_level, by_option, complement, confidence, unanswered,
-};
 use crate::client::object::{ObjectWriter, string};
+use crate::client::response::{append_provider_members, by_level, by_option, complement, confidence, unanswered};
 
 /// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
 /// no answers, as this wire defines.

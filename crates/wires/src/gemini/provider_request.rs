@@ -3,7 +3,7 @@
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
-use super::format::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION, is_option_name};
+use super::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION, is_option_name};
 use crate::canonical::{instructions, is_blank, text, texts_of_parts};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
@@ -13,10 +13,7 @@ use crate::provider::{RequestBody, UnsupportedByWire, body};
 /// # Errors
 /// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
-    if typed.len() > LIMITS.questions {
-        return Err(UnsupportedByWire::Questions(LIMITS.questions));
-    }
+    let typed = LIMITS.typed(provider_input)?;
     match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
         _ => return Err(UnsupportedByWire::Attachments),
@@ -89,9 +86,7 @@ fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.options).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(LIMITS.options));
-    }
+    LIMITS.check_options(options)?;
     if !options.iter().all(|option| is_option_name(&option.name)) {
         return Err(UnsupportedByWire::OptionName);
     }
@@ -101,9 +96,7 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.levels).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(LIMITS.levels));
-    }
+    LIMITS.check_levels(levels)?;
     if levels.iter().any(is_blank) {
         return Err(UnsupportedByWire::EmptyLevel);
     }

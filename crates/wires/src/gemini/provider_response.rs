@@ -3,11 +3,11 @@
 use domain::json::Json;
 use domain::question::{Question, QuestionKind, Questions};
 
-use super::format::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
-use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
+use super::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
+use crate::canonical::{Extras, in_order, noul, refusal};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, confidence, distribution_of_map, level,
-    required_number, required_probability, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, by_question, confidence, read_answers, read_choice, read_score,
+    required_probability, string, type_of,
 };
 
 /// Reads the answers to these questions. Numbers and confidences keep their spelling. Blocked input is a refusal of
@@ -16,12 +16,7 @@ use crate::provider::{
 /// # Errors
 /// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
-    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
-    let used = usage(members.get("usage")?, USAGE)?;
-    match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
-        Ok(answers) => Ok(WireAnswer { answers, usage: used }),
-        Err(error) => Err(BadAnswer { error, usage: used }),
-    }
+    read_answers(body, USAGE, |members| answers(questions.typed.as_deref().unwrap_or_default(), members))
 }
 
 fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {
@@ -61,18 +56,8 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     let extras = Extras { confidence: confidence(answer)?, metadata: None };
     match &question.kind {
         QuestionKind::Noul { .. } => Ok(noul(required_probability(answer, "noul")?, extras)),
-        QuestionKind::Choice { options } => {
-            let place = |name: &str| options.iter().position(|option| option.name == name);
-            let chosen = answer.get("choice")?.and_then(string).filter(|chosen| place(chosen).is_some());
-            let chosen = chosen.ok_or(MalformedAnswer::Answer("it is none of the options"))?;
-            let probabilities = distribution_of_map(answer, options.len(), place)?;
-            Ok(choice(options, &chosen, &probabilities, extras))
-        }
-        QuestionKind::Score { levels } => {
-            let value = required_number(answer, "score")?;
-            let probabilities = distribution_of_map(answer, levels.len(), level)?;
-            Ok(score(levels, value, &probabilities, extras))
-        }
+        QuestionKind::Choice { options } => read_choice(options, answer, extras),
+        QuestionKind::Score { levels } => read_score(levels, answer, extras),
         QuestionKind::Box => Err(MalformedAnswer::NotAsked),
     }
 }

@@ -6,10 +6,11 @@ use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 
-use super::format::{CHOICES, DESCRIPTION, INPUT_IMAGE, INPUT_JSON, INPUT_TEXT, LABEL, LEVELS, PREDICATE, VALUE};
-use super::input;
+use super::content;
+use super::{CHOICES, DESCRIPTION, INPUT_IMAGE, INPUT_JSON, INPUT_TEXT, LABEL, LEVELS, PREDICATE, VALUE};
+use crate::client::Body;
 use crate::client::fields::Fields;
-use crate::client::{Body, path};
+use crate::client::fields::element_path;
 
 /// The maximum number of characters of `safety_identifier`.
 const MAX_IDENTIFIER_CHARS: usize = 128;
@@ -37,10 +38,10 @@ pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, GeneratedNames), InvalidD
     let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
     draft.user = draft.user.or(identifier);
     let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
-    let mut read = input::read(&input)?;
+    let mut read = content::read(&input)?;
     let (typed, generated_names, has_media) = questions(body.questions.map(Json::from))?;
     if has_media {
-        read = input::as_items(&input);
+        read = content::as_items(&input);
     }
     let draft = DecisionDraft {
         typed: Some(typed),
@@ -68,7 +69,7 @@ fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool
     let mut read = Vec::with_capacity(elements.len());
     let mut names = HashSet::new();
     for (index, element) in elements.iter().enumerate() {
-        let fields = Fields::new(element, path::element("questions", index))?;
+        let fields = Fields::new(element, element_path("questions", index))?;
         let name = fields.text("name")?;
         if let Some(name) = &name
             && !names.insert(name.clone())
@@ -125,9 +126,9 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     let parts = json.iter_elements().ok_or_else(|| fields.fault(NAME, "must be a string or an array of parts"))?;
     let (mut only, mut has_media, mut count) = (None, false, 0);
     for part in parts {
-        let part = Fields::new(&part, path::element(&fields.member_path(NAME), count))?;
+        let part = Fields::new(&part, element_path(&fields.member_path(NAME), count))?;
         count += 1;
-        let (value, is_media) = input::read_part(&part, &[INPUT_TEXT, INPUT_JSON, INPUT_IMAGE])?;
+        let (value, is_media) = content::read_part(&part, &[INPUT_TEXT, INPUT_JSON, INPUT_IMAGE])?;
         has_media |= is_media;
         only = value;
     }
@@ -145,7 +146,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let mut names = HashSet::new();
     let mut booleans = HashSet::new();
     for (index, element) in elements.iter().enumerate() {
-        let choice = Fields::new(element, path::element(&fields.member_path(CHOICES), index))?;
+        let choice = Fields::new(element, element_path(&fields.member_path(CHOICES), index))?;
         let value = choice.required(VALUE)?;
         let boolean = (value.kind() == JsonKind::Bool).then(|| value.text() == "true");
         let is_new = match (boolean, value.as_string()) {
@@ -179,7 +180,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let level = Fields::new(element, path::element(&fields.member_path(LEVELS), index))?;
+            let level = Fields::new(element, element_path(&fields.member_path(LEVELS), index))?;
             level.required_text(LABEL)?;
             let label = level.required(LABEL)?;
             Ok(match level.text_json(DESCRIPTION)? {

@@ -4,10 +4,10 @@ use domain::json::{Json, JsonKind};
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 
 use super::client_request::GeneratedNames;
-use super::format::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};
+use super::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::client::DecisionResponse;
-use crate::client::decision_response::{append_provider_members, confidence, unanswered};
 use crate::client::object::{ObjectWriter, array, string};
+use crate::client::response::{append_provider_members, confidence, unanswered};
 
 /// Writes the body: an array in question order. Generated names are written as null.
 ///

@@ -13,11 +13,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
         .text("code", code)
         .json("metadata", &error_response.metadata_json());
     let body = ObjectWriter::new().json("error", &error.end());
-    match error_response.service_metadata {
-        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
-        None => body,
-    }
-    .end()
+    body.service_metadata(error_response.service_metadata).end()
 }
 
 /// Returns `type` and `code`.

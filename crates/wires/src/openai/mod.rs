@@ -3,12 +3,27 @@
 
 pub mod client_request;
 pub mod client_response;
-mod codec;
+mod content;
 pub mod errors;
-mod format;
-mod input;
-mod parts;
 pub mod provider_request;
 pub mod provider_response;
 
-pub use codec::OpenAiDecisions;
+use domain::routing::Wire;
+
+use crate::provider::{Limits, UsageNames};
+
+const LIMITS: Limits = Limits::of(Wire::OpenAiDecisions);
+
+/// The names of the token counts.
+const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_tokens" };
+
+const PREDICATE: &str = "predicate";
+const CHOICES: &str = "choices";
+const LEVELS: &str = "levels";
+const VALUE: &str = "value";
+const LABEL: &str = "label";
+const DESCRIPTION: &str = "description";
+const PROBABILITY: &str = "probability";
+const INPUT_TEXT: &str = "input_text";
+const INPUT_JSON: &str = "input_json";
+const INPUT_IMAGE: &str = "input_image";

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
-use super::format::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
-use super::parts;
+use super::content;
+use super::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
 use crate::canonical::{default_instructions, is_blank, sides, text};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
@@ -16,10 +16,7 @@ use crate::provider::{RequestBody, UnsupportedByWire, body};
 /// # Errors
 /// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
-    if typed.len() > LIMITS.questions {
-        return Err(UnsupportedByWire::Questions(LIMITS.questions));
-    }
+    let typed = LIMITS.typed(provider_input)?;
     let media_in_state = match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) => false,
         (Attachments::InState, StateForm::OpenAiItems) => true,
@@ -35,11 +32,11 @@ fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
     let Some(state) = &provider_input.state else { return Cow::Borrowed("\"\"") };
     let content = match provider_input.state_form {
         StateForm::OpenAiItems => return Cow::Borrowed(state.text()),
-        StateForm::GeminiParts => parts::of_texts(state),
+        StateForm::GeminiParts => content::of_texts(state),
         StateForm::Plain if state.as_string().is_some() => return Cow::Borrowed(state.text()),
         StateForm::Plain => None,
     };
-    let content = content.unwrap_or_else(|| vec![parts::of_json(state)]);
+    let content = content.unwrap_or_else(|| vec![content::of_json(state)]);
     Cow::Owned(format!(r#"[{{"role":"user","content":[{}]}}]"#, content.join(",")))
 }
 
@@ -65,9 +62,9 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
         given.map_or_else(|| Some(default_instructions(question.kind.question_type()).to_owned()), Json::as_string);
     match (texts, given) {
         (None, Some(given)) => {
-            let own = parts::of_this_wire(given, media_in_state).or_else(|| parts::of_texts(given));
-            let mut parts = own.unwrap_or_else(|| vec![parts::of_json(given)]);
-            parts.extend(sides.as_deref().map(parts::of_text));
+            let own = content::of_this_wire(given, media_in_state).or_else(|| content::of_texts(given));
+            let mut parts = own.unwrap_or_else(|| vec![content::of_json(given)]);
+            parts.extend(sides.as_deref().map(content::of_text));
             format!("[{}]", parts.join(","))
         }
         (texts, _) => {
@@ -78,9 +75,7 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.options).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(LIMITS.options));
-    }
+    LIMITS.check_options(options)?;
     for boolean in [true, false] {
         if options.iter().filter(|option| option.boolean == Some(boolean)).count() > 1 {
             return Err(UnsupportedByWire::SameOptions);
@@ -99,9 +94,7 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.levels).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(LIMITS.levels));
-    }
+    LIMITS.check_levels(levels)?;
     let written: Vec<Json> = levels.iter().map(level).collect();
     Ok(Json::array(written.iter().map(Json::text)))
 }

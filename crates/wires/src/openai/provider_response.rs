@@ -3,11 +3,11 @@
 use domain::json::{Json, JsonText};
 use domain::question::{ChoiceOption, Question, QuestionKind, Questions};
 
-use super::format::{PREDICATE, PROBABILITY, USAGE, VALUE};
+use super::{PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, confidence, distribution, elements, level, number,
-    required_number, required_probability, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, confidence, distribution, elements, level, number, read_answers,
+    required_number, required_probability, string, type_of,
 };
 
 const OTHER_TYPE: MalformedAnswer = MalformedAnswer::Answer("it is of another type than its question");
@@ -18,12 +18,7 @@ const NO_DISTRIBUTION: MalformedAnswer = MalformedAnswer::Answer("it has no dist
 /// # Errors
 /// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
-    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
-    let used = usage(members.get("usage")?, USAGE)?;
-    match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
-        Ok(answers) => Ok(WireAnswer { answers, usage: used }),
-        Err(error) => Err(BadAnswer { error, usage: used }),
-    }
+    read_answers(body, USAGE, |members| answers(questions.typed.as_deref().unwrap_or_default(), members))
 }
 
 fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {

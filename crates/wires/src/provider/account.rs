@@ -3,7 +3,7 @@
 
 use domain::routing::{AttemptFailure, FailureCause};
 
-use super::error_body::{error_objects, error_text, plain_text};
+use super::errors::{error_objects, error_text, plain_text};
 use super::{Object, as_text, elements, number, string};
 use FailureCause::{AccountExhausted, KeyRejected};
 

@@ -6,9 +6,10 @@ use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind, JsonText};
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
 
-use super::format::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
+use super::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
+use crate::client::Body;
 use crate::client::fields::Fields;
-use crate::client::{Body, path};
+use crate::client::fields::element_path;
 
 /// Parses a request into canonical form.
 ///
@@ -61,7 +62,7 @@ fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let fields = Fields::new(element, path::element("questions", index))?;
+            let fields = Fields::new(element, element_path("questions", index))?;
             let id = fields.required_text(ID)?;
             if id.trim().is_empty() {
                 return Err(fields.fault(ID, "must not be blank"));
@@ -93,7 +94,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let option = Fields::new(element, path::element(&fields.member_path(OPTIONS), index))?;
+            let option = Fields::new(element, element_path(&fields.member_path(OPTIONS), index))?;
             let name = option.required_text(NAME)?;
             if !is_option_name(&name) {
                 return Err(option.fault(NAME, "must be a name without control characters"));
@@ -109,7 +110,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     let levels = fields.elements(LEVELS, 2, MAX_LEVELS, "levels")?;
     for (index, level) in levels.iter().enumerate() {
-        not_blank(level, &path::element(&fields.member_path(LEVELS), index))?;
+        not_blank(level, &element_path(&fields.member_path(LEVELS), index))?;
     }
     Ok(levels)
 }

@@ -12,11 +12,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
         .json("param", "null")
         .count("code", error_response.status.into())
         .json("metadata", &error_response.metadata_json());
-    match error_response.service_metadata {
-        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
-        None => body,
-    }
-    .end()
+    body.service_metadata(error_response.service_metadata).end()
 }
 
 fn error_type(status: u16) -> &'static str {

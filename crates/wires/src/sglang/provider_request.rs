@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 
-use super::format::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
+use super::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
 use crate::canonical::{default_instructions, is_blank};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
@@ -15,7 +15,7 @@ use crate::provider::{RequestBody, UnsupportedByWire, body};
 /// # Errors
 /// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<RequestBody, UnsupportedByWire> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
+    let typed = LIMITS.typed(provider_input)?;
     let images = match &provider_input.attachments {
         Attachments::None => None,
         Attachments::Images(images) => Some(images),
@@ -62,9 +62,7 @@ fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
 }
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.options).contains(&options.len()) {
-        return Err(UnsupportedByWire::Options(LIMITS.options));
-    }
+    LIMITS.check_options(options)?;
     let mut seen = HashSet::new();
     for option in options {
         if !is_option_name(&option.name) {
@@ -92,9 +90,7 @@ fn folded(name: &str) -> String {
 }
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
-    if !(2..=LIMITS.levels).contains(&levels.len()) {
-        return Err(UnsupportedByWire::Levels(LIMITS.levels));
-    }
+    LIMITS.check_levels(levels)?;
     if levels.iter().any(is_blank) {
         return Err(UnsupportedByWire::EmptyLevel);
     }

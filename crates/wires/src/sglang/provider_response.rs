@@ -1,14 +1,13 @@
 //! Conversion of a response body to canonical form.
 
 use domain::json::{Json, JsonText};
-use domain::pricing::ReportedUsage;
 use domain::question::{Question, QuestionKind, Questions};
 
-use super::format::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
-use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
+use super::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
+use crate::canonical::{Extras, in_order, noul, refusal};
 use crate::provider::{
-    BadAnswer, MalformedAnswer, Object, WireAnswer, as_text, by_question, distribution_of_map, level, number,
-    required_number, string, type_of, usage,
+    BadAnswer, MalformedAnswer, Object, WireAnswer, by_question, distribution_of_map, number, read_answers,
+    read_choice, read_score, type_of,
 };
 
 /// Tolerance for the sum of two probabilities: two decimals each, and float errors.
@@ -20,23 +19,15 @@ const SLACK: f64 = 0.01 + 1e-6;
 /// # Errors
 /// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
-    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
-    let used: Option<ReportedUsage> = usage(members.get("usage")?, USAGE)?;
-    match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
-        Ok(answers) => Ok(WireAnswer { answers, usage: used }),
-        Err(error) => Err(BadAnswer { error, usage: used }),
-    }
+    read_answers(body, USAGE, |members| answers(questions.typed.as_deref().unwrap_or_default(), members))
 }
 
 fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, MalformedAnswer> {
     let given = members.get("answers")?.ok_or(MalformedAnswer::NoAnswers)?;
     let answers = by_question(questions, given)?;
-    let told: Vec<Json> = questions
-        .iter()
-        .zip(&answers)
-        .map(|(question, answer)| read_answer(question, answer))
-        .collect::<Result<_, _>>()?;
-    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
+    let pairs = questions.iter().zip(&answers);
+    let parsed: Vec<Json> = pairs.map(|(question, answer)| read_answer(question, answer)).collect::<Result<_, _>>()?;
+    Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&parsed)))
 }
 
 fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
@@ -57,18 +48,8 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
             }
             Ok(noul(sides[0], extras))
         }
-        (QuestionKind::Choice { options }, "choice") => {
-            let place = |name: &str| options.iter().position(|option| option.name == name);
-            let chosen = answer.get("choice")?.and_then(string).filter(|chosen| place(chosen).is_some());
-            let chosen = chosen.ok_or(MalformedAnswer::Answer("it is none of the options"))?;
-            let probabilities = distribution_of_map(answer, options.len(), place)?;
-            Ok(choice(options, &chosen, &probabilities, extras))
-        }
-        (QuestionKind::Score { levels }, "score") => {
-            let value = required_number(answer, "score")?;
-            let probabilities = distribution_of_map(answer, levels.len(), level)?;
-            Ok(score(levels, value, &probabilities, extras))
-        }
+        (QuestionKind::Choice { options }, "choice") => read_choice(options, answer, extras),
+        (QuestionKind::Score { levels }, "score") => read_score(levels, answer, extras),
         _ => Err(MalformedAnswer::Answer("it is of another type than its question")),
     }
 }

@@ -4,8 +4,8 @@ use domain::json::{Json, JsonKind};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use crate::client::DecisionResponse;
-use crate::client::decision_response::confidence;
 use crate::client::object::ObjectWriter;
+use crate::client::response::confidence;
 
 /// Writes the contract's body: answers byte for byte, the cost as a plain decimal.
 pub fn write(response: &DecisionResponse<'_>) -> String {

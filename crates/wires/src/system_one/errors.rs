@@ -3,8 +3,8 @@
 
 use domain::routing::{AttemptFailureKind, FailureCause};
 
+use crate::client::fields::{Segment, segments};
 use crate::client::object::{ObjectWriter, array, string as quoted};
-use crate::client::path::{Segment, segments};
 use crate::client::{ErrorLocation, ErrorResponse};
 use crate::provider::{ErrorMeaning, Object, as_text, elements, number, string};
 
@@ -79,11 +79,7 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
     let body = ObjectWriter::new().json("detail", &detail).json("error", &error.end());
     let user = error_response.user_id.map(quoted);
     let body = body.maybe("user_id", user.as_deref());
-    match error_response.service_metadata {
-        Some((name, service_metadata)) => body.json(name, &service_metadata.to_string()),
-        None => body,
-    }
-    .end()
+    body.service_metadata(error_response.service_metadata).end()
 }
 
 /// Writes one request error without quoting the caller's value.

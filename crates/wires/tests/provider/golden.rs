@@ -8,10 +8,8 @@ use crate::support;
 use domain::pricing::ReportedUsage;
 use domain::question::{AnswerRules, Answers};
 use rstest::rstest;
-use wires::gemini::GeminiDecisions;
-use wires::openai::OpenAiDecisions;
+use wires::formats::{GEMINI, OPENAI, SGLANG};
 use wires::provider::{ModelLocation, WireCodec};
-use wires::sglang::SglangDecisions;
 use wires::system_one::{ResponseWrapper, SystemOne};
 
 fn file(wire: &str, name: &str) -> String {
@@ -73,7 +71,7 @@ fn system_one_dialects(
 fn openai_decisions(
     #[values("all", "sentences", "booleans", "items", "gemini_parts", "paragraphs", "unnamed")] case: &str,
 ) {
-    bytes_are_as_on_file(&OpenAiDecisions::default(), "gpt-6-luna", case);
+    bytes_are_as_on_file(&OPENAI, "gpt-6-luna", case);
 }
 
 #[rstest]
@@ -81,14 +79,14 @@ fn gemini_decisions(
     #[values("all", "sentences", "parts", "blocked", "blocked_with_empty_answers", "paragraphs", "conversation")]
     case: &str,
 ) {
-    bytes_are_as_on_file(&GeminiDecisions::default(), "gemini-decision-1", case);
+    bytes_are_as_on_file(&GEMINI, "gemini-decision-1", case);
 }
 
 /// An empty object without a block reason has no answers; answers beside a block reason are read normally.
 #[test]
 fn gemini_empty_answers_are_a_refusal_only_when_the_input_was_blocked() {
     let asked = support::provider_input(&file("gemini-decisions", "blocked.caller.json"));
-    let read = |body: &str| GeminiDecisions::default().read(&asked.questions, body.as_bytes());
+    let read = |body: &str| GEMINI.read(&asked.questions, body.as_bytes());
     for body in [
         r#"{"answers":{}}"#,
         r#"{"answers":{},"prompt_feedback":{}}"#,
@@ -104,7 +102,7 @@ fn gemini_empty_answers_are_a_refusal_only_when_the_input_was_blocked() {
 
 #[rstest]
 fn sglang_decisions(#[values("all", "sentences", "images")] case: &str) {
-    bytes_are_as_on_file(&SglangDecisions::default(), "qwen", case);
+    bytes_are_as_on_file(&SGLANG, "qwen", case);
 }
 
 fn broken_answers_have_distinct_errors(codec: &impl WireCodec, at_least: usize) {
@@ -125,9 +123,9 @@ fn broken_answers_have_distinct_errors(codec: &impl WireCodec, at_least: usize) 
 
 #[test]
 fn broken_answers() {
-    broken_answers_have_distinct_errors(&OpenAiDecisions::default(), 30);
-    broken_answers_have_distinct_errors(&GeminiDecisions::default(), 30);
-    broken_answers_have_distinct_errors(&SglangDecisions::default(), 30);
+    broken_answers_have_distinct_errors(&OPENAI, 30);
+    broken_answers_have_distinct_errors(&GEMINI, 30);
+    broken_answers_have_distinct_errors(&SGLANG, 30);
 }
 
 /// `true` and `"true"` are different options; a string does not select the boolean of the same name.
@@ -143,7 +141,7 @@ fn openai_distinguishes_boolean_from_string() {
     };
     for (rest, boolean, word) in [(r#","booleans":["true"]"#, true, false), ("", false, true)] {
         let asked = asked(rest);
-        let taken = |value| OpenAiDecisions::default().read(&asked.questions, answer(value).as_bytes()).is_ok();
+        let taken = |value| OPENAI.read(&asked.questions, answer(value).as_bytes()).is_ok();
         assert_eq!((taken("true"), taken("\"true\"")), (boolean, word), "{rest}");
     }
 }

@@ -10,13 +10,13 @@ use domain::routing::Wire;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use wires::canonical::{Division, compact, divide, has_single_outcome};
-use wires::formats::codec;
+use wires::formats::Calls;
 use wires::provider::{ModelLocation, WireCodec};
 use wires::system_one::ResponseWrapper;
 use wires::{gemini, system_one};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
-    let of = |wire, wrapper| codec(wire, ModelLocation::Body, wrapper);
+    let of = |wire, wrapper| Calls::of(wire, ModelLocation::Body, wrapper).codec();
     let wires = Wire::ALL.map(|wire| of(wire, ResponseWrapper::None));
     let dialects =
         [ResponseWrapper::WorkersAi, ResponseWrapper::Databricks].map(|wrapper| of(Wire::SystemOne, wrapper));

@@ -6,17 +6,15 @@ use crate::support;
 use domain::question::{QuestionKind, QuestionType};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use rstest::rstest;
-use wires::gemini::GeminiDecisions;
-use wires::openai::OpenAiDecisions;
+use wires::formats::{GEMINI, OPENAI, SGLANG};
 use wires::provider::{ModelLocation, UnsupportedByWire, WireCodec};
-use wires::sglang::SglangDecisions;
 use wires::system_one::{ResponseWrapper, SystemOne};
 
 fn codec(wire: &str) -> Box<dyn WireCodec> {
     match wire {
-        "openai" => Box::new(OpenAiDecisions::default()),
-        "gemini" => Box::new(GeminiDecisions::default()),
-        "sglang" => Box::new(SglangDecisions::default()),
+        "openai" => Box::new(OPENAI),
+        "gemini" => Box::new(GEMINI),
+        "sglang" => Box::new(SGLANG),
         "workers-ai" => {
             Box::new(SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::WorkersAi })
         }

@@ -3,10 +3,8 @@
 use crate::support;
 use domain::pricing::ReportedUsage;
 use wires::chat::provider_response as response;
-use wires::gemini::GeminiDecisions;
-use wires::openai::OpenAiDecisions;
+use wires::formats;
 use wires::provider::WireCodec;
-use wires::sglang::SglangDecisions;
 use wires::system_one::SystemOne;
 
 const REQUEST: &str = r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
@@ -25,15 +23,15 @@ fn system_one(usage: &str) -> Option<ReportedUsage> {
 }
 
 fn openai(usage: &str) -> Option<ReportedUsage> {
-    read_by(&OpenAiDecisions::default(), r#"[{"type":"predicate","probability":0.5}]"#, usage)
+    read_by(&formats::OPENAI, r#"[{"type":"predicate","probability":0.5}]"#, usage)
 }
 
 fn gemini(usage: &str) -> Option<ReportedUsage> {
-    read_by(&GeminiDecisions::default(), r#"{"a":{"type":"noul","noul":0.5,"confidence":0.5}}"#, usage)
+    read_by(&formats::GEMINI, r#"{"a":{"type":"noul","noul":0.5,"confidence":0.5}}"#, usage)
 }
 
 fn sglang(usage: &str) -> Option<ReportedUsage> {
-    read_by(&SglangDecisions::default(), r#"{"a":{"type":"yes_no","probabilities":{"yes":0.5,"no":0.5}}}"#, usage)
+    read_by(&formats::SGLANG, r#"{"a":{"type":"yes_no","probabilities":{"yes":0.5,"no":0.5}}}"#, usage)
 }
 
 fn chat(usage: &str) -> Option<ReportedUsage> {

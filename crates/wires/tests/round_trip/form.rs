@@ -1,17 +1,11 @@
 //! The two halves of each format.
 
-use wires::formats::{ResponseFormat, Shape};
-use wires::gemini::GeminiDecisions;
-use wires::openai::OpenAiDecisions;
+use wires::formats::{GEMINI, OPENAI, ResponseFormat, SGLANG, Shape};
 use wires::openai::client_request::GeneratedNames;
 use wires::provider::{ModelLocation, WireCodec};
-use wires::sglang::SglangDecisions;
 use wires::system_one::{ResponseWrapper, SystemOne};
 
 pub fn codec(shape: Shape) -> &'static dyn WireCodec {
-    const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelLocation::Body };
-    const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelLocation::Body };
-    const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelLocation::Body };
     const SYSTEM_ONE: SystemOne =
         SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::None };
     match shape {
