@@ -10,7 +10,7 @@ use super::{Context, first_start};
 use crate::cli::ServeArgs;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, lost_endpoints, prepare_descriptors,
+    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, configuration_checks, prepare_descriptors,
     require_bucket,
 };
 
@@ -49,12 +49,12 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Re
         }
     };
     if !args.allow_no_endpoints {
-        lost_endpoints::check_start(&context.config, &stores).await?;
+        configuration_checks::require_endpoints_at_start(&context.config, &stores).await?;
     }
     let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Later would lose the key, earlier would create one for a failed start.
     first_start::run(context, &stores).await?;
-    lost_endpoints::record(&context.config, &stores).await;
+    configuration_checks::record_endpoints(&context.config, &stores).await;
     drop(stores);
     let (address, base_path) = (instance.address(), &context.config.server.base_path);
     tracing::info!(

@@ -1,19 +1,20 @@
-//! An instance: stores, use cases, background tasks and a server that is bound to its port.
+//! An instance: stores, use cases, background tasks, the control socket and a server that is bound to its port.
 
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
+use http_server::Connections;
 
-use super::control;
-use super::services::services;
+use super::process::METRICS_CONNECTIONS;
+use super::stages::{Followed, Serving, Surroundings};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
 use crate::config::{Config, Environment, StorageConfig, WireNamesConfig};
+use crate::control::{ControlFolder, ControlListener, ServerIdentity, StatusHandler, StatusParts};
 
-/// Concurrent connections of the metrics listener.
-pub(super) const METRICS_CONNECTIONS: usize = 64;
 /// The longest time in which a client may send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -37,15 +38,17 @@ impl Instance {
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
-        let (services, reloader, parts) = services(config, environment, &stores, &background, &measures).await?;
+        let around =
+            Surroundings { config, environment, stores: &stores, background: &background, measures: &measures };
+        let Serving { services, reloader, status } = Followed::start(around).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
         measures.watch_connections(application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
-        let identity = control::identity(config, &stores, application.local_addr());
-        control::listen(config, identity, parts, application.connections(), &background).await;
+        let identity = identity(config, &stores, application.local_addr());
+        listen(config, identity, status, application.connections(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
             lock = take_server_lock(&config.storage).await;
@@ -149,5 +152,43 @@ fn wire_names(names: WireNamesConfig) -> WireNames {
     match names {
         WireNamesConfig::Interface => WireNames::Interface,
         WireNamesConfig::OpenRouter => WireNames::OpenRouter,
+    }
+}
+
+/// Describes the server that starts now.
+fn identity(config: &Config, stores: &Stores, address: SocketAddr) -> ServerIdentity {
+    let file = config.file.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    ServerIdentity {
+        id: stores.ids.process_id().to_string(),
+        started_at: stores.clock.now(),
+        began: stores.clock.monotonic(),
+        address: address.to_string(),
+        base_path: config.server.base_path.clone(),
+        config_file: file.map(|file| file.display().to_string()),
+    }
+}
+
+/// Listens on the control socket in the background. A failure does not stop the server: only commands miss it.
+async fn listen(
+    config: &Config,
+    identity: ServerIdentity,
+    parts: StatusParts,
+    connections: Connections,
+    background: &Background,
+) {
+    let folder = ControlFolder::of(&config.storage.file);
+    match ControlListener::bind(&folder, &identity.id).await {
+        Ok(listener) => {
+            let handler = Arc::new(StatusHandler::new(identity, parts, connections));
+            let (tasks, cancelled) = (background.tasks.clone(), background.cancelled.clone());
+            background.tasks.spawn(listener.run(handler, tasks, cancelled));
+        }
+        // The folder of a read-only database may be read-only, too.
+        Err(error) if config.storage.read_only => tracing::debug!(%error, "no control socket"),
+        Err(error) => tracing::warn!(
+            folder = %folder.path().display(),
+            %error,
+            "no control socket: commands cannot show the status of this server"
+        ),
     }
 }

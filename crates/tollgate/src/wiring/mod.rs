@@ -1,48 +1,30 @@
 //! The composition root: the only place that selects adapters for ports.
 
 mod background;
-mod blobs;
 pub mod broadcast;
-mod configuration_warnings;
-mod control;
-mod descriptors;
+pub mod configuration_checks;
 mod endpoints;
-mod explain;
-mod heartbeat;
 mod instance;
-mod journals;
 mod ledger;
-pub mod lost_endpoints;
 mod metrics;
 mod probes;
+mod process;
 mod providers;
 mod rate_limits;
-mod reloader;
-mod retention;
 mod routed;
-mod router;
-mod server_lock;
-mod services;
-mod signals;
-mod starter;
-mod store_disks;
+mod stages;
 mod stores;
 
 pub use background::Background;
-pub use blobs::{Blobs, create_bucket, open_blobs, require_bucket};
-pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
-pub use explain::explain_guardrail;
 pub use instance::Instance;
-pub use journals::SEGMENT_BYTES;
-pub use ledger::{fold_journals, forget_processes};
+pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
+pub use probes::{StoreDisks, database_room};
+pub use process::{Hangup, IgnoredSignals, ServerLock, Shutdown, handle_file_size_signal, prepare_descriptors};
 pub use providers::{Upstreams, check_provider_connection, check_provider_credential, single_provider};
 pub use rate_limits::{RateLimits, check_rate_store, check_rate_store_files};
-pub use reloader::Reloader;
-pub use routed::RoutedParts;
-pub use server_lock::ServerLock;
-pub use signals::{Hangup, IgnoredSignals, Shutdown, handle_file_size_signal};
-pub use starter::{STARTER_CATALOGUE, starter_rows};
-pub use store_disks::{StoreDisks, database_room};
-pub use stores::{Schema, Stores, storage_settings};
+pub use routed::{Reloader, RoutedParts, explain_guardrail};
+pub use stores::{
+    Blobs, STARTER_CATALOGUE, Schema, Stores, create_bucket, open_blobs, require_bucket, starter_rows, storage_settings,
+};

@@ -14,7 +14,7 @@ use domain::ids::ProcessId;
 use domain::rate::{RateLimiter, ReplicaCount};
 use domain::system::HealthProbe;
 
-use super::heartbeat::heartbeat;
+use super::background::heartbeat;
 use super::{Background, Stores};
 use crate::config::{Config, Environment, OnRateStoreFailure, RateLimitsConfig};
 

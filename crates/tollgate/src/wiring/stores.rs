@@ -1,4 +1,4 @@
-//! The stores behind their ports.
+//! The stores behind their ports, the initial catalogue of a new database, and the blob store: a folder or a bucket.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
+use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
     SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository,
@@ -15,17 +17,20 @@ use adapters_storage::{
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
-use domain::audit::AuditLog;
+use domain::audit::{Actor, AuditDraft, AuditLog};
 use domain::change_feed::ChangeFeed;
+use domain::container::BlobStore;
+use domain::error::StoreError;
 use domain::file::DocumentRepository;
 use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
-use domain::model::{ImportCatalogue, ModelRepository};
-use domain::system::{Clock, IdGenerator, LineLimit, SecretGenerator};
+use domain::json::Json;
+use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
+use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{FindRecord, RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
-use super::{Blobs, directory, minimal_rows, open_blobs, sandbox_models, starter};
-use crate::config::{Config, StorageConfig};
+use super::{directory, minimal_rows, sandbox_models};
+use crate::config::{BlobsConfig, BucketConfig, Config, FolderConfig, StorageConfig};
 
 /// The pause of a start between attempts to open the database.
 const OPEN_RETRY: Duration = Duration::from_millis(250);
@@ -128,7 +133,7 @@ impl Stores {
             database,
         };
         if schema == Schema::UpToDate && !storage.read_only {
-            starter::fill_empty_catalogue(&*stores.models).await?;
+            fill_empty_catalogue(&*stores.models).await?;
         }
         Ok(stores)
     }
@@ -307,5 +312,154 @@ async fn require_migrations(database: &Database, storage: &StorageConfig) -> any
              `tollgate serve` without --no-migrate",
             missing.len()
         ),
+    }
+}
+
+/// The rows shipped with the binary, in the public format.
+pub const STARTER_CATALOGUE: &str = include_str!("../../assets/starter-catalogue.json");
+
+/// Parses the rows shipped with the binary.
+///
+/// # Errors
+/// The rows are invalid; a test excludes this.
+pub fn starter_rows() -> anyhow::Result<Vec<Model>> {
+    wires::catalogue::read_rows(STARTER_CATALOGUE).context("the starter catalogue cannot be read")
+}
+
+/// Adds the starter catalogue to a database whose catalogue was never changed. A catalogue emptied by an import stays
+/// empty.
+///
+/// # Errors
+/// The store failed.
+async fn fill_empty_catalogue(models: &dyn ModelRepository) -> anyhow::Result<()> {
+    if models.version().await? != 0 {
+        return Ok(());
+    }
+    let change = CatalogueChange { upsert: starter_rows()?, remove: Vec::new() };
+    // A rejected change means that another process has just added it.
+    let audit = AuditDraft::done(&Actor::system(), "catalogue.starter", "catalogue", Json::object([]));
+    models.apply(&change, 0, &audit).await.context("the starter catalogue cannot be stored")?;
+    Ok(())
+}
+
+/// The longest time that a start waits for the bucket.
+const START_CHECK: Duration = Duration::from_secs(5);
+
+/// A blob store with its readiness probe.
+pub trait Blobs: BlobStore + HealthProbe {}
+
+impl<T: BlobStore + HealthProbe> Blobs for T {}
+
+/// Opens the store; creates a missing folder. No request is sent to a bucket.
+///
+/// # Errors
+/// The folder cannot be created or opened, or the settings of the bucket cannot be used.
+pub fn open_blobs(config: &BlobsConfig) -> anyhow::Result<Arc<dyn Blobs>> {
+    match config {
+        BlobsConfig::Folder(folder) => Ok(Arc::new(open_folder(folder)?)),
+        BlobsConfig::Bucket(bucket) => Ok(Arc::new(open_bucket(bucket)?)),
+    }
+}
+
+fn open_folder(folder: &FolderConfig) -> anyhow::Result<LocalBlobStore> {
+    let root = &folder.root;
+    let store = LocalBlobStore::open(root);
+    let store = store.with_context(|| format!("the blob store {} cannot be opened", root.display()))?;
+    Ok(store.with_quiet_period(folder.quiet_period))
+}
+
+fn open_bucket(bucket: &BucketConfig) -> anyhow::Result<S3BlobStore> {
+    let store = bucket.settings().and_then(|settings| Ok(S3BlobStore::new(&settings)?));
+    store.with_context(|| format!("the blob store {} cannot be opened", bucket.name()))
+}
+
+/// Creates the bucket of `blobs.url` if it does not exist. Returns true if this call created it.
+///
+/// # Errors
+/// The files are not in a bucket, or the bucket can be neither used nor created.
+pub async fn create_bucket(config: &BlobsConfig) -> anyhow::Result<bool> {
+    let BlobsConfig::Bucket(bucket) = config else {
+        bail!("no bucket to create: blobs.url is a folder, not s3://bucket/prefix")
+    };
+    create_missing_bucket(&bucket.settings()?).await.with_context(|| format!("blobs.url {}", bucket.name()))
+}
+
+/// Checks the bucket at the start of a server. An outage is logged only: decisions need no files, and the store
+/// recovers without a restart.
+///
+/// # Errors
+/// The service rejects the configuration, for example the credentials or the name of the bucket.
+pub async fn require_bucket(config: &BlobsConfig) -> anyhow::Result<()> {
+    let BlobsConfig::Bucket(bucket) = config else { return Ok(()) };
+    let store = open_bucket(bucket)?;
+    let checked = tokio::time::timeout(START_CHECK, store.check_bucket()).await;
+    let outage = match checked {
+        Ok(BucketCheck::Accessible) => return Ok(()),
+        Ok(BucketCheck::Missing(reason) | BucketCheck::Rejected(reason)) => {
+            bail!("the blob store {} cannot be used: {reason}", bucket.name())
+        }
+        Ok(BucketCheck::Unavailable(error)) => error,
+        Err(_) => StoreError::unavailable(format!("no answer within {} ms", START_CHECK.as_millis())),
+    };
+    let error = anyhow::Error::from(outage);
+    tracing::warn!(store = "blobs", error = format!("{error:#}"), "object store unavailable at start");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use adapters_provider::SandboxProvider;
+    use domain::model::{CatalogueSnapshot, Modality};
+    use domain::pricing::TokenPrices;
+
+    use super::*;
+
+    #[test]
+    fn starter_catalogue_is_valid() {
+        let rows = starter_rows().unwrap();
+        assert_eq!(CatalogueSnapshot::check(&rows), Ok(()));
+        for row in &rows {
+            assert!(!row.name.is_empty() && !row.description.is_empty(), "{}", row.id);
+            assert!(row.description.chars().count() <= 190, "{}", row.id);
+            assert!(row.description.is_ascii(), "{}", row.id);
+            assert!(!row.pricing.is_variable(), "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn starter_catalogue_has_decision_models_of_several_vendors() {
+        let rows = starter_rows().unwrap();
+        let mut vendors: Vec<&str> =
+            rows.iter().filter(|row| row.serves_decisions()).map(|row| row.id.author()).collect();
+        vendors.sort_unstable();
+        vendors.dedup();
+        assert!(vendors.len() >= 8, "{vendors:?}");
+        let snapshot = CatalogueSnapshot::build(rows);
+        let latest = snapshot.resolve("~typesafe/jev-latest").unwrap();
+        assert_eq!(latest.model.id.as_str(), "typesafe/jev-1.14");
+        assert_eq!(snapshot.resolve("typesafe/jev-1.13-20260917").unwrap().model.id.as_str(), "typesafe/jev-1.13");
+    }
+
+    #[test]
+    fn starter_catalogue_has_every_output_modality_except_video() {
+        let rows = starter_rows().unwrap();
+        for modality in Modality::ALL.into_iter().filter(|modality| *modality != Modality::Video) {
+            assert!(rows.iter().any(|row| row.architecture.outputs().contains(modality)), "{modality:?}");
+        }
+    }
+
+    #[test]
+    fn starter_catalogue_has_sandbox_models_at_their_prices() {
+        let rows = starter_rows().unwrap();
+        let mut endpoints = SandboxProvider::endpoints();
+        endpoints.extend(SandboxProvider::error_endpoints());
+        assert_eq!(endpoints.len(), 9);
+        for endpoint in &endpoints {
+            let row = rows.iter().find(|row| row.id == endpoint.model).unwrap();
+            assert!(row.serves_decisions(), "{}", row.id);
+            let prices = TokenPrices { prompt: row.pricing.prompt, completion: row.pricing.completion };
+            assert_eq!(Some(prices), endpoint.prices, "{}", row.id);
+        }
+        assert_eq!(rows.iter().filter(|row| row.id.author() == "sandbox").count(), endpoints.len());
     }
 }

@@ -1,10 +1,13 @@
-//! Warnings about valid settings that are probably mistakes, at a start and at a reload.
+//! Checks of a valid configuration at a start and at a reload: warnings about probable mistakes, and the rejection of one
+//! that lost all its endpoints. An empty or truncated file is valid, and with it every model would be gone and the sandbox
+//! be on.
 
 use adapters_cache::LiveCatalogue;
+use anyhow::{Context, bail};
 use domain::model::{Catalogue as _, Model};
 use domain::routing::EndpointDirectory;
 
-use super::{configured_endpoints, minimal_rows};
+use super::{Stores, configured_endpoints, minimal_rows};
 use crate::config::{Config, Environment, QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
 
 /// Logs the warnings.
@@ -58,4 +61,46 @@ fn warn_about_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &En
             tracing::warn!(model.id = %model.model, reason, "[[models]] option without effect");
         }
     }
+}
+
+/// Checks the configuration of a start against the last server of the database.
+///
+/// # Errors
+/// The configuration has no endpoint and that of the last server had some, or the database cannot be read.
+pub async fn require_endpoints_at_start(config: &Config, stores: &Stores) -> anyhow::Result<()> {
+    let before = stores.database.configured_endpoints().await.context("the database cannot be read")?;
+    require_endpoints(config, before.unwrap_or(0), "the last server of this database had")
+}
+
+/// Checks the configuration of a reload against the one in force.
+///
+/// # Errors
+/// The configuration has no endpoint and the one in force has some.
+pub fn require_endpoints_at_reload(running: &Config, loaded: &Config) -> anyhow::Result<()> {
+    require_endpoints(loaded, count(running), "the running server has")
+}
+
+fn require_endpoints(config: &Config, before: u64, owner: &str) -> anyhow::Result<()> {
+    if before == 0 || !config.endpoints.is_empty() {
+        return Ok(());
+    }
+    let file = config.file.as_ref().map_or("no configuration file".to_owned(), |file| file.display().to_string());
+    bail!(
+        "the configuration ({file}) has no endpoint, and {owner} {before}: check the file, or accept this with `tollgate \
+         serve --allow-no-endpoints`"
+    )
+}
+
+/// Records the number of endpoints for the next start. A failure only weakens its check.
+pub async fn record_endpoints(config: &Config, stores: &Stores) {
+    if config.storage.read_only {
+        return;
+    }
+    if let Err(error) = stores.database.record_configured_endpoints(count(config)).await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "number of endpoints not recorded");
+    }
+}
+
+fn count(config: &Config) -> u64 {
+    config.endpoints.len() as u64
 }

@@ -1,0 +1,351 @@
+//! The stages of a start, each made of the one before it: the stores are followed, the process gets its journal, the use
+//! cases serve. A failure of the first stage leaves no journal.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use adapters_blob::ContentMediaTypes;
+use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
+use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
+use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
+use anyhow::Context;
+use api_actix::{DestinationUseCases, Services};
+use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
+use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger, RenewingLedger};
+use domain::container::BlobStore;
+use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
+use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
+use domain::guardrail::AssignKeysToGuardrail;
+use domain::model::{Catalogue, CountModels, GetModel};
+use domain::rate::DefaultRates;
+use domain::retention::{ApplyRetention, ApplyRetentionPorts};
+use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
+use domain::usage::PendingRecords;
+
+use super::configuration_checks::warn_about;
+use super::probes::{DatabaseProbe, JournalProbe};
+use super::rate_limits::RateLimitProbe;
+use super::{
+    Background, ProcessMetrics, RateLimits, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, ledger,
+    minimal_rows, routed, sandbox_models,
+};
+use crate::config::{Config, Environment};
+use crate::control::StatusParts;
+
+/// Queued large requests per workspace.
+const SCAN_QUEUE_PER_WORKSPACE: usize = 256;
+/// The minimum size that a document counts as, in bytes.
+const MIN_CHARGED_BYTES: u64 = 1_024;
+
+/// The maximum number of cached keys.
+const CACHED_KEYS: u64 = 100_000;
+/// The maximum number of cached policies, one per pair of workspace guardrail and key guardrail.
+const CACHED_POLICIES: u64 = 32_768;
+/// The age of the change feed's last read from which it is read again before a cached key is used; a second is
+/// documented.
+const RECHECK_AFTER: Duration = Duration::from_millis(900);
+
+/// The interval of retention.
+const RETENTION_EVERY: Duration = Duration::from_hours(1);
+/// The maximum random addition to it, so that several processes do not start simultaneously.
+const RETENTION_JITTER: Duration = Duration::from_mins(10);
+
+/// The surroundings of all stages.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// The environment variables, for secrets.
+    pub environment: &'a Environment,
+    /// The stores.
+    pub stores: &'a Stores,
+    /// The background tasks.
+    pub background: &'a Background,
+    /// The metrics of the process.
+    pub measures: &'a ProcessMetrics,
+}
+
+impl Surroundings<'_> {
+    fn is_read_only(&self) -> bool {
+        self.config.storage.read_only
+    }
+}
+
+/// The first stage: the change feed is followed, with what is cached by its position.
+pub struct Followed<'a> {
+    around: Surroundings<'a>,
+    upstreams: Upstreams,
+    changes: Changes,
+    rates: RateLimits,
+}
+
+/// What follows the change feed.
+struct Changes {
+    watcher: Arc<ChangeWatcher>,
+    catalogue: Arc<LiveCatalogue>,
+    grants: Arc<CachedKeyGrants>,
+    policies: Arc<CachedPolicies>,
+}
+
+impl Changes {
+    /// Reads the position of the feed, then loads what follows it.
+    async fn follow(around: Surroundings<'_>) -> anyhow::Result<Self> {
+        let Surroundings { config, stores, .. } = around;
+        let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
+        let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), Arc::clone(&stores.clock), bounds));
+        watcher.refresh().await.context("change feed not readable")?;
+        let overlay = minimal_rows(&config.endpoints);
+        let models = Arc::clone(&stores.models);
+        let catalogue = LiveCatalogue::load(models, watcher.catalogue_version(), overlay, sandbox_models(config));
+        let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
+        around.background.follow_changes(stores.database.clone(), Arc::clone(&watcher), Arc::clone(&catalogue));
+        let grants = Arc::clone(&stores.grants);
+        let guardrails = Arc::clone(&stores.guardrails);
+        let policies = CachedPolicies::new(guardrails, Arc::clone(&grants), Arc::clone(&watcher), CACHED_POLICIES);
+        let (grants, policies) =
+            (Arc::new(CachedKeyGrants::new(grants, Arc::clone(&watcher), CACHED_KEYS)), Arc::new(policies));
+        around.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
+        Ok(Self { watcher, catalogue, grants, policies })
+    }
+}
+
+impl<'a> Followed<'a> {
+    /// Builds the providers, and follows the change feed.
+    ///
+    /// # Errors
+    /// A provider's settings are invalid, or the catalogue cannot be read.
+    pub async fn start(around: Surroundings<'a>) -> anyhow::Result<Self> {
+        let Surroundings { config, environment, stores, background, measures } = around;
+        let upstreams = Upstreams::build(config, environment)?;
+        let changes = Changes::follow(around).await?;
+        warn_about((config, environment), &changes.catalogue, &upstreams.endpoints);
+        measures.watch_outbox(stores, background);
+        let rates = RateLimits::start(config, environment, stores, background).await?;
+        measures.watch_rate_limits(&rates);
+        Ok(Self { around, upstreams, changes, rates })
+    }
+
+    /// Gives the process its journal and its tasks that write, unless the database is read-only.
+    ///
+    /// # Errors
+    /// The journal cannot be created, or the database cannot be written.
+    pub async fn journal(self) -> anyhow::Result<Journaled<'a>> {
+        let Surroundings { config, stores, background, measures, .. } = self.around;
+        let reports = Arc::new(stores.reports());
+        let random = routed::randomness(config)?;
+        let mut ledger = None;
+        if !self.around.is_read_only() {
+            background.maintain_usage_months(stores.database.clone()).await;
+            let started = ledger::start(config, stores, reports.clone(), measures.metrics(), background).await?;
+            self.rates.count_replicas(Arc::clone(&started), config, stores, background).await;
+            stores.start_checkpoint_task().await?;
+            start_retention(self.around, Arc::clone(&random));
+            measures.watch_journal(&started);
+            ledger = Some(started);
+        }
+        let process = ledger.clone();
+        let running = Arc::new(RunningPromotions::new(move || process.as_ref().map(|ledger| ledger.process())));
+        if ledger.is_some() {
+            background.release_promotions(config, stores, Arc::clone(&running)).await;
+        }
+        Ok(Journaled { followed: self, ledger, reports, running, random })
+    }
+}
+
+/// The second stage: the charges of dead processes are recovered, and this process can charge.
+pub struct Journaled<'a> {
+    followed: Followed<'a>,
+    /// `None` if the database is read-only.
+    ledger: Option<Arc<RenewingLedger>>,
+    reports: Arc<SeaOrmLedgerReports>,
+    running: Arc<RunningPromotions>,
+    random: Arc<dyn Randomness>,
+}
+
+/// The last stage: the use cases, the reloader of those that depend on providers and endpoints, and the parts that the
+/// server's status shows.
+pub struct Serving {
+    /// The use cases behind HTTP.
+    pub services: Services,
+    /// Replaces the use cases that depend on providers and endpoints.
+    pub reloader: Reloader,
+    /// The parts of the status.
+    pub status: StatusParts,
+}
+
+impl Journaled<'_> {
+    /// Builds every use case.
+    ///
+    /// # Errors
+    /// The destinations of traces cannot be read, or a thread cannot be started.
+    pub async fn serve(self) -> anyhow::Result<Serving> {
+        let Self { followed: Followed { around, upstreams, changes, rates }, ledger, reports, running, random } = self;
+        let Surroundings { config, environment, stores, background, measures } = around;
+        let clock = || Arc::clone(&stores.clock);
+        let probes = probes(around, &changes.watcher, &rates, ledger.as_ref());
+        let denied_changes = ledger.as_ref().map(|_| background.record_denied_changes(stores));
+        let rejections = ledger.as_ref().map(|_| background.record_rejections(stores));
+        let broadcaster = broadcast::start(config, stores, changes.watcher, Arc::clone(&random), background).await?;
+        let workers = workers(measures)?;
+        let (charging, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &ledger {
+            Some(ledger) => (ledger.clone(), ledger.clone()),
+            None => (Arc::new(ReadOnlyLedger), reports.clone()),
+        };
+        let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
+        let parts = RoutedParts {
+            stores: stores.clone(),
+            catalogue: catalogue(),
+            random,
+            guardrails: FilterPorts { policies: changes.policies, workers: Arc::clone(&workers) },
+            usage: UsagePorts {
+                ledger: charging,
+                volumes: reports,
+                ids: Arc::clone(&stores.ids),
+                metrics: measures.metrics(),
+                broadcaster,
+            },
+            limits,
+            pending: ledger.clone().map(|ledger| ledger as Arc<dyn PendingRecords>),
+        };
+        let live = Arc::clone(&changes.catalogue);
+        let reloader = Reloader::new((config, environment), upstreams, live, parts, measures.clone());
+        background.watch_endpoints(reloader.routing(), &stores.clock);
+        measures.watch_throttling(&reloader.routing(), &clock());
+        watch_records(config, measures, &reloader);
+        let limiter = rates.limiter;
+        let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
+        let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
+        let status = StatusParts { routing: reloader.routing(), ledger, probes: probes.clone(), clock: clock() };
+        let services = Services {
+            rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
+            authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
+            promote: Arc::new(promote(config, stores, running)),
+            routed: reloader.services(),
+            destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
+            assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
+            get_model: Arc::new(GetModel::new(catalogue())),
+            count_models: Arc::new(CountModels::new(catalogue())),
+            probes,
+            count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
+            meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
+            recorder: measures.recorder(),
+            denied_changes,
+            rejections,
+            ids: Arc::clone(&stores.ids),
+            clock: clock(),
+            workers,
+        };
+        Ok(Serving { services, reloader, status })
+    }
+}
+
+/// Returns the probes that decide readiness, and reports what they look at as metrics.
+fn probes(
+    around: Surroundings<'_>,
+    watcher: &Arc<ChangeWatcher>,
+    rates: &RateLimits,
+    ledger: Option<&Arc<RenewingLedger>>,
+) -> Vec<Arc<dyn HealthProbe>> {
+    let Surroundings { config, stores, measures, .. } = around;
+    let disks = StoreDisks::new(config);
+    let database_disk = (!around.is_read_only()).then(|| Arc::clone(&disks.database));
+    measures.watch_disks(disks);
+    measures.watch_database(stores.database.clone());
+    measures.watch_wal(stores.database.clone());
+    let mut probes: Vec<Arc<dyn HealthProbe>> = vec![
+        Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(watcher), database_disk)),
+        Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
+    ];
+    probes.extend(ledger.map(|ledger| Arc::new(JournalProbe(Arc::clone(ledger))) as Arc<dyn HealthProbe>));
+    probes.extend(rates.shared.clone().map(|shared| Arc::new(RateLimitProbe(shared)) as Arc<dyn HealthProbe>));
+    probes
+}
+
+/// Reports the record quota. The reference is weak: the metrics outlive the server and would keep the ledger open.
+fn watch_records(config: &Config, measures: &ProcessMetrics, reloader: &Reloader) {
+    let services = reloader.services().downgrade();
+    let status = move || {
+        let current = services.current();
+        current.map(|services| services.submit_decision.record_quota_status()).unwrap_or_default()
+    };
+    measures.watch_records(config.limits.workspace_record_bytes_per_day, status);
+}
+
+/// Starts the threads that parse and filter large requests.
+fn workers(measures: &ProcessMetrics) -> anyhow::Result<Arc<dyn Workers>> {
+    let threads = available_parallelism().map_or(2, usize::from);
+    let settings = WorkerSettings { threads, queue_per_owner: SCAN_QUEUE_PER_WORKSPACE };
+    let workers = FairWorkers::start(settings).context("failed to start the threads for large requests")?;
+    let watched = workers.clone();
+    measures.watch_workers(move || watched.status());
+    Ok(Arc::new(workers))
+}
+
+fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) -> PromoteContainerFile {
+    let ports = PromoteContainerFilePorts {
+        documents: Arc::clone(&stores.documents),
+        blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
+        media_types: Arc::new(ContentMediaTypes),
+        time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
+        ids: Arc::clone(&stores.ids),
+        running,
+    };
+    let limits = StorageLimits {
+        max_file_bytes: config.limits.max_file_bytes,
+        quota: DocumentQuota {
+            bytes: config.limits.workspace_quota_bytes,
+            documents: config.limits.workspace_max_documents,
+        },
+        min_charged_bytes: MIN_CHARGED_BYTES,
+    };
+    PromoteContainerFile::new(ports, limits)
+}
+
+/// Removes old rows immediately and then about every hour, until the instance ends.
+fn start_retention(around: Surroundings<'_>, random: Arc<dyn Randomness>) {
+    let Surroundings { config, stores, background, measures, .. } = around;
+    if config.retention.is_none() {
+        return;
+    }
+    let ports = ApplyRetentionPorts {
+        usage: Arc::new(stores.reports()),
+        rejections: Arc::clone(&stores.rejections),
+        audit: Arc::clone(&stores.audit),
+        outbox: Arc::new(SeaOrmOutbox::new(stores.database.clone())),
+        time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
+    };
+    let retention = Arc::new(ApplyRetention::new(ports, config.retention));
+    // A weak reference: the metrics outlive the server and would keep the database open.
+    let watched = Arc::downgrade(&retention);
+    measures
+        .watch_retention(move || watched.upgrade().map(|retention| retention.unreadable_records()).unwrap_or_default());
+    let cancelled = background.cancelled.clone();
+    background.tasks.spawn(async move {
+        loop {
+            retention.execute(cancelled.cancelled()).await;
+            tokio::select! {
+                () = cancelled.cancelled() => return,
+                () = tokio::time::sleep(RETENTION_EVERY + jitter(random.next_u64())) => {}
+            }
+        }
+    });
+}
+
+/// Maps a random number to a part of [`RETENTION_JITTER`].
+fn jitter(random: u64) -> Duration {
+    let upper = u32::try_from(random >> 32).unwrap_or(u32::MAX);
+    RETENTION_JITTER.mul_f64(f64::from(upper) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_spans_zero_to_its_maximum() {
+        assert_eq!((jitter(0), jitter(u64::MAX)), (Duration::ZERO, RETENTION_JITTER));
+        let half = jitter(1 << 63);
+        assert!(half > RETENTION_JITTER.mul_f64(0.49) && half < RETENTION_JITTER.mul_f64(0.51), "{half:?}");
+    }
+}
