@@ -4,8 +4,6 @@
 //! [`Listener::bind`] opens a socket, [`BoundServer::run`] serves it and returns the [`Stopper`] that drains it.
 
 mod body;
-mod deadline;
-mod gate;
 mod head_error;
 mod listener;
 mod registry;

@@ -16,13 +16,12 @@ use actix_web::dev::{AppConfig, Server, ServerHandle, Service, ServiceFactory};
 use futures_util::future::LocalBoxFuture;
 use socket2::{Domain, Protocol, SockRef, Socket as SystemSocket, Type};
 
-use super::gate::Gate;
 use super::head_error::RejectHead;
 use super::registry::Connections;
 use super::serve::{Context, serve};
 use super::settings::ConnectionSettings;
 use super::socket::{ListenSocket, Socket};
-use super::stopper::{StopSettings, Stopper};
+use super::stopper::{Gate, StopSettings, Stopper};
 
 /// The length of the accept queue; the system rejects more connections.
 const BACKLOG: i32 = 1_024;

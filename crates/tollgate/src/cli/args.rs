@@ -1,13 +1,13 @@
-//! The commands and their common options.
+//! The commands and their global options, and the arguments of those that start or maintain a server.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AskArgs, AuditCommand, CatalogueCommand, ConfigCommand, ContainerCommand, DestinationCommand, DocumentCommand,
-    EndpointCommand, GuardrailCommand, JournalCommand, KeyCommand, MigrateCommand, ProviderCommand, StoreCommand,
-    UsageCommand, WorkspaceCommand,
+    AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
+    JournalCommand, KeyCommand, ProviderCommand, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -128,4 +128,88 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print the OpenAPI document
     Openapi,
+}
+
+/// Commands on the catalogue.
+#[derive(Debug, Subcommand)]
+pub enum CatalogueCommand {
+    /// Import models as JSON ({"data":[…]} or an array), in one transaction
+    Import {
+        /// The file; - reads standard input
+        file: String,
+        /// Remove rows that are not in the file; asks first
+        #[arg(long)]
+        replace: bool,
+        /// With --replace: remove rows without asking
+        #[arg(long)]
+        yes: bool,
+        /// Show the result without importing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List the models
+    List {
+        /// Only models with one of these output modalities, comma-separated, or all
+        #[arg(long, value_name = "LIST", default_value = "all")]
+        output_modalities: String,
+    },
+    /// Show one model by id or alias
+    Show {
+        /// The model: author/slug, with a :variant where it has one
+        id: String,
+    },
+}
+
+/// Commands on the database's schema.
+#[derive(Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Apply all pending migrations
+    Up {
+        /// Also create the bucket of blobs.url, if it does not exist
+        #[arg(long)]
+        create_bucket: bool,
+    },
+    /// List migrations and their state
+    Status,
+}
+
+/// Commands on the content of the database.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Copy the whole instance into an empty database, for example from SQLite to PostgreSQL, while no server runs
+    Copy(StoreCopyArgs),
+}
+
+/// Arguments of `store copy`.
+#[derive(Args)]
+pub struct StoreCopyArgs {
+    /// The database to copy, as in storage.url; leave its password to PGPASSWORD: arguments show in the list of processes
+    #[arg(long, value_name = "URL")]
+    pub from: String,
+    /// The empty database, or an unfinished copy to continue
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// Finish the copy although its ledger or its audit log has problems
+    #[arg(long)]
+    pub accept_problems: bool,
+}
+
+impl fmt::Debug for StoreCopyArgs {
+    /// Leaves out the URLs, which may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreCopyArgs").field("accept_problems", &self.accept_problems).finish_non_exhaustive()
+    }
+}
+
+/// Commands on the configuration file.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Check the configuration without a store or a connection; exits with 1 on errors
+    Check,
+    /// Write a commented minimal configuration file
+    Init {
+        /// The file to create; it must not exist
+        #[arg(default_value = "tollgate.toml")]
+        file: PathBuf,
+    },
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::audit::{AuditAnchor, AuditEntry, AuditLog, VerifyAuditLog};
 
 use super::Context;
-use super::timestamp::parse_timestamp;
+use super::context::parse_timestamp;
 use crate::cli::{AuditCommand, ListAuditArgs};
 use crate::output::{note, table};
 use crate::view::{AuditEntryView, List, VerificationView};

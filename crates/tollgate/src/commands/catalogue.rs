@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Context;
-use super::input::read_input;
+use super::context::read_input;
 use crate::cli::CatalogueCommand;
 use crate::config::{EndpointConfig, price_warnings};
 use crate::output::{note, table};

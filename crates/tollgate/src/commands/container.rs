@@ -1,20 +1,28 @@
-//! `tollgate container …`
+//! `tollgate container …` and `tollgate document …`
 
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
-use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
+use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath, OpenBlob};
 use domain::error::StoreError;
-use tokio::fs::File;
+use domain::file::DeleteDocument;
+use domain::ids::DocumentId;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use super::Context;
-use super::download::download;
-use crate::cli::ContainerCommand;
+use super::backup::hex;
+use crate::cli::{ContainerCommand, DocumentCommand};
 use crate::output::table;
-use crate::view::{ContainerFileView, List};
+use crate::view::{ContainerFileView, DocumentView, List};
 use crate::wiring::{Hangup, Shutdown, Stores};
 
 /// Runs a command on containers.
@@ -134,7 +142,7 @@ async fn list(context: &Context, container: &str, workspace: Option<&str>) -> an
 
 /// A local file, read in pieces.
 struct FileSource {
-    file: File,
+    file: tokio::fs::File,
     /// The size at the start; 0 of a pipe.
     size_bytes: u64,
 }
@@ -145,7 +153,7 @@ const PIECE: usize = 256 * 1024;
 impl FileSource {
     async fn open(path: &Path) -> anyhow::Result<Self> {
         let opened = async {
-            let file = File::open(path).await?;
+            let file = tokio::fs::File::open(path).await?;
             let metadata = file.metadata().await?;
             Ok::<_, std::io::Error>((file, metadata))
         };
@@ -163,6 +171,147 @@ impl ByteSource for FileSource {
         let mut piece = Vec::with_capacity(PIECE);
         let read = self.file.read_buf(&mut piece).await.map_err(StoreError::unavailable)?;
         Ok((read > 0).then_some(piece))
+    }
+}
+
+/// Documents per page.
+const DOCUMENTS_PAGE: u64 = 500;
+
+/// Runs a command on documents.
+pub async fn run_document(context: &Context, command: DocumentCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        DocumentCommand::List { workspace } => list_documents(context, workspace.as_deref()).await,
+        DocumentCommand::Get { id, output, workspace } => {
+            get(context, &id, output.as_deref(), workspace.as_deref()).await
+        }
+        DocumentCommand::Rm { id, workspace } => remove_document(context, &id, workspace.as_deref()).await,
+    }
+}
+
+async fn list_documents(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let (mut data, mut after): (Vec<DocumentView>, Option<DocumentId>) = (Vec::new(), None);
+    loop {
+        let page = stores.documents.list(Some(workspace), after.as_ref(), DOCUMENTS_PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        data.extend(page.iter().map(DocumentView::from));
+    }
+    let list = List { data };
+    context.output.show(&list, || {
+        let row = |document: &DocumentView| {
+            let DocumentView { id, size_bytes, media_type, created_at, filename, .. } = document;
+            [id.clone(), size_bytes.to_string(), media_type.clone(), created_at.clone(), filename.clone()]
+        };
+        table(["ID", "BYTES", "TYPE", "CREATED AT", "FILENAME"], &list.data.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let id: DocumentId = id.parse()?;
+    let stores = context.stores().await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let document = stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
+    let object = stores.blobs.read(&BlobKey::document(workspace, &id)).await?;
+    let object = object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?;
+    download(context, verified(object, document.sha256), output).await
+}
+
+async fn remove_document(context: &Context, id: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let id: DocumentId = id.parse()?;
+    let stores = context.stores().await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let delete = DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _);
+    let deleted = delete.execute(workspace, &id, &context.actor()).await?.with_context(|| not_found(&id))?;
+    let view = DocumentView::from(&deleted);
+    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.id, view.size_bytes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn not_found(id: &DocumentId) -> String {
+    format!("the workspace has no document {id}; `tollgate document list` shows its documents")
+}
+
+/// The created file.
+#[derive(Serialize)]
+struct DownloadView {
+    file: String,
+    size_bytes: u64,
+}
+
+/// Writes an object to a new file, or to standard output by default.
+///
+/// # Errors
+/// The object cannot be read, the file exists or cannot be written; an incomplete file is removed.
+pub async fn download(context: &Context, object: OpenBlob, output: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let size_bytes = object.size_bytes;
+    let Some(path) = output else {
+        if context.output.is_json() {
+            bail!("--json needs --output FILE: standard output can hold the bytes or the JSON document");
+        }
+        return match copy(object, &mut io::stdout().lock()).await {
+            Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+            result => result.map(|()| ExitCode::SUCCESS),
+        };
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot create {}", path.display()))?;
+    if let Err(error) = copy_durably(object, &mut file).await {
+        // The original error is more useful than a failure to remove the file.
+        let _ = std::fs::remove_file(path);
+        return Err(error.context(format!("cannot write {}", path.display())));
+    }
+    let view = DownloadView { file: path.display().to_string(), size_bytes };
+    context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn copy_durably(object: OpenBlob, file: &mut File) -> anyhow::Result<()> {
+    copy(object, file).await?;
+    Ok(file.sync_all()?)
+}
+
+async fn copy(mut object: OpenBlob, target: &mut dyn Write) -> anyhow::Result<()> {
+    while let Some(piece) = object.source.next().await? {
+        target.write_all(&piece)?;
+    }
+    Ok(target.flush()?)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Makes reading an object fail at its end if its bytes do not have this SHA-256, in lower-case hex.
+pub fn verified(object: OpenBlob, sha256: String) -> OpenBlob {
+    let source = VerifiedSource { source: object.source, hash: Sha256::new(), expected: sha256 };
+    OpenBlob { source: Box::new(source), ..object }
+}
+
+struct VerifiedSource {
+    source: Box<dyn ByteSource>,
+    hash: Sha256,
+    expected: String,
+}
+
+#[async_trait]
+impl ByteSource for VerifiedSource {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let piece = self.source.next().await?;
+        match &piece {
+            Some(piece) => self.hash.update(piece),
+            None if hex(self.hash.clone()) != self.expected => {
+                return Err(StoreError::Corrupt("the bytes have another SHA-256 than the document".to_owned()));
+            }
+            None => {}
+        }
+        Ok(piece)
     }
 }
 

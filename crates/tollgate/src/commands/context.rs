@@ -1,15 +1,18 @@
-//! The environment that all commands share.
+//! The context of a command: configuration, stores, output; and its inputs: files, secrets, timestamps.
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use adapters_system::OsUser;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use domain::audit::Actor;
 use domain::ids::WorkspaceId;
 
 use super::references::find_workspace;
 use crate::cli::GlobalArgs;
-use crate::config::{self, Config, Environment};
+use crate::config;
+use crate::config::{Config, Environment, read_text};
 use crate::control::ControlClient;
 use crate::output::Output;
 use crate::wiring::{Schema, Stores, fold_journals};
@@ -123,8 +126,60 @@ fn actor_of(user: OsUser, sudo_user: Option<&str>) -> Actor {
     Actor { name: format!("user:{}", user.name), source: Some(source) }
 }
 
+/// The mark that editors and shells of Windows write at the beginning of a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Reads a file or, for `-`, standard input. Returns the text, without a byte order mark, and the name for messages.
+///
+/// # Errors
+/// The file cannot be read, or its content is not UTF-8.
+pub fn read_input(file: &str) -> anyhow::Result<(String, &str)> {
+    let mut text = String::new();
+    let name = if file == "-" {
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        "standard input"
+    } else {
+        text = read_text(file.as_ref()).with_context(|| format!("cannot read {file}"))?;
+        file
+    };
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
+    Ok((text, name))
+}
+
+/// Reads a secret from a file: the whole content without surrounding white space and a byte order mark. The message
+/// names the option only, because a path may be a misplaced secret.
+///
+/// # Errors
+/// The file cannot be read, or is empty.
+pub fn read_secret(option: &str, file: &std::path::Path) -> anyhow::Result<String> {
+    let text = read_text(file).with_context(|| format!("the file of {option} cannot be read"))?;
+    let secret = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+    anyhow::ensure!(!secret.is_empty(), "the file of {option} is empty");
+    Ok(secret.to_owned())
+}
+
+/// Parses an RFC 3339 time, or a date as its beginning in UTC.
+///
+/// # Errors
+/// The text is neither; the error names the option.
+pub fn parse_timestamp(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
+    let at = DateTime::parse_from_rfc3339(text).with_context(|| {
+        format!(
+            "{option} {text:?} is neither a date nor an RFC 3339 time, for example 2027-01-31 or 2027-01-31T00:00:00Z"
+        )
+    })?;
+    Ok(at.with_timezone(&Utc))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -135,5 +190,39 @@ mod tests {
         assert_eq!(actor_of(user(), Some("alice\n")), actor("node-1, sudo of alice"));
         let long = actor_of(user(), Some(&"é".repeat(1000)));
         assert_eq!(long, actor(&format!("node-1, sudo of {}", "é".repeat(64))));
+    }
+
+    #[test]
+    fn read_input_removes_byte_order_mark() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        for text in ["{}", "\u{feff}{}"] {
+            fs::write(path, text).unwrap();
+            assert_eq!(read_input(path).unwrap(), ("{}".to_owned(), path));
+        }
+    }
+
+    #[test]
+    fn read_secret_trims_and_does_not_repeat_the_path() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), " s3cret\n").unwrap();
+        assert_eq!(read_secret("--key-file", file.path()).unwrap(), "s3cret");
+        fs::write(file.path(), "\u{feff}s3cret\r\n").unwrap();
+        assert_eq!(read_secret("--key-file", file.path()).unwrap(), "s3cret");
+        fs::write(file.path(), "\n").unwrap();
+        assert_eq!(read_secret("--key-file", file.path()).unwrap_err().to_string(), "the file of --key-file is empty");
+        let error = format!("{:#}", read_secret("--key-file", "sk-misplaced".as_ref()).unwrap_err());
+        assert!(error.starts_with("the file of --key-file cannot be read") && !error.contains("sk-"), "{error}");
+    }
+
+    #[test]
+    fn timestamp_is_date_or_time() {
+        let read = |text: &str| parse_timestamp("--since", text).unwrap().to_rfc3339();
+        assert_eq!(read("2027-01-31"), "2027-01-31T00:00:00+00:00");
+        assert_eq!(read("2027-01-31T12:30:00.5+02:00"), "2027-01-31T10:30:00.500+00:00");
+        for bad in ["", "yesterday", "2027-02-30", "2027-01-31T00:00:00"] {
+            let message = parse_timestamp("--since", bad).unwrap_err().to_string();
+            assert!(message.contains("--since") && message.contains("neither"), "{message}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use domain::observability::{
 };
 
 use super::Context;
-use super::input::{read_input, read_secret};
+use super::context::{read_input, read_secret};
 use crate::cli::{DestinationArgs, DestinationCommand};
 use crate::output::{indent, table};
 use crate::view::{Deleted, List, RetriedView, TestedDestination};

@@ -1,20 +1,22 @@
-//! `tollgate endpoint …`
+//! `tollgate endpoint …`, `tollgate provider …` and `tollgate status`
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::bail;
+use adapters_system::SystemClock;
+use anyhow::{Context as _, bail};
+use domain::decision::TestProvider;
 use domain::model::CatalogueSnapshot;
 use domain::pricing::TokenPrices;
-use domain::routing::{Endpoint, EndpointDirectory};
+use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
 
 use super::{Context, catalogue};
-use crate::cli::EndpointCommand;
-use crate::config::similar;
-use crate::control::ServerStatus;
+use crate::cli::{EndpointCommand, ProviderCommand};
+use crate::config::{nearest, similar};
+use crate::control::{ControlRequest, ProviderTestReport, ServerStatus, test_endpoint};
 use crate::output::{note, table_lines};
-use crate::view::{EndpointView, List, ServerEndpointHealth};
-use crate::wiring::directory;
+use crate::view::{EndpointView, List, ProcessView, ServerEndpointHealth, ServerView, StatusView};
+use crate::wiring::{directory, forget_processes, single_provider};
 
 /// Runs a command on endpoints.
 pub async fn run(context: &Context, command: EndpointCommand) -> anyhow::Result<ExitCode> {
@@ -94,6 +96,98 @@ fn serving(
 fn row_prices(endpoint: &Endpoint, snapshot: &CatalogueSnapshot) -> Option<TokenPrices> {
     let pricing = &snapshot.resolve(endpoint.model.as_str())?.model.pricing;
     (!pricing.is_variable()).then_some(TokenPrices { prompt: pricing.prompt, completion: pricing.completion })
+}
+
+/// Runs a command on providers.
+pub async fn run_provider(context: &Context, command: ProviderCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ProviderCommand::Test { slug, model } => test(context, &slug, model).await,
+    }
+}
+
+async fn test(context: &Context, slug: &str, model: Option<String>) -> anyhow::Result<ExitCode> {
+    let provider = find(context, slug)?;
+    let report = match test_here(context, &provider, model.as_deref()).await {
+        Ok(report) => report,
+        // The secret may be readable for the server only.
+        Err(here) => match test_in_server(context, slug, model).await {
+            Ok(Some(report)) => report,
+            Ok(None) => return Err(here),
+            Err(there) => return Err(here.context(format!("the running server cannot make the call: {there:#}"))),
+        },
+    };
+    context.output.show_lines(&report, || report.lines())?;
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Finds a configured provider.
+fn find(context: &Context, slug: &str) -> anyhow::Result<ProviderSlug> {
+    let directory = directory(&context.config);
+    let mut known: Vec<&str> = context.config.providers.iter().map(|provider| provider.slug.as_str()).collect();
+    known.extend(directory.all().iter().map(|endpoint| endpoint.provider.as_str()));
+    if known.contains(&slug) {
+        return slug.parse().with_context(|| format!("{slug:?} cannot be used"));
+    }
+    match nearest(slug, known.iter().copied()) {
+        Some(nearest) => bail!("provider {slug:?} not found; the nearest slug is {nearest:?}"),
+        None => bail!("provider {slug:?} not found"),
+    }
+}
+
+/// Makes the call in this process.
+async fn test_here(context: &Context, slug: &ProviderSlug, model: Option<&str>) -> anyhow::Result<ProviderTestReport> {
+    let config = &context.config;
+    let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
+    let endpoint = test_endpoint(&directory(config), slug, model, wire)?;
+    let provider = single_provider(config, &context.environment, slug)?;
+    let provider = provider.with_context(|| format!("provider {slug} not found"))?;
+    let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
+    Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))
+}
+
+/// Asks the first running server to make the call; `None` if no server runs.
+async fn test_in_server(
+    context: &Context,
+    slug: &str,
+    model: Option<String>,
+) -> anyhow::Result<Option<ProviderTestReport>> {
+    let client = context.servers();
+    let request = ControlRequest::TestProvider { provider: slug.to_owned(), model };
+    for server in client.servers().await.unwrap_or_default() {
+        if let Some(report) = client.ask(&server.id, &request).await? {
+            note(&format!("It cannot be tested here: the running server {} made the call.", server.id));
+            return Ok(Some(report));
+        }
+    }
+    Ok(None)
+}
+
+/// Asks the running servers for their status; fails if there is none, or if one does not accept requests.
+pub async fn run_status(context: &Context) -> anyhow::Result<ExitCode> {
+    let servers: Vec<ServerView> = context.servers().servers().await?.into_iter().map(ServerView::from).collect();
+    let processes = match processes(context).await {
+        Ok(processes) => Some(processes),
+        Err(error) => {
+            note(&format!("error: the live processes are unknown: {error:#}"));
+            None
+        }
+    };
+    let ok = !servers.is_empty() && servers.iter().all(ServerView::is_ready);
+    let storage = &context.config.storage;
+    let database = match std::path::absolute(&storage.file) {
+        Ok(file) if storage.is_file() => file.display().to_string(),
+        _ => storage.name(),
+    };
+    let view = StatusView { ok, database, servers, processes };
+    context.output.show_lines(&view, || view.lines())?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the processes that the database knows as live.
+async fn processes(context: &Context) -> anyhow::Result<Vec<ProcessView>> {
+    let stores = context.stores().await?;
+    let processes = forget_processes(&context.config, &stores).await?.list().await?;
+    Ok(processes.iter().map(ProcessView::from).collect())
 }
 
 #[cfg(test)]

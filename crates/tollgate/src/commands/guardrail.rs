@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use api_actix::{GuardrailVersionView, GuardrailView};
+use anyhow::{Context as _, anyhow, bail};
+use api_actix::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 use domain::api_key::KeyReference;
+use domain::decision::ExplainGuardrailError;
 use domain::guardrail::{
     CreateGuardrail, DeleteGuardrail, GetGuardrail, GuardrailDraft, GuardrailError, GuardrailPorts,
     ListGuardrailVersions, ListGuardrails, PlacedGuardrail, RestoreGuardrailVersion, SetDefaultGuardrail,
@@ -15,16 +16,16 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 
-use super::input::read_input;
-use super::references::find_keys;
-use super::{Context, explain};
+use super::Context;
+use super::context::read_input;
+use super::references::{find_key, find_keys};
 use crate::cli::GuardrailCommand;
 use crate::output::{indent, note, table};
 use crate::view::{
     AssignmentView, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail,
-    UnassignmentView, time,
+    UnassignmentView, explanation_text, time,
 };
-use crate::wiring::Stores;
+use crate::wiring::{Stores, explain_guardrail};
 
 /// The maximum number of unassigned keys that an error lists.
 const MAX_NAMED_KEYS: usize = 20;
@@ -43,7 +44,7 @@ pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result
         GuardrailCommand::Delete { id } => delete(context, &id).await,
         GuardrailCommand::Assign { id, keys } => assign(context, &id, keys).await,
         GuardrailCommand::Unassign { id, keys } => unassign(context, &id, keys).await,
-        GuardrailCommand::Explain { id, from, key } => explain::run(context, &id, &from, key.as_deref()).await,
+        GuardrailCommand::Explain { id, from, key } => explain(context, &id, &from, key.as_deref()).await,
         GuardrailCommand::Default { id: Some(id), .. } => set_default(context, &id).await,
         GuardrailCommand::Default { id: None, workspace, .. } => clear_default(context, workspace.as_deref()).await,
     }
@@ -303,6 +304,28 @@ fn key_words(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<Str
 
 fn parse_id(text: &str) -> anyhow::Result<GuardrailId> {
     text.parse().with_context(|| format!("{text:?} cannot be used"))
+}
+
+/// Explains what a guardrail would do with a request. Nothing is sent, held or charged.
+async fn explain(context: &Context, id: &str, from: &str, key: Option<&str>) -> anyhow::Result<ExitCode> {
+    let (body, name) = read_input(from)?;
+    let request = read_decision_request(&body, context.config.limits.draft_bounds)
+        .map_err(|fault| anyhow!("{name} cannot be used: {fault}"))?;
+    let stores = context.stores_with_folded_journals().await?;
+    let key = match key {
+        Some(key) => Some(find_key(&stores, key).await?.to_string()),
+        None => None,
+    };
+    let explain = explain_guardrail(&context.config, &stores).await?;
+    let explanation = explain.execute_for_operator(id, key.as_deref(), &request).await;
+    let explanation = explanation.map_err(|error| match error {
+        ExplainGuardrailError::UnknownGuardrail => anyhow!("guardrail {id} not found"),
+        other => other.into(),
+    });
+    let explanation = explanation.context("the request cannot be explained")?;
+    let view = ExplanationView::new(&explanation);
+    context.output.show(&view, || explanation_text(&explanation))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

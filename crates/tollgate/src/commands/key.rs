@@ -16,8 +16,8 @@ use domain::rate::RateLimits;
 use domain::usage::{RejectionFilter, UsageFilter};
 
 use super::Context;
+use super::context::parse_timestamp;
 use super::references::find_key;
-use super::timestamp::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
 use crate::output::table;
 use crate::view::{CreatedKey, KeyView, LimitView, List, RejectionView, UsdNumber, time};

@@ -1,13 +1,224 @@
-//! `tollgate store …`
+//! `tollgate store …`, `tollgate migrate …` and `tollgate journal …`
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Context, store_copy};
-use crate::cli::StoreCommand;
+use adapters_storage::{CopyProgress, MigrationState, StoreCopy, TableContent};
+use anyhow::{Context as _, bail, ensure};
+use domain::audit::AuditDraft;
+use domain::ids::ProcessId;
+use domain::json::Json;
+use domain::system::Clock;
+use serde::Serialize;
+
+use super::Context;
+use super::backup::{Verification, verify};
+use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
+use crate::config::{Config, with_storage_url};
+use crate::control::ControlClient;
+use crate::output::{note, table};
+use crate::view::{ForgottenView, List, ProcessView};
+use crate::wiring::{Schema, ServerLock, Stores, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.
 pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<ExitCode> {
     match command {
-        StoreCommand::Copy(args) => store_copy::run(context, &args).await,
+        StoreCommand::Copy(args) => copy_store(context, &args).await,
     }
+}
+
+/// The interval of progress lines within a table.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// The result of a copy.
+#[derive(Debug, Serialize)]
+struct Report {
+    from: String,
+    to: String,
+    rows: u64,
+    tables: Vec<TableContent>,
+    verified: bool,
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+/// Copies an instance into an empty database, or continues an unfinished copy, and verifies it.
+async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<ExitCode> {
+    let from = with_storage_url(&context.config, &args.from).map_err(|problem| anyhow::anyhow!("--from {problem}"))?;
+    let to = with_storage_url(&context.config, &args.to).map_err(|problem| anyhow::anyhow!("--to {problem}"))?;
+    let (from_name, to_name) = (from.storage.name(), to.storage.name());
+    ensure!(from_name != to_name, "--from and --to name the same database, {from_name}");
+    require_source(&from)?;
+
+    let source = Stores::open(&from, Schema::Required).await?;
+    let target = Stores::open(&to, Schema::AsItIs).await?;
+    let _locks = lock_out_servers(&from, &to).await?;
+    fold_journals(&from, &source).await.with_context(|| format!("the journals of {from_name} cannot be folded"))?;
+
+    let copy = StoreCopy::new(source.database.clone(), target.database.clone());
+    let failed = || format!("cannot copy {from_name} to {to_name}");
+    copy.run(ProgressLines::new(Arc::clone(&source.clock)).printer()).await.with_context(failed)?;
+    note("comparing the rows of both databases");
+    let tables = copy.verify(|_| ()).await.with_context(failed)?;
+    note("auditing the ledger and the audit log of the copy");
+    let verification = verify(&target).await?;
+    for problem in &verification.problems {
+        note(&format!("error: {problem}"));
+    }
+    if !verification.is_ok() && !args.accept_problems {
+        bail!(
+            "the copy equals its source, but its ledger or audit log has {} problems, and it stays unfinished: mend the \
+             source and copy again, or use --accept-problems",
+            verification.problems.len()
+        );
+    }
+    let details = Json::object([("from", from_name.as_str()), ("to", to_name.as_str())]);
+    copy.finish(&AuditDraft::done(&context.actor(), "instance.copy", "instance", details))
+        .await
+        .with_context(failed)?;
+    source.database.close().await;
+    target.database.close().await;
+
+    let rows = tables.iter().map(|table| table.rows).sum();
+    let report = Report { from: from_name, to: to_name, rows, tables, verified: verification.is_ok(), verification };
+    context.output.show(&report, || text(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that the source exists: a wrong path must not create an empty database.
+fn require_source(from: &Config) -> anyhow::Result<()> {
+    let file = &from.storage.file;
+    let is_missing = from.storage.is_file() && !file.try_exists().unwrap_or(true);
+    ensure!(!is_missing, "--from: no database at {}", file.display());
+    Ok(())
+}
+
+/// Checks that no server of this machine runs on either database, and keeps new ones from starting while the locks live.
+async fn lock_out_servers(from: &Config, to: &Config) -> anyhow::Result<Vec<ServerLock>> {
+    let mut locks = Vec::new();
+    let mut files: Vec<&Path> = vec![&from.storage.file, &to.storage.file];
+    // Databases on servers have the same path of this machine's files.
+    files.dedup();
+    for (file, name) in files.into_iter().zip([from.storage.name(), to.storage.name()]) {
+        let running = || format!("a server runs on {name}: stop it, then copy again");
+        let servers = ControlClient::new(file).servers().await?;
+        ensure!(servers.is_empty(), running());
+        match ServerLock::take_alone(file) {
+            Ok(Some(lock)) => locks.push(lock),
+            Ok(None) => bail!(running()),
+            Err(error) => tracing::debug!(%error, "database folder does not support file locks"),
+        }
+    }
+    Ok(locks)
+}
+
+/// The lines about the progress: one at the end of each table, and more within large ones.
+struct ProgressLines {
+    clock: Arc<dyn Clock>,
+    last: Duration,
+}
+
+impl ProgressLines {
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { last: clock.monotonic(), clock }
+    }
+
+    fn printer(mut self) -> impl FnMut(CopyProgress) {
+        move |CopyProgress { table, rows, of }| {
+            let now = self.clock.monotonic();
+            if rows >= of || now.saturating_sub(self.last) >= PROGRESS_EVERY {
+                self.last = now;
+                note(&format!("copied {table}: {rows} of {of} rows"));
+            }
+        }
+    }
+}
+
+fn text(report: &Report) -> String {
+    let Report { from, to, rows, tables, verification: Verification { records, audit_entries, .. }, .. } = report;
+    format!(
+        "Copied {from} to {to}: {rows} rows in {} tables, all compared; {records} usage records and {audit_entries} audit \
+         entries audited.\nSet storage.url to the copy and keep blobs.url and journal.path. Do not serve {from} again.",
+        tables.len()
+    )
+}
+
+/// A migration and its state.
+#[derive(Serialize)]
+pub struct MigrationView {
+    /// Its name.
+    pub name: String,
+    /// True if the database has it.
+    pub applied: bool,
+    /// False if this program does not know it.
+    pub known: bool,
+}
+
+/// Runs a command on the schema.
+pub async fn run_migrate(context: &Context, command: MigrateCommand) -> anyhow::Result<ExitCode> {
+    let schema = match command {
+        MigrateCommand::Up { create_bucket } => {
+            if create_bucket {
+                make_bucket(context).await?;
+            }
+            Schema::UpToDate
+        }
+        MigrateCommand::Status => {
+            context.require_database()?;
+            Schema::AsItIs
+        }
+    };
+    let stores = Stores::open(&context.config, schema).await?;
+    let list = List { data: states(&stores).await? };
+    context.output.show(&list, || {
+        let word = |one: &MigrationView| match (one.known, one.applied) {
+            (false, _) => "unknown",
+            (true, true) => "applied",
+            (true, false) => "missing",
+        };
+        let row = |one: &MigrationView| [word(one).to_owned(), one.name.clone()];
+        table(["STATE", "MIGRATION"], &list.data.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn make_bucket(context: &Context) -> anyhow::Result<()> {
+    let blobs = &context.config.blobs;
+    let said = if create_bucket(blobs).await? { "created" } else { "exists" };
+    note(&format!("bucket of blobs.url: {said}"));
+    Ok(())
+}
+
+/// Returns every migration with its state.
+pub async fn states(stores: &Stores) -> anyhow::Result<Vec<MigrationView>> {
+    let states = stores.database.migration_status().await?;
+    let view = |state: MigrationState| MigrationView { name: state.name, applied: state.applied, known: state.known };
+    Ok(states.into_iter().map(view).collect())
+}
+
+/// Runs a command on journals.
+pub async fn run_journal(context: &Context, command: JournalCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        JournalCommand::List => list_processes(context).await,
+        JournalCommand::Forget { process } => forget_process(context, process).await,
+    }
+}
+
+async fn list_processes(context: &Context) -> anyhow::Result<ExitCode> {
+    let stores = context.stores_with_folded_journals().await?;
+    let processes = forget_processes(&context.config, &stores).await?.list().await?;
+    let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
+    let rows: Vec<[String; 3]> = list.data.iter().map(ProcessView::row).collect();
+    context.output.show(&list, || table(ProcessView::HEAD, &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn forget_process(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
+    let stores = context.stores_with_folded_journals().await?;
+    forget_processes(&context.config, &stores).await?.forget(process).await?;
+    let view = ForgottenView { id: process.to_string(), forgotten: true };
+    context.output.show(&view, || format!("Ended the process {}.", view.id))?;
+    Ok(ExitCode::SUCCESS)
 }

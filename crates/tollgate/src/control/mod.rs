@@ -7,14 +7,10 @@ mod client;
 mod folder;
 mod handler;
 mod listener;
-mod request;
 mod status;
-mod test_endpoint;
 
 pub use client::{ControlClient, RunningServer};
 pub use folder::ControlFolder;
-pub use handler::{ServerIdentity, StatusHandler, StatusParts};
-pub use listener::{ControlHandler, ControlListener};
-pub use request::{ControlRequest, ProviderTestReport};
+pub use handler::{ServerIdentity, StatusHandler, StatusParts, test_endpoint};
+pub use listener::{ControlHandler, ControlListener, ControlRequest, ProviderTestReport};
 pub use status::{EndpointHealth, JournalStatus, LastError, ServerState, ServerStatus, StoreStatus};
-pub use test_endpoint::test_endpoint;

@@ -1,9 +1,7 @@
 //! The output of commands.
 
-mod escape;
-mod indent;
 mod stdout;
+mod text;
 
-pub use escape::escape;
-pub use indent::indent;
 pub use stdout::{Line, Output, note, table, table_lines};
+pub use text::{escape, indent};

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use super::escape::{escape, escape_json, escape_text};
+use super::text::{escape, escape_json, escape_text};
 
 /// Standard output, as text or as one JSON document. Control characters are escaped in both.
 #[derive(Debug)]

@@ -1,13 +1,10 @@
 //! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`. Records that are kept in memory first:
 //! throttling, rejected requests and denied changes.
 
-mod accept_pauses;
-mod denied_changes;
-mod level_filter;
+mod counts;
+mod filters;
 mod log_buffer;
-mod rejections;
-mod text_fields;
-mod text_line;
+mod text;
 mod throttling;
 
 use std::io::{self, IsTerminal};
@@ -21,15 +18,12 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 use crate::config::{LogConfig, LogFormat};
 
-use self::accept_pauses::CountAcceptPauses;
-use self::text_fields::TextFields;
-use self::text_line::TextLine;
+use self::filters::CountAcceptPauses;
+use self::text::{TextFields, TextLine};
 
-pub use accept_pauses::accept_pauses;
-pub use denied_changes::DeniedChangeLog;
-pub use level_filter::LevelFilter;
+pub use counts::{DeniedChangeLog, RejectionLog};
+pub use filters::{LevelFilter, accept_pauses};
 pub use log_buffer::LOG;
-pub use rejections::RejectionLog;
 pub use throttling::{HEARTBEAT, ThrottleLog, keep_heartbeat};
 
 /// The level of a server without `RUST_LOG` and `log.filter`. The service logs its own starts and stops.

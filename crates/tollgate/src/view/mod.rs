@@ -1,44 +1,15 @@
 //! The results of commands, as JSON and as text.
 
-mod audit;
-mod container;
-mod csv;
-mod destination;
-mod document;
 mod endpoint;
-mod explanation;
-mod guardrail;
-mod journal;
-mod key;
-mod limit;
-mod list;
-mod money;
-mod provider_test;
-mod rejection;
+mod format;
+mod records;
 mod status;
-mod time;
 mod usage;
-mod usage_csv;
-mod usage_sum;
 mod workspace;
 
-pub use audit::*;
-pub use container::*;
-pub use csv::*;
-pub use destination::*;
-pub use document::*;
 pub use endpoint::*;
-pub use explanation::*;
-pub use guardrail::*;
-pub use journal::*;
-pub use key::*;
-pub use limit::*;
-pub use list::*;
-pub use money::*;
-pub use rejection::*;
+pub use format::*;
+pub use records::*;
 pub use status::*;
-pub use time::*;
 pub use usage::*;
-pub use usage_csv::*;
-pub use usage_sum::*;
 pub use workspace::*;

@@ -1,13 +1,14 @@
-//! Views of usage records.
+//! Usage records, their sums and CSV lines, and counts of rejected requests.
 
 use std::net::IpAddr;
 
 use domain::json::Json;
 use domain::pricing::TokenPrices;
-use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RejectionCount, RejectionSum, UsageOutcome, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::format::{CsvValue, csv_line};
 use super::{UsdNumber, time};
 
 /// A complete usage record.
@@ -219,13 +220,201 @@ fn milliseconds(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Sums of usage records per group.
+#[derive(Debug, Serialize)]
+pub struct UsageSumsView {
+    /// The property of the groups: `key`, `model` or `day`.
+    pub by: &'static str,
+    /// The sum of each group.
+    pub data: Vec<UsageSumView>,
+    /// The sum of all groups.
+    pub total: UsageTotalsView,
+}
+
+/// The sum of a group.
+#[derive(Debug, Serialize)]
+pub struct UsageSumView {
+    /// The key's id, the model or the date.
+    pub group: String,
+    /// The name of a live key.
+    pub name: Option<String>,
+    /// The sum.
+    pub sum: UsageTotalsView,
+}
+
+/// A sum of usage records.
+#[derive(Debug, Serialize)]
+pub struct UsageTotalsView {
+    /// The number of records.
+    pub requests: u64,
+    /// The input tokens.
+    pub input_tokens: u64,
+    /// The output tokens.
+    pub output_tokens: u64,
+    /// The exact cost in USD.
+    pub cost: UsdNumber,
+}
+
+impl UsageTotalsView {
+    /// Returns the cells of a table row.
+    pub fn cells(&self) -> [String; 4] {
+        let Self { requests, input_tokens, output_tokens, cost } = self;
+        [requests.to_string(), input_tokens.to_string(), output_tokens.to_string(), cost.0.to_string()]
+    }
+}
+
+const COLUMNS: [&str; 22] = [
+    "id",
+    "created_at",
+    "charged_at",
+    "workspace_id",
+    "api_key",
+    "request_id",
+    "requested_model",
+    "model",
+    "provider",
+    "outcome",
+    "input_tokens",
+    "output_tokens",
+    "usage_source",
+    "cost_usd",
+    "prompt_price_usd",
+    "completion_price_usd",
+    "attempts",
+    "latency_ms",
+    "session_id",
+    "user",
+    "reason",
+    "client_address",
+];
+
+/// Returns the line of column names.
+pub fn usage_csv_head() -> String {
+    csv_line(&COLUMNS.map(|name| CsvValue::Plain(name.to_owned())))
+}
+
+/// Returns a record. Money and prices are exact decimals.
+pub fn usage_csv_line(record: &UsageRecord) -> String {
+    let plain = |value: &dyn ToString| CsvValue::Plain(value.to_string());
+    let cells: [CsvValue; COLUMNS.len()] = [
+        plain(&record.id),
+        CsvValue::Plain(time(record.created_at)),
+        CsvValue::Plain(time(record.charged_at)),
+        plain(&record.workspace_id),
+        plain(&record.api_key),
+        CsvValue::of(Some(record.request_id.as_str())),
+        CsvValue::of(Some(&record.requested_model)),
+        CsvValue::of(Some(record.model.as_str())),
+        CsvValue::of(Some(&record.provider)),
+        plain(&record.outcome.as_str()),
+        plain(&record.input_tokens),
+        plain(&record.output_tokens),
+        plain(&record.usage_source.as_str()),
+        plain(&record.cost),
+        plain(&record.prices.prompt),
+        plain(&record.prices.completion),
+        plain(&record.attempts.len()),
+        plain(&record.latency.as_millis()),
+        CsvValue::of(record.session_id.as_deref()),
+        CsvValue::of(record.user.as_deref()),
+        CsvValue::of(failure_reason(record).as_deref()),
+        CsvValue::Plain(record.client_address.map(|address| address.to_string()).unwrap_or_default()),
+    ];
+    csv_line(&cells)
+}
+
+/// The rejected requests of a key in one hour, with one status and reason.
+#[derive(Debug, Serialize)]
+pub struct RejectionView {
+    /// The start of the hour.
+    pub hour: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The reason.
+    pub reason: &'static str,
+    /// The number of requests.
+    pub requests: u64,
+}
+
+impl RejectionView {
+    /// The head of a table.
+    pub const HEAD: [&'static str; 4] = ["HOUR", "STATUS", "REASON", "REQUESTS"];
+
+    /// Returns the row of a table.
+    pub fn line(&self) -> [String; 4] {
+        [self.hour.clone(), self.status.to_string(), self.reason.to_owned(), self.requests.to_string()]
+    }
+}
+
+impl From<&RejectionCount> for RejectionView {
+    fn from(count: &RejectionCount) -> Self {
+        Self {
+            hour: time(count.hour),
+            status: count.rejection.status.code(),
+            reason: count.rejection.reason.as_str(),
+            requests: count.count,
+        }
+    }
+}
+
+/// Sums of rejected requests per status and reason.
+#[derive(Debug, Serialize)]
+pub struct RejectionSumsView {
+    /// The property of the groups: `reason`.
+    pub by: &'static str,
+    /// The sum of each status and reason.
+    pub data: Vec<RejectionSumView>,
+    /// The sum of all.
+    pub total: RejectionTotalsView,
+}
+
+/// The number of rejected requests with one status and reason.
+#[derive(Debug, Serialize)]
+pub struct RejectionSumView {
+    /// The reason.
+    pub group: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// The number of requests.
+    pub requests: u64,
+    /// The start of the newest hour with such a request.
+    pub last_hour: String,
+}
+
+impl RejectionSumView {
+    /// Returns the row of a table.
+    pub fn line(&self) -> [String; 4] {
+        [self.group.to_owned(), self.status.to_string(), self.requests.to_string(), self.last_hour.clone()]
+    }
+}
+
+impl From<&RejectionSum> for RejectionSumView {
+    fn from(sum: &RejectionSum) -> Self {
+        Self {
+            group: sum.reason.as_str(),
+            status: sum.status.code(),
+            requests: sum.count,
+            last_hour: time(sum.last_hour),
+        }
+    }
+}
+
+/// The number of all rejected requests.
+#[derive(Debug, Serialize)]
+pub struct RejectionTotalsView {
+    /// The number of requests.
+    pub requests: u64,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
     use chrono::DateTime;
     use domain::usage::{UsageShare, UsageSource};
     use serde_json::{Value, json};
-    use std::time::Duration;
+
+    use super::*;
 
     #[test]
     fn attempt_view_shows_part_tokens_and_exact_cost() {

@@ -13,8 +13,8 @@ use domain::json::Json;
 use serde::Serialize;
 
 use super::archive::ArchiveWriter;
-use super::manifest::Manifest;
-use super::verify::{Verification, unreadable_row, verify, with_database};
+use super::archive::Manifest;
+use super::restore::{Verification, unreadable_row, verify, with_database};
 use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file};
 use crate::commands::Context;
 use crate::output::note;

@@ -2,9 +2,7 @@
 
 mod archive;
 mod create;
-mod manifest;
 mod restore;
-mod verify;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +11,7 @@ use anyhow::ensure;
 
 pub use archive::hex;
 pub use create::create;
-pub use restore::restore;
-pub use verify::{Verification, verify};
+pub use restore::{Verification, restore, verify};
 
 use crate::config::StorageConfig;
 

@@ -21,7 +21,7 @@ use domain::routing::Endpoint;
 
 use super::report::{Check, Status};
 use super::warnings;
-use crate::commands::{Context, catalogue, migrate};
+use crate::commands::{Context, catalogue, store};
 use crate::config::{
     BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, price_warnings, quoted_secrets,
 };
@@ -51,7 +51,7 @@ pub fn configuration(context: &Context) -> Check {
 
 /// Checks that the schema is up to date.
 pub async fn migrations(stores: &Stores) -> Check {
-    match migrate::states(stores).await {
+    match store::states(stores).await {
         Ok(states) => {
             let missing: Vec<&str> =
                 states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();

@@ -1,15 +1,20 @@
-//! The running servers: their readiness, their environment, and the results of their calls to providers.
+//! Checks of the running servers, and the audit of the ledger.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use domain::budget::{Discrepancy, LedgerAudit, LedgerAuditor as _};
+use serde::Serialize;
 
 use super::report::{Check, Status};
 use crate::commands::Context;
 use crate::config::used_variables;
 use crate::control::{RunningServer, ServerState, ServerStatus};
+use crate::output::table;
+use crate::view::UsdNumber;
 
 /// The running servers of the database, with the checks of each.
 pub struct ServerChecks {
@@ -138,8 +143,68 @@ fn rejected_credentials(server: &ServerStatus) -> Vec<Check> {
     rejected.into_iter().map(check).collect()
 }
 
+/// Compares every counter with the ledger and every charge with its tokens and prices; fails on any difference. Reads
+/// one snapshot of the database, also while a server runs.
+pub async fn audit(context: &Context) -> anyhow::Result<ExitCode> {
+    let stores = context.stores_with_folded_journals().await?;
+    let found = stores.reports().audit().await?;
+    let report = Report::of(&found);
+    context.output.show(&report, || report.text())?;
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    records: u64,
+    counters: u64,
+    allowances: u64,
+    discrepancies: Vec<Row>,
+}
+
+/// A difference.
+#[derive(Debug, Serialize)]
+struct Row {
+    what: String,
+    expected_usd: UsdNumber,
+    found_usd: UsdNumber,
+}
+
+impl Report {
+    fn of(found: &LedgerAudit) -> Self {
+        let row = |Discrepancy { what, expected, found }: &Discrepancy| Row {
+            what: what.clone(),
+            expected_usd: UsdNumber(*expected),
+            found_usd: UsdNumber(*found),
+        };
+        Self {
+            ok: found.discrepancies.is_empty(),
+            records: found.records,
+            counters: found.counters,
+            allowances: found.allowances,
+            discrepancies: found.discrepancies.iter().map(row).collect(),
+        }
+    }
+
+    /// Returns the text for a terminal.
+    fn text(&self) -> String {
+        let Self { records, counters, allowances, .. } = self;
+        let looked_at = format!("{records} records, {counters} counters, {allowances} allowances of processes");
+        if self.ok {
+            return format!("ledger consistent: {looked_at}\n");
+        }
+        let row = |row: &Row| [row.what.clone(), row.expected_usd.0.to_string(), row.found_usd.0.to_string()];
+        let rows: Vec<_> = self.discrepancies.iter().map(row).collect();
+        let count = self.discrepancies.len();
+        let title = format!("ledger inconsistent, {count} findings: {looked_at}");
+        format!("{title}\n{}", table(["WHAT", "EXPECTED USD", "FOUND USD"], &rows))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use domain::money::Usd;
+
     use super::*;
 
     fn server() -> ServerStatus {
@@ -187,5 +252,32 @@ mod tests {
         assert_eq!(changed_file(&at("2999-01-01T00:00:00Z")), None);
         let configured_at = Some("2999-01-01T00:00:00Z".to_owned());
         assert_eq!(changed_file(&ServerStatus { configured_at, ..at("2000-01-01T00:00:00Z") }), None);
+    }
+
+    #[test]
+    fn audit_text_lists_exact_differences() {
+        let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, ..LedgerAudit::default() };
+        let report = Report::of(&sound);
+        assert!(report.ok);
+        assert_eq!(report.text(), "ledger consistent: 3 records, 8 counters, 1 allowances of processes\n");
+
+        let wrong = Discrepancy {
+            what: "key ab daily 2026-11-21: spent".to_owned(),
+            expected: Usd::from_pico(1),
+            found: Usd::from_pico(-2),
+        };
+        let report = Report::of(&LedgerAudit { discrepancies: vec![wrong], ..sound });
+        assert!(!report.ok);
+        let text = report.text();
+        assert!(text.starts_with("ledger inconsistent, 1 findings: 3 records"), "{text}");
+        for part in ["key ab daily 2026-11-21: spent", "0.000000000001", "-0.000000000002"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(
+            json,
+            "{\"ok\":false,\"records\":3,\"counters\":8,\"allowances\":1,\"discrepancies\":[{\"what\":\
+             \"key ab daily 2026-11-21: spent\",\"expected_usd\":0.000000000001,\"found_usd\":-0.000000000002}]}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `tollgate config init`
+//! `tollgate config init` and `tollgate openapi`
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde_json::json;
 
+use super::Context;
 use crate::output::Output;
 
 /// The commented minimal configuration.
@@ -17,12 +18,20 @@ const TEMPLATE: &str = include_str!("../../assets/tollgate.toml");
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub fn run(output: &Output, file: &Path) -> anyhow::Result<ExitCode> {
+pub fn create_configuration(output: &Output, file: &Path) -> anyhow::Result<ExitCode> {
     let shown = file.display().to_string();
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let mut created = created.with_context(|| format!("cannot create {shown}"))?;
     created.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
     output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the document, with or without `--json`.
+pub fn print_openapi(context: &Context) -> anyhow::Result<ExitCode> {
+    let document = api_actix::openapi_document(&context.config.server.base_path);
+    let pretty = serde_json::to_string_pretty(&document)?;
+    context.output.show(&document, || pretty)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -50,10 +59,10 @@ mod tests {
     fn existing_file_is_never_overwritten() {
         let folder = tempfile::TempDir::new().unwrap();
         let file = folder.path().join("tollgate.toml");
-        run(&Output::new(true), &file).unwrap();
+        create_configuration(&Output::new(true), &file).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), TEMPLATE);
         std::fs::write(&file, "mine").unwrap();
-        let error = format!("{:#}", run(&Output::new(true), &file).unwrap_err());
+        let error = format!("{:#}", create_configuration(&Output::new(true), &file).unwrap_err());
         assert!(error.contains("cannot create") && error.contains("exists"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     }

@@ -1,6 +1,9 @@
-//! Views of the audit log.
+//! Audit entries, documents, container files, and the processes with a journal.
 
 use domain::audit::{AuditEntry, AuditVerification, RowViolation};
+use domain::budget::LiveProcess;
+use domain::container::{ContainerId, ContainerPath};
+use domain::file::Document;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -96,4 +99,106 @@ impl From<&RowViolation> for RowFaultView {
     fn from(fault: &RowViolation) -> Self {
         Self { table: fault.table, row: fault.row.clone(), problem: fault.problem }
     }
+}
+
+/// A document.
+#[derive(Serialize)]
+pub struct DocumentView {
+    /// Its id.
+    pub id: String,
+    /// Its workspace.
+    pub workspace_id: String,
+    /// The original path in its container.
+    pub filename: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of its bytes, as lower-case hex.
+    pub sha256: String,
+    /// The start of its promotion: RFC 3339, UTC.
+    pub created_at: String,
+}
+
+impl From<&Document> for DocumentView {
+    fn from(document: &Document) -> Self {
+        Self {
+            id: document.id.to_string(),
+            workspace_id: document.workspace_id.to_string(),
+            filename: document.filename.clone(),
+            media_type: document.media_type.clone(),
+            size_bytes: document.size_bytes,
+            sha256: document.sha256.clone(),
+            created_at: time(document.created_at),
+        }
+    }
+}
+
+/// A container file.
+#[derive(Serialize)]
+pub struct ContainerFileView {
+    /// The container.
+    pub container_id: String,
+    /// The id in the HTTP interface.
+    pub file_id: String,
+    /// Its path.
+    pub path: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+}
+
+impl ContainerFileView {
+    /// Creates a view.
+    pub fn new(container: &ContainerId, path: &ContainerPath, size_bytes: u64) -> Self {
+        Self {
+            container_id: container.to_string(),
+            file_id: path.file_id(),
+            path: path.as_str().to_owned(),
+            size_bytes,
+        }
+    }
+}
+
+/// A process with allowances.
+#[derive(Serialize)]
+pub struct ProcessView {
+    /// Its id.
+    pub id: String,
+    /// The last time that the database saw it.
+    pub seen_at: String,
+    /// The time since then, in seconds.
+    pub silent_seconds: u64,
+    /// True if its journal is on this machine.
+    pub has_journal: bool,
+}
+
+impl ProcessView {
+    /// The column heads of [`Self::row`].
+    pub const HEAD: [&str; 3] = ["PROCESS", "SEEN AT", "JOURNAL"];
+
+    /// Returns a table row.
+    pub fn row(&self) -> [String; 3] {
+        let journal = if self.has_journal { "on this machine" } else { "not on this machine" };
+        [self.id.clone(), self.seen_at.clone(), journal.to_owned()]
+    }
+}
+
+impl From<&(LiveProcess, bool)> for ProcessView {
+    fn from((found, has_journal): &(LiveProcess, bool)) -> Self {
+        Self {
+            id: found.process.to_string(),
+            seen_at: time(found.seen_at),
+            silent_seconds: found.silent_for.as_secs(),
+            has_journal: *has_journal,
+        }
+    }
+}
+
+/// A forgotten process.
+#[derive(Serialize)]
+pub struct ForgottenView {
+    /// Its id.
+    pub id: String,
+    /// Always true.
+    pub forgotten: bool,
 }

@@ -1,9 +1,13 @@
-//! The filter of log lines by module and level, which a reload replaces.
+//! The filter of levels, which a reload replaces, and the count of pauses of the listener, which only its log shows.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 type Filter = Box<dyn Layer<Registry> + Send + Sync>;
@@ -55,10 +59,42 @@ impl FilterHandle {
     }
 }
 
+/// The framework's module that accepts connections. Its errors are failures to accept one, usually because file
+/// descriptors ran out; it then pauses for half a second.
+const ACCEPT: &str = "actix_server::accept";
+
+static PAUSES: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of pauses since the start, if the log filter includes errors.
+pub fn accept_pauses() -> u64 {
+    PAUSES.load(Ordering::Relaxed)
+}
+
+/// A layer that counts the pauses.
+pub(super) struct CountAcceptPauses;
+
+impl<S: Subscriber> Layer<S> for CountAcceptPauses {
+    fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
+        if is_accept_error(event.metadata()) {
+            PAUSES.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        // The layers above decide which events are enabled.
+        Interest::always()
+    }
+}
+
+fn is_accept_error(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() == Level::ERROR && metadata.target() == ACCEPT
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
 
     #[test]
     fn replaced_filter_applies_to_call_sites_that_were_evaluated_before() {

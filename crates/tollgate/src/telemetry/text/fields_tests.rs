@@ -6,7 +6,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{fmt as lines, registry};
 
 use super::*;
-use crate::telemetry::text_line::TextLine;
+use crate::telemetry::text::TextLine;
 
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
@@ -77,7 +77,7 @@ fn lines_equal_output_of_library() {
     let answered = &own[7];
     assert!(
         answered.ends_with(
-            "INFO outer{id=r-1 method=\"POST\"}: tollgate::telemetry::text_fields::tests: answered http.status=200 latency_us=17"
+            "INFO outer{id=r-1 method=\"POST\"}: tollgate::telemetry::text::fields_tests: answered http.status=200 latency_us=17"
         ),
         "{answered}"
     );

@@ -1,4 +1,9 @@
-//! Comma-separated values (RFC 4180).
+//! The forms of lists, CSV lines, amounts and times.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use domain::money::{Price, Usd};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::output::escape;
 
@@ -47,6 +52,42 @@ pub fn csv_line(cells: &[CsvValue]) -> String {
     cells.iter().map(CsvValue::escaped).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
+/// `{"data":[…]}`
+#[derive(Debug, Serialize)]
+pub struct List<T> {
+    /// The elements.
+    pub data: Vec<T>,
+}
+
+/// The result of a deletion: `{"id":…,"deleted":true}`.
+#[derive(Debug, Serialize)]
+pub struct Deleted<'a> {
+    /// The id of the deleted record.
+    pub id: &'a str,
+    /// Always true.
+    pub deleted: bool,
+}
+
+/// An amount in USD.
+#[derive(Debug, Clone, Copy)]
+pub struct UsdNumber(pub Usd);
+
+impl Serialize for UsdNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawValue::from_string(self.0.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// Returns the price of a token as the cell of a table, in USD per million tokens.
+pub fn per_million_tokens(price: Price) -> String {
+    if price.is_variable() { "variable".to_owned() } else { price.to_usd_per_million() }
+}
+
+/// Formats a timestamp as RFC 3339 in UTC, to the millisecond.
+pub fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +117,19 @@ mod tests {
         }
         assert_eq!(csv_line(&[CsvValue::Text("\r=1".to_owned())]), "'\\u000d=1\r\n");
         assert_eq!(csv_line(&[CsvValue::Plain("-0.5".to_owned())]), "-0.5\r\n", "a number stays one");
+    }
+
+    #[test]
+    fn usd_number_keeps_every_digit() {
+        for text in ["0", "5", "0.000000000001", "9223372.036854775807", "-2.5"] {
+            let usd: Usd = text.parse().unwrap();
+            assert_eq!(serde_json::to_string(&UsdNumber(usd)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn prices_in_tables_are_per_million_tokens() {
+        let cell = |text: &str| per_million_tokens(text.parse().unwrap());
+        assert_eq!(["0", "0.000000042", "0.00001", "-1"].map(cell), ["0", "0.042", "10", "variable"]);
     }
 }
