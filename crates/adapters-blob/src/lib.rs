@@ -12,4 +12,4 @@ mod tree;
 mod writers;
 
 pub use local::LocalBlobStore;
-pub use media_types::ContentMediaTypes;
+pub use media_types::detect_media_type;

@@ -1,11 +1,6 @@
 //! Media types from content and file extension.
 
-use domain::file::MediaTypes;
 use infer::MatcherType;
-
-/// Detects media types by signature, then by whether the content is text, then by extension.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ContentMediaTypes;
 
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -15,41 +10,40 @@ const TEXTUAL_SIGNATURES: [&str; 4] = ["application/pdf", "application/rtf", "te
 /// Formats in zip archives, whose content is often only detected as zip.
 const IN_ZIP: [&str; 9] = ["docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "jar", "apk"];
 
-impl MediaTypes for ContentMediaTypes {
-    fn detect(&self, head: &[u8], filename: &str) -> String {
-        let extension =
-            filename.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
-        let extension = extension.unwrap_or_default().to_ascii_lowercase();
-        let by_extension = match extension.as_str() {
-            "jsonl" | "ndjson" => Some("application/x-ndjson"),
-            // Notebooks are JSON. Few clients know a type of their own.
-            "ipynb" => Some("application/json"),
-            extension => mime_guess::from_ext(extension).first_raw(),
-        };
-        let signature = infer::get(head);
-        if is_utf8_text(head) || is_utf16_text(head) || (is_plain_text(by_extension) && is_8bit_text(head)) {
-            return match signature.map(|kind| (kind.matcher_type(), kind.mime_type())) {
-                Some((_, mime)) if TEXTUAL_SIGNATURES.contains(&mime) => mime,
-                Some((MatcherType::Text, "text/html")) => "text/html",
-                Some((MatcherType::Text, "text/xml")) => {
-                    by_extension.filter(|mime| mime.ends_with("xml")).unwrap_or("text/xml")
-                }
-                // Short signatures also match the beginning of plain texts.
-                _ => by_extension.filter(|mime| is_textual(mime)).unwrap_or(if head.is_empty() {
-                    UNKNOWN
-                } else {
-                    "text/plain"
-                }),
+/// Detects a media type by signature, then by whether the content is text, then by extension; see
+/// [`DetectMediaType`](domain::file::DetectMediaType).
+pub fn detect_media_type(head: &[u8], filename: &str) -> String {
+    let extension = filename.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
+    let extension = extension.unwrap_or_default().to_ascii_lowercase();
+    let by_extension = match extension.as_str() {
+        "jsonl" | "ndjson" => Some("application/x-ndjson"),
+        // Notebooks are JSON. Few clients know a type of their own.
+        "ipynb" => Some("application/json"),
+        extension => mime_guess::from_ext(extension).first_raw(),
+    };
+    let signature = infer::get(head);
+    if is_utf8_text(head) || is_utf16_text(head) || (is_plain_text(by_extension) && is_8bit_text(head)) {
+        return match signature.map(|kind| (kind.matcher_type(), kind.mime_type())) {
+            Some((_, mime)) if TEXTUAL_SIGNATURES.contains(&mime) => mime,
+            Some((MatcherType::Text, "text/html")) => "text/html",
+            Some((MatcherType::Text, "text/xml")) => {
+                by_extension.filter(|mime| mime.ends_with("xml")).unwrap_or("text/xml")
             }
-            .to_owned();
+            // Short signatures also match the beginning of plain texts.
+            _ => by_extension.filter(|mime| is_textual(mime)).unwrap_or(if head.is_empty() {
+                UNKNOWN
+            } else {
+                "text/plain"
+            }),
         }
-        let Some(signature) = signature else { return UNKNOWN.to_owned() };
-        match by_extension {
-            Some(mime) if signature.mime_type() == "application/zip" && IN_ZIP.contains(&extension.as_str()) => mime,
-            _ => registered(signature.mime_type()),
-        }
-        .to_owned()
+        .to_owned();
     }
+    let Some(signature) = signature else { return UNKNOWN.to_owned() };
+    match by_extension {
+        Some(mime) if signature.mime_type() == "application/zip" && IN_ZIP.contains(&extension.as_str()) => mime,
+        _ => registered(signature.mime_type()),
+    }
+    .to_owned()
 }
 
 /// Returns the common name for media types that the signature library knows by an older one.
@@ -123,9 +117,10 @@ fn is_textual(mime: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::file::DetectMediaType;
 
-    async fn content_media_types() -> Box<dyn MediaTypes> {
-        Box::new(ContentMediaTypes)
+    async fn content_media_types() -> DetectMediaType {
+        detect_media_type
     }
 
     domain::media_types_contract!(
@@ -135,7 +130,7 @@ mod tests {
 
     #[track_caller]
     fn assert_type(head: &[u8], filename: &str, expected: &str) {
-        assert_eq!(ContentMediaTypes.detect(head, filename), expected, "{filename}");
+        assert_eq!(detect_media_type(head, filename), expected, "{filename}");
     }
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -220,11 +215,11 @@ mod tests {
             ("8 bits with NUL", b"a;\xf6\0", "a.csv", UNKNOWN),
         ];
         for (name, head, filename, expected) in cases {
-            assert_eq!(ContentMediaTypes.detect(head, filename), expected, "{name}");
+            assert_eq!(detect_media_type(head, filename), expected, "{name}");
         }
         // Binary content with the name of a table.
         for head in [PNG, b"PK\x03\x04\x14\0\0\0", b"\x1f\x8b\x08\0\0\0\0\0", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"] {
-            assert_ne!(ContentMediaTypes.detect(head, "a.csv"), csv);
+            assert_ne!(detect_media_type(head, "a.csv"), csv);
         }
     }
 

@@ -12,7 +12,7 @@ mod signature;
 mod tls;
 
 pub use errors::BroadcastError;
-pub use otlp::OtlpTraceEncoder;
+pub use otlp::OtlpMessageEncoder;
 pub use sender::HttpMessageSender;
 pub use settings::BroadcastSettings;
 pub use signature::signature;

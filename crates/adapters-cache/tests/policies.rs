@@ -13,8 +13,8 @@ use domain::audit::{Actor, AuditDraft};
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
-    ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules, GuardrailVersion,
-    Policy,
+    AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
+    GuardrailVersion, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
@@ -163,6 +163,14 @@ impl GuardrailRepository for FakePorts {
     }
 
     async fn assign_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
+        unavailable()
+    }
+
+    async fn remove_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
+        unavailable()
+    }
+
+    async fn list_keys(&self, _: GuardrailId, _: u64, _: u64) -> Result<Option<AssignmentPage>, StoreError> {
         unavailable()
     }
 

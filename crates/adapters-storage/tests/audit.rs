@@ -11,7 +11,7 @@ use adapters_storage::{
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
 use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAuditLog};
-use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
+use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
 use domain::workspace::WorkspaceRepository;
 use rstest::rstest;
@@ -56,7 +56,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("default").await;
     guardrails.assign_keys(guardrail_id(2), &[key_id(2).into(), key_id(3).into()], &Actor::system()).await.unwrap();
     assert_whole("assign anew").await;
-    guardrails.remove(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
+    guardrails.remove_keys(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
     assert_whole("unassign").await;
     keys.delete(key_id(2), &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;

@@ -11,8 +11,7 @@ use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, BudgetStore, DrawAsk, DrawRequest, LedgerAuditor, LimitStatus, LimitStatusReader, PruneReport, SpendLimit,
-    UsagePruner,
+    Account, BudgetStore, DrawAsk, DrawRequest, LedgerMaintenance, LedgerReader, LimitStatus, PruneReport, SpendLimit,
 };
 use domain::ids::ProcessId;
 use domain::money::Usd;

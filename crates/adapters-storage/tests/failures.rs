@@ -17,8 +17,8 @@ use domain::api_key::{ApiKeyRepository, ApiKeyScope};
 use domain::audit::Actor;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerAuditor, LimitStatusReader, ProcessState,
-    RemainingAllowances, ReturnRequest, UsagePruner,
+    Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerMaintenance, LedgerReader, ProcessState,
+    RemainingAllowances, ReturnRequest,
 };
 use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
 use domain::error::StoreError;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository};
 use chrono::TimeDelta;
 use common::*;
-use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerAuditor, UsageCharge, UsagePruner};
+use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerMaintenance, UsageCharge};
 use domain::ids::{DecisionId, ProcessId, RequestId};
 use domain::money::Price;
 use domain::pricing::TokenPrices;

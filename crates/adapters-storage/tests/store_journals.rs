@@ -14,7 +14,7 @@ use adapters_storage::{
 use async_trait::async_trait;
 use common::{Folder, at, clock, open_by, replicas};
 use domain::budget::{
-    BudgetStore, EntryKind, JournalFactory, Ledger, LedgerAuditor, LedgerSettings, OrphanedJournals, ProcessState,
+    BudgetStore, EntryKind, JournalFactory, Ledger, LedgerMaintenance, LedgerSettings, OrphanedJournals, ProcessState,
     RecoverJournals, RemainingAllowances, RenewingLedger, RenewingLedgerPorts, UsageCharge, UsageJournal,
     UsageJournalError,
 };

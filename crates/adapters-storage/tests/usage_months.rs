@@ -9,7 +9,7 @@ use std::time::Duration;
 use adapters_storage::{ChangedMonths, Database, StorageSettings, UsageMonths};
 use chrono::{DateTime, TimeDelta, Utc};
 use common::{Records, charged, decision_id, open_by, workspace_id};
-use domain::budget::UsagePruner;
+use domain::budget::LedgerMaintenance;
 use domain::error::StoreError;
 use domain::ids::DecisionId;
 use domain::testing::{FixedClock, join_all};

@@ -8,9 +8,9 @@ use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::{
-    AssignKeysToGuardrail, CreateGuardrail, DeleteGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailAssignments,
-    GuardrailPorts, ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail,
-    RestoreGuardrailVersion, UpdateGuardrail,
+    AssignKeysToGuardrail, CreateGuardrail, DeleteGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailPorts,
+    ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail, RestoreGuardrailVersion,
+    UpdateGuardrail,
 };
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::{
@@ -102,7 +102,7 @@ pub struct GuardrailUseCases {
 
 impl GuardrailUseCases {
     /// Creates the use cases over their ports.
-    pub fn new(ports: &GuardrailPorts, assignments: &Arc<dyn GuardrailAssignments>, explain: ExplainGuardrail) -> Self {
+    pub fn new(ports: &GuardrailPorts, explain: ExplainGuardrail) -> Self {
         Self {
             create: CreateGuardrail::new(ports.clone()),
             list: ListGuardrails::new(ports.clone()),
@@ -113,8 +113,8 @@ impl GuardrailUseCases {
             get_version: GetGuardrailVersion::new(ports.clone()),
             restore_version: RestoreGuardrailVersion::new(ports.clone()),
             explain,
-            list_assigned_keys: ListAssignedKeys::new(Arc::clone(assignments)),
-            remove_keys: RemoveKeysFromGuardrail::new(Arc::clone(assignments)),
+            list_assigned_keys: ListAssignedKeys::new(Arc::clone(&ports.guardrails)),
+            remove_keys: RemoveKeysFromGuardrail::new(Arc::clone(&ports.guardrails)),
         }
     }
 }

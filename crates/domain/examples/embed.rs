@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{Authenticate, GrantScope, KeyGrant, KeyGrants};
-use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, RecordVolumeReader, UsageCharge};
+use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, UsageCharge};
 use domain::decision::{
     DecisionDraft, DecisionProvider, DecisionSettings, FilterPorts, NeverDisconnects, NoBroadcast, NoMetrics,
     ProviderAnswer, ProviderCall, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
@@ -30,7 +30,7 @@ use domain::routing::{
 };
 use domain::secret::{ApiKeyHash, ApiKeySecret};
 use domain::system::{Clock, IdGenerator, InlineExecutor, Randomness, TimeSource, Timer};
-use domain::usage::{AttemptRecord, UsageRecord};
+use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository};
 use uuid::Uuid;
 
 /// The machine's time.
@@ -194,7 +194,15 @@ impl Ledger for UsageList {
 
 /// No workspace has a limit on its records.
 #[async_trait]
-impl RecordVolumeReader for UsageList {
+impl UsageRepository for UsageList {
+    async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
+        Ok(self.records().iter().find(|record| record.id == *id).cloned())
+    }
+
+    async fn list(&self, _: &UsageFilter, _: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        Ok(self.records().clone())
+    }
+
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
         Ok(0)
     }
@@ -254,7 +262,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         },
         usage: UsagePorts {
             ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
-            volumes: Arc::clone(&usage) as Arc<dyn RecordVolumeReader>,
+            records: Arc::clone(&usage) as Arc<dyn UsageRepository>,
             ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),

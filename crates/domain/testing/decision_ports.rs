@@ -26,7 +26,7 @@ pub fn decision_ports(store: &MemoryStore, rows: Vec<Model>, endpoints: Vec<Endp
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
             ledger: store.ledger(),
-            volumes: store.volumes(),
+            records: store.usage(),
             ids: Arc::new(SequentialIds::default()),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),

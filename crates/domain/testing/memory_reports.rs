@@ -8,18 +8,17 @@ use chrono::{DateTime, Utc};
 
 use super::memory_ledger::{Posting, negative, payer_of, plus};
 use super::memory_state::{LedgerState, State};
-use super::memory_store::{MemoryLedgerAuditor, MemoryLimits, MemoryUsagePruner, MemoryVolumes};
+use super::memory_store::{MemoryLedgerMaintenance, MemoryLimits};
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
-    Discrepancy, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,
-    ResetInterval, UsagePruner, cost_of_record, prunable_before,
+    Discrepancy, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport, ResetInterval,
+    cost_of_record, prunable_before,
 };
 use crate::error::StoreError;
-use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
 impl State {
-    /// Audits the ledger; see [`LedgerAuditor`].
+    /// Audits the ledger; see [`LedgerMaintenance`].
     pub(super) fn audit(&self) -> Result<LedgerAudit, StoreError> {
         let mut expected = self.ledger.expected()?;
         let postings: Vec<Posting> = self.usage.iter().map(Posting::spent).collect();
@@ -87,28 +86,18 @@ impl State {
 }
 
 #[async_trait]
-impl LimitStatusReader for MemoryLimits {
+impl LedgerReader for MemoryLimits {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.state().limit_statuses_at(payer, self.0.now())
     }
 }
 
 #[async_trait]
-impl RecordVolumeReader for MemoryVolumes {
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(self.0.state().ledger.recorded_bytes(workspace_id, self.0.now()))
-    }
-}
-
-#[async_trait]
-impl LedgerAuditor for MemoryLedgerAuditor {
+impl LedgerMaintenance for MemoryLedgerMaintenance {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.0.state().audit()
     }
-}
 
-#[async_trait]
-impl UsagePruner for MemoryUsagePruner {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         let before = prunable_before(self.0.now(), older_than);
         self.0.state().prune(before, limit)

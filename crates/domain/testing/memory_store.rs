@@ -58,8 +58,6 @@ fakes! {
     key_grants: MemoryKeyGrants,
     /// The fake of [`crate::guardrail::GuardrailRepository`].
     guardrails: MemoryGuardrails,
-    /// The fake of [`crate::guardrail::GuardrailAssignments`].
-    assignments: MemoryAssignments,
     /// The fake of [`crate::file::DocumentRepository`].
     documents: MemoryDocuments,
     /// The fake of [`crate::model::ModelRepository`].
@@ -74,14 +72,10 @@ fakes! {
     budget: MemoryBudget,
     /// The fake of [`crate::budget::BudgetAlertStore`].
     alerts: MemoryAlerts,
-    /// The fake of [`crate::budget::LimitStatusReader`].
+    /// The fake of [`crate::budget::LedgerReader`].
     limits: MemoryLimits,
-    /// The fake of [`crate::budget::RecordVolumeReader`].
-    volumes: MemoryVolumes,
-    /// The fake of [`crate::budget::LedgerAuditor`].
-    auditor: MemoryLedgerAuditor,
-    /// The fake of [`crate::budget::UsagePruner`].
-    pruner: MemoryUsagePruner,
+    /// The fake of [`crate::budget::LedgerMaintenance`].
+    maintenance: MemoryLedgerMaintenance,
     /// The fake of [`crate::audit::AuditLog`].
     audit_log: MemoryAuditLog,
     /// The fake of [`crate::observability::DestinationRepository`].

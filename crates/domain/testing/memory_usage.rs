@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
-use crate::ids::DecisionId;
+use crate::ids::{DecisionId, WorkspaceId};
 use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
 
 #[async_trait]
@@ -21,6 +21,10 @@ impl UsageRepository for MemoryUsage {
         records.sort_by(|a, b| (time(b), &b.id).cmp(&(time(a), &a.id)));
         records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(records)
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        Ok(self.0.state().ledger.recorded_bytes(workspace_id, self.0.now()))
     }
 }
 

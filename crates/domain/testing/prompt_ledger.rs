@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::budget::{
-    Hold, HoldRequest, JournaledLedger, Ledger, LimitExceeded, LimitStatus, LimitStatusReader, Payer, UsageCharge,
+    Hold, HoldRequest, JournaledLedger, Ledger, LedgerReader, LimitExceeded, LimitStatus, Payer, UsageCharge,
 };
 use crate::error::StoreError;
 use crate::ids::DecisionId;
@@ -45,7 +45,7 @@ impl Ledger for PromptLedger {
 }
 
 #[async_trait]
-impl LimitStatusReader for PromptLedger {
+impl LedgerReader for PromptLedger {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.limit_statuses(payer).await
     }

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 
 use super::system::lock;
 use crate::decision::{ClientConnection, DecisionProvider, ProviderAnswer, ProviderCall};
-use crate::file::MediaTypes;
 use crate::question::ProviderInput;
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 
@@ -54,14 +53,4 @@ pub struct AlreadyDisconnected;
 #[async_trait]
 impl ClientConnection for AlreadyDisconnected {
     async fn disconnected(&self) {}
-}
-
-/// A detector with the same result for all contents.
-#[derive(Debug, Clone)]
-pub struct FixedMediaType(pub String);
-
-impl MediaTypes for FixedMediaType {
-    fn detect(&self, _head: &[u8], _filename: &str) -> String {
-        self.0.clone()
-    }
 }

@@ -15,7 +15,7 @@ use crate::ids::{
 };
 use crate::rate::{RateLimitError, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::secret::ApiKeySecret;
-use crate::system::{Clock, DiskSpace, HealthProbe, IdGenerator, SecretGenerator, TimeSource, Timer};
+use crate::system::{Clock, HealthProbe, IdGenerator, SecretGenerator, TimeSource, Timer};
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -217,28 +217,6 @@ impl HealthProbe for ToggleHealthCheck {
 
     fn serves_during_outage(&self) -> bool {
         *lock(&self.bridged)
-    }
-}
-
-/// A disk with the free space that a test sets; `None` is a missing folder. Clones share it.
-#[derive(Debug, Clone)]
-pub struct MemoryDiskSpace(Arc<Mutex<Option<u64>>>);
-
-impl MemoryDiskSpace {
-    /// Creates a disk with free bytes.
-    pub fn new(free_bytes: Option<u64>) -> Self {
-        Self(Arc::new(Mutex::new(free_bytes)))
-    }
-
-    /// Sets the free bytes.
-    pub fn set(&self, free_bytes: Option<u64>) {
-        *lock(&self.0) = free_bytes;
-    }
-}
-
-impl DiskSpace for MemoryDiskSpace {
-    fn free_bytes(&self) -> Result<u64, StoreError> {
-        lock(&self.0).ok_or_else(|| StoreError::unavailable("the folder is missing"))
     }
 }
 

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::file::MediaTypes;
 use domain::ids::WorkspaceId;
-use domain::observability::{Broadcaster, Destination, Destinations, TraceEncoder};
+use domain::observability::{Broadcaster, Destination, Destinations, MessageEncoder};
 use domain::system::{Timer, Workers};
 use domain::testing::contract::{
     Blobs, Broadcasts, Catalogues, Journals, Policies, Providers, RateLimiters, RemoteProviders, Senders, Stores,
     inline_workers,
 };
-use domain::testing::{MemoryMediaTypes, PlainTraceEncoder, SequentialIds};
+use domain::testing::{PlainMessageEncoder, SequentialIds};
 
 async fn memory() -> Stores {
     Stores::memory()
@@ -26,8 +25,8 @@ async fn memory_journals() -> Journals {
     Journals::memory()
 }
 
-async fn plain_traces() -> Box<dyn TraceEncoder> {
-    Box::new(PlainTraceEncoder)
+async fn plain_traces() -> Box<dyn MessageEncoder> {
+    Box::new(PlainMessageEncoder)
 }
 
 /// A timer of the runtime.
@@ -64,10 +63,6 @@ async fn memory_sender() -> Senders {
     Senders::memory(Arc::new(TokioTimer))
 }
 
-async fn memory_media_types() -> Box<dyn MediaTypes> {
-    Box::new(MemoryMediaTypes)
-}
-
 async fn inline_executor() -> Arc<dyn Workers> {
     inline_workers()
 }
@@ -87,7 +82,7 @@ fn broadcaster(destinations: Vec<Destination>, operators: Option<Destination>) -
     let broadcast = Broadcaster::new(
         Arc::new(FixedDestinations(destinations.clone())),
         operators.clone(),
-        Arc::new(PlainTraceEncoder),
+        Arc::new(PlainMessageEncoder),
         Arc::new(SequentialIds::default()),
     );
     Broadcasts { broadcast: Arc::new(broadcast), destinations, operators }
@@ -156,10 +151,6 @@ domain::guardrail_policies_contract!(
 domain::message_sender_contract!(
     #[tokio::test]
     crate::memory_sender
-);
-domain::media_types_contract!(
-    #[tokio::test]
-    crate::memory_media_types
 );
 domain::workers_contract!(
     #[tokio::test]

@@ -107,7 +107,7 @@ impl Model {
         let charged_in_all: i64 = self.totals().charged.iter().sum();
         assert_eq!(charged, charged_in_all);
         assert_eq!(self.counted(limit), (charged, 0));
-        assert_eq!(block_on(self.stores.auditor.audit()).unwrap().discrepancies, []);
+        assert_eq!(block_on(self.stores.maintenance.audit()).unwrap().discrepancies, []);
     }
 }
 

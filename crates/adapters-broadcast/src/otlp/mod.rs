@@ -13,15 +13,15 @@ mod trace;
 use domain::budget::BudgetAlert;
 use domain::decision::TraceContent;
 use domain::json::Json;
-use domain::observability::{AlertEncoder, TraceEncoder};
+use domain::observability::MessageEncoder;
 use domain::usage::UsageRecord;
 pub(crate) use trace::merged;
 
 /// Encodes traces as OTLP in JSON.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OtlpTraceEncoder;
+pub struct OtlpMessageEncoder;
 
-impl TraceEncoder for OtlpTraceEncoder {
+impl MessageEncoder for OtlpMessageEncoder {
     fn encode(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Json {
         trace::trace(record, Some(exchange))
     }
@@ -29,9 +29,7 @@ impl TraceEncoder for OtlpTraceEncoder {
     fn encode_private(&self, record: &UsageRecord) -> Json {
         trace::trace(record, None)
     }
-}
 
-impl AlertEncoder for OtlpTraceEncoder {
     fn encode_alert(&self, alert: &BudgetAlert) -> Json {
         alert::event(alert)
     }

@@ -289,8 +289,8 @@ fn merged_keeps_order_of_bodies() {
     assert_eq!(merged(&[json("[]"), json("{}")]).text(), r#"{"resourceSpans":[]}"#);
 }
 
-async fn make() -> Box<dyn TraceEncoder> {
-    Box::new(OtlpTraceEncoder)
+async fn make() -> Box<dyn MessageEncoder> {
+    Box::new(OtlpMessageEncoder)
 }
 
 domain::trace_encoder_contract!(

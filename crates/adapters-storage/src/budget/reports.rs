@@ -5,22 +5,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, CounterLimit, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport,
-    RecordVolumeReader, ResetInterval, UsagePruner, prunable_before,
+    Account, CounterLimit, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport,
+    ResetInterval, prunable_before,
 };
 use domain::error::StoreError;
-use domain::ids::{ApiKeyId, WorkspaceId};
+use domain::ids::ApiKeyId;
 use domain::money::Usd;
-use sea_orm::EntityTrait;
 
 use super::audit::Audit;
 use super::counters::{CounterRow, out_of_range, read_counters};
 use super::limits::AccountLimits;
 use super::pruning;
-use crate::convert::millis;
 use crate::database::Database;
-use crate::entities::record_bytes;
-use crate::errors::store_error;
 
 /// Reads the ledger for operators, and removes its old records.
 #[derive(Clone)]
@@ -51,7 +47,7 @@ impl SeaOrmLedgerReports {
 }
 
 #[async_trait]
-impl LimitStatusReader for SeaOrmLedgerReports {
+impl LedgerReader for SeaOrmLedgerReports {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         let snapshot = self.database.snapshot().await?;
         let now = self.database.now();
@@ -73,24 +69,11 @@ impl LimitStatusReader for SeaOrmLedgerReports {
 }
 
 #[async_trait]
-impl RecordVolumeReader for SeaOrmLedgerReports {
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()?).await;
-        let today = millis(ResetInterval::Daily.start_of(self.database.now()));
-        let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
-        Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
-    }
-}
-
-#[async_trait]
-impl LedgerAuditor for SeaOrmLedgerReports {
+impl LedgerMaintenance for SeaOrmLedgerReports {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         Audit::new(&self.database).run().await
     }
-}
 
-#[async_trait]
-impl UsagePruner for SeaOrmLedgerReports {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         pruning::prune(&self.database, prunable_before(self.database.now(), older_than), limit).await
     }

@@ -1,11 +1,10 @@
 //! Assignments of guardrails to keys.
 
-use async_trait::async_trait;
 use domain::api_key::{ApiKeyName, KeyReference};
 use domain::audit::Actor;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment, keys_removed};
+use domain::guardrail::{AssignmentPage, KeyAssignment, keys_removed};
 use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -23,9 +22,13 @@ use crate::convert::{hash, key_id, moment, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-#[async_trait]
-impl GuardrailAssignments for SeaOrmGuardrailRepository {
-    async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+impl SeaOrmGuardrailRepository {
+    pub(super) async fn assignments(
+        &self,
+        id: GuardrailId,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Option<AssignmentPage>, StoreError> {
         // One transaction, so that the page and the count are consistent.
         let transaction = self.database.snapshot().await?;
         if find(&transaction, id).await?.is_none() {
@@ -44,7 +47,12 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         Ok(Some(AssignmentPage { assignments, total }))
     }
 
-    async fn remove(&self, id: GuardrailId, keys: &[KeyReference], actor: &Actor) -> Result<Option<u64>, StoreError> {
+    pub(super) async fn remove_assignments(
+        &self,
+        id: GuardrailId,
+        keys: &[KeyReference],
+        actor: &Actor,
+    ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
         let (mut removed, mut hashes) = (Vec::new(), Vec::new());

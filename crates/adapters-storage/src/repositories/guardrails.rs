@@ -7,7 +7,7 @@ use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
-    Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
+    AssignmentPage, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
@@ -254,6 +254,19 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         append(&transaction, &keys_assigned(actor, id, &changed), now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(Some(holding))
+    }
+
+    async fn remove_keys(
+        &self,
+        id: GuardrailId,
+        keys: &[KeyReference],
+        actor: &Actor,
+    ) -> Result<Option<u64>, StoreError> {
+        self.remove_assignments(id, keys, actor).await
+    }
+
+    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+        self.assignments(id, offset, limit).await
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {

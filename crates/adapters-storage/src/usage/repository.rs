@@ -1,8 +1,9 @@
 //! The implementation of the port.
 
 use async_trait::async_trait;
+use domain::budget::ResetInterval;
 use domain::error::StoreError;
-use domain::ids::DecisionId;
+use domain::ids::{DecisionId, WorkspaceId};
 use domain::usage::{RecordTime, UsageFilter, UsageRecord, UsageRepository};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
@@ -10,6 +11,7 @@ use super::ids;
 use super::row::to_record;
 use crate::convert::{key_column, millis};
 use crate::database::Database;
+use crate::entities::record_bytes;
 use crate::entities::usage_records::{Column, Entity};
 use crate::errors::store_error;
 
@@ -45,6 +47,13 @@ impl UsageRepository for SeaOrmUsageRepository {
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_record).collect()
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()?).await;
+        let today = millis(ResetInterval::Daily.start_of(self.database.now()));
+        let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
+        Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
     }
 }
 

@@ -6,7 +6,7 @@ use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmU
 use async_trait::async_trait;
 use domain::budget::{
     BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, Discrepancy, DrawReply, DrawRequest, FoldEntry,
-    FoldRequest, LedgerAuditor, LiveProcess, Payer, ProcessStatus, RemainingAllowances, ReturnRequest, UsageCharge,
+    FoldRequest, LedgerMaintenance, LiveProcess, Payer, ProcessStatus, RemainingAllowances, ReturnRequest, UsageCharge,
 };
 use domain::error::StoreError;
 use domain::ids::{DecisionId, ProcessId, WorkspaceId};

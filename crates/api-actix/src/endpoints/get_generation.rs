@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
-use domain::decision::Generation;
+use domain::decision::{Generation, GetGenerationError};
 use domain::ids::DecisionId;
-use domain::usage::{AttemptOutcome, AttemptRecord, Finding, GetGenerationError, UsageOutcome};
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome};
 use serde_json::value::RawValue;
 use utoipa::PartialSchema;
 use utoipa::openapi::path::{ParameterBuilder, ParameterIn};

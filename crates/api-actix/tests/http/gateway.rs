@@ -1,5 +1,6 @@
 //! A complete gateway over in-memory fakes.
 
+use domain::decision::FindRecord;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,8 @@ use domain::decision::{
 use domain::error::StoreError;
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
 use domain::guardrail::{
-    AssignKeysToGuardrail, Guardrail, GuardrailAssignments, GuardrailName, GuardrailPolicies, GuardrailPorts,
-    GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
+    AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailPorts, GuardrailRepository,
+    GuardrailRules, KnownNames, NoGuardrails,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
@@ -35,10 +36,10 @@ use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
-    FixedClock, FixedMediaType, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource,
-    MemoryCatalogue, MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
+    FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
+    MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
-use domain::usage::{FindRecord, RejectionRecorder, UsageRepository};
+use domain::usage::{RejectionRecorder, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
@@ -93,7 +94,6 @@ pub struct Setup {
     pub blobs: MemoryBlobStore,
     pub grants: Arc<dyn KeyGrants>,
     pub guardrails: Arc<dyn GuardrailRepository>,
-    pub assignments: Arc<dyn GuardrailAssignments>,
     pub policies: Arc<dyn GuardrailPolicies>,
     pub ledger: Arc<dyn Ledger>,
     pub usage: Arc<dyn UsageRepository>,
@@ -121,7 +121,6 @@ impl Setup {
             blobs: MemoryBlobStore::new(FixedClock::default()),
             grants: store.key_grants(),
             guardrails: store.guardrails(),
-            assignments: store.assignments(),
             policies: Arc::new(NoGuardrails),
             ledger: store.ledger(),
             usage: store.usage(),
@@ -179,7 +178,7 @@ impl Setup {
         let promote_ports = PromoteContainerFilePorts {
             documents: self.store.documents(),
             blobs: Arc::new(self.blobs),
-            media_types: Arc::new(FixedMediaType("text/csv".into())),
+            detect_media_type: |_, _| "text/csv".to_owned(),
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
             ids: Arc::new(ids.clone()),
             running: Arc::new(RunningPromotions::new(|| None)),
@@ -205,11 +204,10 @@ impl Setup {
             ids: Arc::new(ids.clone()),
         };
         let timer = Arc::new(ManualTimer::new(clock.clone()));
-        let records = FindRecord::new(self.usage, None, Arc::new(clock.clone()), timer);
+        let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
         let guardrails = guardrail_use_cases(
             &self.store,
             Arc::clone(&self.guardrails),
-            &self.assignments,
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
             &submit_decision,
         );
@@ -273,7 +271,6 @@ fn new_secrets() -> MockSecretGenerator {
 fn guardrail_use_cases(
     store: &MemoryStore,
     guardrails: Arc<dyn GuardrailRepository>,
-    assignments: &Arc<dyn GuardrailAssignments>,
     names: KnownNames,
     decisions: &SubmitDecision,
 ) -> GuardrailUseCases {
@@ -288,7 +285,7 @@ fn guardrail_use_cases(
     let explain = ExplainGuardrail::new(explain, decisions);
     let workspaces = store.workspaces();
     let ids = Arc::new(SequentialIds::default());
-    GuardrailUseCases::new(&GuardrailPorts { guardrails, workspaces, names, clock, ids }, assignments, explain)
+    GuardrailUseCases::new(&GuardrailPorts { guardrails, workspaces, names, clock, ids }, explain)
 }
 
 /// A running gateway.

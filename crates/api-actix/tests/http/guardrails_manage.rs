@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::api_key::ApiKeyRepository;
 use domain::error::StoreError;
-use domain::guardrail::{GuardrailRepository, MockGuardrailAssignments, MockGuardrailRepository};
+use domain::guardrail::{GuardrailRepository, MockGuardrailRepository};
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -423,10 +423,9 @@ async fn unavailable_store_returns_503_without_details() {
     guardrails.expect_list().returning(|_| away());
     guardrails.expect_insert().returning(|_, _| away());
     guardrails.expect_versions().returning(|_| away());
-    let mut assignments = MockGuardrailAssignments::new();
-    assignments.expect_list().returning(|_, _, _| away());
-    assignments.expect_remove().returning(|_, _, _| away());
-    let setup = Setup { guardrails: Arc::new(guardrails), assignments: Arc::new(assignments), ..Setup::new().await };
+    guardrails.expect_list_keys().returning(|_, _, _| away());
+    guardrails.expect_remove_keys().returning(|_, _, _| away());
+    let setup = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await };
     let gateway = setup.start();
     for (method, path, body) in routes(&guardrail().to_string()) {
         let (path, body) = match (method, path.as_str()) {

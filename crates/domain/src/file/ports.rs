@@ -124,14 +124,10 @@ pub trait DocumentRepository: Send + Sync {
     async fn delete_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// Detects media types.
+/// Returns the media type of the file with a name that begins with these bytes.
 ///
 /// # Contract
 /// - The content decides. The extension only distinguishes types with the same content (CSV from plain text). A file
 ///   whose extension contradicts its content gets the type of its content.
 /// - It never fails: an unknown type is `application/octet-stream`.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait MediaTypes: Send + Sync {
-    /// Returns the media type of the file `filename` that begins with `head`.
-    fn detect(&self, head: &[u8], filename: &str) -> String;
-}
+pub type DetectMediaType = fn(head: &[u8], filename: &str) -> String;

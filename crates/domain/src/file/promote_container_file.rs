@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use futures_util::future::{Either, select};
 
 use super::{
-    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, MediaTypes, PendingDocument,
+    ClaimState, DetectMediaType, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument,
     PromoteError, Reservation, RunningPromotions,
 };
 use crate::api_key::InferenceKey;
@@ -34,7 +34,7 @@ pub struct PromoteContainerFilePorts {
     /// Stores their content.
     pub blobs: Arc<dyn BlobStore>,
     /// Detects media types.
-    pub media_types: Arc<dyn MediaTypes>,
+    pub detect_media_type: DetectMediaType,
     /// The clock, and the timer of the polls for a call with the same idempotency key.
     pub time: TimeSource,
     /// Generates ids.
@@ -192,7 +192,7 @@ impl PromoteContainerFile {
             CopyOutcome::SourceChanged => return Ok(Copied::SourceChanged),
             CopyOutcome::SourceLinked { links } => return Err(PromoteError::HardLinked { links }),
         };
-        let media_type = self.ports.media_types.detect(&copied.head, &pending.filename);
+        let media_type = (self.ports.detect_media_type)(&copied.head, &pending.filename);
         let documents = &self.ports.documents;
         let ready = documents.mark_ready(pending.workspace_id, &pending.id, &copied.sha256, &media_type).await?;
         Ok(ready.map_or(Copied::TakenOver, Copied::Ready))

@@ -1,13 +1,11 @@
 //! The assignment of a guardrail to a key.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::api_key::{ApiKeyName, KeyReference};
+use crate::api_key::ApiKeyName;
 use crate::audit::{Actor, AuditDraft};
-use crate::error::StoreError;
 use crate::ids::{ApiKeyId, GuardrailId};
 use crate::json::Json;
 use crate::secret::ApiKeyHash;
@@ -54,25 +52,6 @@ pub struct AssignmentPage {
     pub assignments: Vec<KeyAssignment>,
     /// The number of live keys with this guardrail, on all pages.
     pub total: u64,
-}
-
-/// Reads and removes assignments. [`super::GuardrailRepository::assign_keys`] creates them.
-///
-/// # Contract
-/// - Only live keys have assignments. Disabled and expired keys are live, deleted ones are not.
-/// - Every method is one transaction, and `remove` MUST be all or nothing for any number of keys. If it changes
-///   something, it writes the audit entry of [`keys_removed`] and the changed keys
-///   ([`crate::change_feed::ChangeSubject::keys_of`]) in the same transaction.
-#[cfg_attr(feature = "mock", mockall::automock)]
-#[async_trait]
-pub trait GuardrailAssignments: Send + Sync {
-    /// Returns up to `limit` assignments after the first `offset`; `None` if the guardrail does not exist.
-    async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError>;
-
-    /// Removes the guardrail from every key of `keys` that has it assigned and skips the others. Returns the number of
-    /// keys that had it, each counted once; `None` if the guardrail does not exist. `keys` is sorted and holds no
-    /// duplicates.
-    async fn remove(&self, id: GuardrailId, keys: &[KeyReference], actor: &Actor) -> Result<Option<u64>, StoreError>;
 }
 
 /// Returns the audit entry for keys that a guardrail was assigned to: their number, and the first of them.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Guardrail, GuardrailVersion, Policy};
+use super::{AssignmentPage, Guardrail, GuardrailVersion, Policy};
 use crate::api_key::{InferenceKey, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
@@ -40,9 +40,10 @@ impl GuardrailPolicies for NoGuardrails {
 /// Stores guardrails with all of their versions, and their assignment to keys.
 ///
 /// # Contract
-/// - Every method is one transaction, and `assign_keys` MUST be all or nothing for any number of keys. Methods that
-///   change something write their audit entry in it; `assign_keys` writes that of [`super::keys_assigned`] for the keys
-///   that did not have the guardrail.
+/// - Every method is one transaction, and `assign_keys` and `remove_keys` MUST be all or nothing for any number of keys.
+///   Methods that change something write their audit entry in it; `assign_keys` writes that of [`super::keys_assigned`]
+///   for the keys that did not have the guardrail, `remove_keys` that of [`super::keys_removed`].
+/// - Only live keys have assignments. Disabled and expired keys are live, deleted ones are not.
 /// - Of concurrent changes to one guardrail from the same version, exactly one succeeds.
 /// - The same transaction writes to the change feed ([`crate::change_feed::ChangeSubject`]). `update`, `update_default`
 ///   and `delete` write the guardrail. A changed default writes the workspace. Keys whose guardrail changed are written
@@ -101,6 +102,19 @@ pub trait GuardrailRepository: Send + Sync {
         keys: &[KeyReference],
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError>;
+
+    /// Removes the guardrail from every key of `keys` that has it assigned and skips the others. Returns the number of
+    /// keys that had it, each counted once; `None` if the guardrail does not exist. `keys` is sorted and holds no
+    /// duplicates.
+    async fn remove_keys(
+        &self,
+        id: GuardrailId,
+        keys: &[KeyReference],
+        actor: &Actor,
+    ) -> Result<Option<u64>, StoreError>;
+
+    /// Returns up to `limit` assignments after the first `offset`; `None` if the guardrail does not exist.
+    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError>;
 
     /// Returns the number of live keys that have the guardrail assigned.
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError>;

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::assign_keys_to_guardrail::parse_key_references;
-use super::{AssignKeysError, GuardrailAssignments};
+use super::{AssignKeysError, GuardrailRepository};
 use crate::api_key::ManagementKey;
 use crate::audit::Actor;
 use crate::ids::GuardrailId;
 
 /// Removes a guardrail from many keys in one transaction.
 pub struct RemoveKeysFromGuardrail {
-    assignments: Arc<dyn GuardrailAssignments>,
+    guardrails: Arc<dyn GuardrailRepository>,
 }
 
 impl RemoveKeysFromGuardrail {
     /// Wires the port.
-    pub fn new(assignments: Arc<dyn GuardrailAssignments>) -> Self {
-        Self { assignments }
+    pub fn new(guardrails: Arc<dyn GuardrailRepository>) -> Self {
+        Self { guardrails }
     }
 
     /// Returns the number of distinct keys that had the guardrail until this call. Keys with another guardrail or none
@@ -34,7 +34,7 @@ impl RemoveKeysFromGuardrail {
     ) -> Result<u64, AssignKeysError> {
         let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        self.assignments.remove(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        self.guardrails.remove_keys(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
@@ -42,12 +42,12 @@ impl RemoveKeysFromGuardrail {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
-    use crate::guardrail::{ListAssignedKeys, MockGuardrailAssignments};
+    use crate::guardrail::{ListAssignedKeys, MockGuardrailRepository};
     use crate::testing::SequentialIds;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
 
-    async fn remove(port: MockGuardrailAssignments, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
+    async fn remove(port: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
         let authority = ManagementKey::for_tests(SequentialIds::key(9));
         RemoveKeysFromGuardrail::new(Arc::new(port))
             .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
@@ -56,8 +56,8 @@ mod tests {
 
     #[tokio::test]
     async fn execute_drops_duplicates_and_malformed_names() {
-        let mut port = MockGuardrailAssignments::new();
-        port.expect_remove()
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys()
             .withf(|id, names, actor| {
                 id.to_string() == ID && names.len() == 2 && names.is_sorted() && *actor == Actor::system()
             })
@@ -68,21 +68,21 @@ mod tests {
 
     #[tokio::test]
     async fn execute_rejects_invalid_input_before_the_store_call() {
-        let error = remove(MockGuardrailAssignments::new(), ID, &[]).await.unwrap_err();
+        let error = remove(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
-        let error = remove(MockGuardrailAssignments::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
+        let error = remove(MockGuardrailRepository::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let listed = ListAssignedKeys::new(Arc::new(MockGuardrailAssignments::new())).execute("x", 0, 1).await;
+        let listed = ListAssignedKeys::new(Arc::new(MockGuardrailRepository::new())).execute("x", 0, 1).await;
         assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[tokio::test]
     async fn execute_distinguishes_missing_guardrail_from_store_failure() {
-        let mut port = MockGuardrailAssignments::new();
-        port.expect_remove().return_once(|_, _, _| Ok(None));
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys().return_once(|_, _, _| Ok(None));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
-        let mut port = MockGuardrailAssignments::new();
-        port.expect_remove().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

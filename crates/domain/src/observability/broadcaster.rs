@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Destination, Destinations, SampledGroup, TraceEncoder};
+use super::{Destination, Destinations, MessageEncoder, SampledGroup};
 use crate::decision::{Broadcast, TraceContent};
 use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
@@ -12,7 +12,7 @@ use crate::usage::{OutboxMessage, UsageRecord};
 pub struct Broadcaster {
     destinations: Arc<dyn Destinations>,
     operators: Option<Destination>,
-    encoder: Arc<dyn TraceEncoder>,
+    encoder: Arc<dyn MessageEncoder>,
     ids: Arc<dyn IdGenerator>,
 }
 
@@ -21,7 +21,7 @@ impl Broadcaster {
     pub fn new(
         destinations: Arc<dyn Destinations>,
         operators: Option<Destination>,
-        encoder: Arc<dyn TraceEncoder>,
+        encoder: Arc<dyn MessageEncoder>,
         ids: Arc<dyn IdGenerator>,
     ) -> Self {
         Self { destinations, operators, encoder, ids }

@@ -107,7 +107,7 @@ pub struct DueMessage {
 pub struct Delivery {
     /// The messages, in their order in the body.
     pub ids: Vec<OutboxId>,
-    /// The traces as [`super::TraceEncoder`] encoded them; none for a test of the connection.
+    /// The traces as [`super::MessageEncoder`] encoded them; none for a test of the connection.
     pub traces: Vec<Json>,
     /// True for a test of the connection: any 2xx or a 400 passes.
     pub is_test: bool,

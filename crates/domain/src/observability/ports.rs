@@ -67,29 +67,23 @@ pub trait Destinations: Send + Sync {
     fn for_workspace(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
 }
 
-/// Encodes the trace of a request as its destinations receive it.
+/// Encodes traces of requests and budget alerts as destinations receive them.
 ///
 /// # Contract
 /// - It MUST be a function of its arguments: it does no I/O, and the same request encoded again is the same spans.
+/// - An alert MUST contain no content of requests.
 /// - A private trace MUST NOT contain anything of the input, the answers and the caller's `session_id`, `user` and
 ///   `trace`, not even in an id.
 /// - Any other trace MUST contain the labels of [`TraceContent::labels`] and no others.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[expect(clippy::elidable_lifetime_names, reason = "mockall needs the lifetime's name")]
-pub trait TraceEncoder: Send + Sync {
+pub trait MessageEncoder: Send + Sync {
     /// Encodes the trace of one request with its input, answers and labels.
     fn encode<'a>(&self, record: &UsageRecord, exchange: &TraceContent<'a>) -> Json;
 
     /// Encodes the trace of one request without its input, answers and labels.
     fn encode_private(&self, record: &UsageRecord) -> Json;
-}
 
-/// Encodes a budget alert as destinations receive it.
-///
-/// # Contract
-/// - It MUST be a function of its argument, and contain no content of requests.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait AlertEncoder: Send + Sync {
     /// Encodes an alert.
     fn encode_alert(&self, alert: &BudgetAlert) -> Json;
 }

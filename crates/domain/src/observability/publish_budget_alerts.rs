@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AlertEncoder, Destination, DestinationRepository};
+use super::{Destination, DestinationRepository, MessageEncoder};
 use crate::budget::{BudgetAlert, BudgetAlertStore, ResetInterval};
 use crate::error::StoreError;
 use crate::system::IdGenerator;
@@ -18,7 +18,7 @@ pub struct PublishBudgetAlertsPorts {
     /// The destinations.
     pub destinations: Arc<dyn DestinationRepository>,
     /// The encoding for destinations.
-    pub encoder: Arc<dyn AlertEncoder>,
+    pub encoder: Arc<dyn MessageEncoder>,
     /// The ids of messages.
     pub ids: Arc<dyn IdGenerator>,
 }

@@ -11,7 +11,7 @@ use futures_util::future::{Either, Fuse, FusedFuture, ready, select};
 
 use super::{RetainedRows, RetentionPolicy, RetentionReport};
 use crate::audit::AuditLog;
-use crate::budget::{PruneReport, UsagePruner};
+use crate::budget::{LedgerMaintenance, PruneReport};
 use crate::error::StoreError;
 use crate::observability::Outbox;
 use crate::system::TimeSource;
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The ports of [`ApplyRetention`].
 pub struct ApplyRetentionPorts {
     /// Usage records.
-    pub usage: Arc<dyn UsagePruner>,
+    pub usage: Arc<dyn LedgerMaintenance>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
     /// The audit log.

@@ -154,21 +154,6 @@ pub trait SecretGenerator: Send + Sync {
     fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError>;
 }
 
-/// Reads the free space of the disk under a store.
-///
-/// # Contract
-/// - The result is the number of bytes that this process can allocate: without space that is reserved for other users.
-/// - A missing folder, or one whose file system does not answer, MUST be an error, not 0.
-/// - It MUST NOT change the disk.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait DiskSpace: Send + Sync {
-    /// Returns the free bytes.
-    ///
-    /// # Errors
-    /// The file system cannot be examined.
-    fn free_bytes(&self) -> Result<u64, StoreError>;
-}
-
 /// Checks whether a store responds, for readiness probes and for `doctor`.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

@@ -1,16 +1,12 @@
 //! Usage records: the tokens, attempts and cost of requests.
 
 mod attempt;
-mod errors;
-mod find_record;
 mod model;
 mod ports;
 mod rejection;
 mod rejection_counter;
 
 pub use attempt::*;
-pub use errors::*;
-pub use find_record::FindRecord;
 pub use model::*;
 pub use ports::*;
 pub use rejection::*;

@@ -72,14 +72,10 @@ pub trait UsageRepository: Send + Sync {
 
     /// Returns up to `limit` records, newest first by the time of the filter.
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
-}
 
-/// Stores charges that are still in memory, so that their records become readable.
-#[cfg_attr(feature = "mock", mockall::automock)]
-#[async_trait]
-pub trait PendingRecords: Send + Sync {
-    /// Returns once every record charged before the call is stored.
-    async fn store_pending(&self) -> Result<(), StoreError>;
+    /// Returns the bytes ([`UsageRecord::stored_bytes`]) of the records that a workspace added today, a UTC day of the
+    /// store's clock. They are counted in the transaction that adds the record.
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;
 }
 
 /// Records rejected requests. MUST NOT wait.

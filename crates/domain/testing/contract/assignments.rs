@@ -1,4 +1,4 @@
-//! Cases of [`crate::guardrail::GuardrailAssignments`].
+//! Cases of [`crate::guardrail::GuardrailRepository`: assignments].
 
 use super::super::join_all;
 use super::Stores;
@@ -46,7 +46,7 @@ fn names(ids: &[ApiKeyId]) -> Vec<KeyReference> {
 }
 
 async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<KeyAssignment>, u64) {
-    let page = stores.assignments.list(guardrail_id(number), offset, limit).await.unwrap().unwrap();
+    let page = stores.guardrails.list_keys(guardrail_id(number), offset, limit).await.unwrap().unwrap();
     (page.assignments, page.total)
 }
 
@@ -61,7 +61,7 @@ async fn list_returns_assigned_keys(stores: &Stores) {
     assert_eq!(first.assigned_by.as_deref(), Some("system"));
     assert!(first.assigned_at > key.created_at - chrono::TimeDelta::days(400_000), "a moment");
     assert_eq!(listed(stores, 2, 0, 10).await, (Vec::new(), 0));
-    assert_eq!(stores.assignments.list(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
+    assert_eq!(stores.guardrails.list_keys(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
     assert!(stores.api_keys.delete(ids[0], &audit()).await.unwrap());
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }
@@ -80,7 +80,7 @@ async fn list_returns_consecutive_pages(stores: &Stores) {
 async fn remove_unassigns_keys(stores: &Stores) {
     let ids = insert_keys(stores, 3).await;
     let before = newest_change(stores).await;
-    let removed = stores.assignments.remove(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
+    let removed = stores.guardrails.remove_keys(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(removed, Some(2));
     let changed = changed_since(stores, before).await;
     let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2].map(hash));
@@ -88,18 +88,18 @@ async fn remove_unassigns_keys(stores: &Stores) {
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1);
     assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, None);
     let (newest, entries) = (newest_change(stores).await, stores.audit.newest(100).await.unwrap().len());
-    let again = stores.assignments.remove(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
+    let again = stores.guardrails.remove_keys(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(again, Some(0), "they hold it no more");
     assert_eq!(newest_change(stores).await, newest, "and nothing changed");
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
-    let unknown = stores.assignments.remove(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
+    let unknown = stores.guardrails.remove_keys(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
     assert_eq!(unknown, None, "there is no such guardrail");
 }
 
 async fn remove_keeps_keys_of_other_guardrails(stores: &Stores) {
     let ids = insert_keys(stores, 2).await;
     stores.guardrails.assign_keys(guardrail_id(2), &names(&ids[..1]), &Actor::system()).await.unwrap();
-    assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(), Some(1));
+    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(), Some(1));
     assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
     assert_eq!(listed(stores, 2, 0, 10).await.1, 1);
 }
@@ -107,8 +107,8 @@ async fn remove_keeps_keys_of_other_guardrails(stores: &Stores) {
 async fn concurrent_removals_count_each_key_once(stores: &Stores) {
     let ids = insert_keys(stores, 4).await;
     let rivals = (0..8).map(|_| {
-        let (port, ids) = (&stores.assignments, &ids);
-        async move { port.remove(guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
+        let (port, ids) = (&stores.guardrails, &ids);
+        async move { port.remove_keys(guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
     });
     assert_eq!(join_all(rivals).await.into_iter().sum::<u64>(), 4);
 }
@@ -117,13 +117,13 @@ async fn remove_takes_many_keys(stores: &Stores) {
     let ids = insert_keys(stores, 2).await;
     let mut many: Vec<ApiKeyId> = (10..20_010).map(key_id).chain(ids).collect();
     many.sort_unstable();
-    assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(), Some(2));
+    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(), Some(2));
 }
 
 async fn remove_counts_key_once_under_both_references(stores: &Stores) {
     let ids = insert_keys(stores, 3).await;
     let both = [ids[0].into(), ids[1].into(), hash(1).into(), hash(2).into()];
-    assert_eq!(stores.assignments.remove(guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
+    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
     let entry = stores.audit.newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.remove_keys");
     assert_eq!(entry.details.text(), format!(r#"{{"keys_count":2,"keys":["{}","{}"]}}"#, ids[0], ids[1]));

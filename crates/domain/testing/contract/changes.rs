@@ -141,7 +141,7 @@ async fn many_keys_are_one_change(stores: &Stores) {
     let assign =
         async |first| stores.guardrails.assign_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
     let remove =
-        async |first| stores.assignments.remove(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+        async |first| stores.guardrails.remove_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
 
     let before = newest_change(stores).await;
     assert_eq!(assign(1).await, Some(many));

@@ -154,7 +154,7 @@ async fn rotated_key_keeps_its_guardrail(stores: &Stores) {
     insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
     let before = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
-    let listed = async || stores.assignments.list(guardrail_id(10), 0, 10).await.unwrap().unwrap().assignments;
+    let listed = async || stores.guardrails.list_keys(guardrail_id(10), 0, 10).await.unwrap().unwrap().assignments;
     let held = listed().await.remove(0);
     let after = ApiKey { hash: hash(101), label: "new".to_owned(), ..before.clone() };
     assert!(stores.api_keys.rotate(&before, &after, &audit()).await.unwrap());

@@ -16,7 +16,6 @@ mod catalogues;
 mod changes;
 mod decision_providers;
 mod destinations;
-mod disk_space;
 mod documents;
 mod grants;
 mod guardrail_changes;
@@ -52,7 +51,6 @@ pub use decision_providers::{
     remote_provider_cases,
 };
 pub use destinations::destination_repository_cases;
-pub use disk_space::disk_space;
 pub use documents::document_repository_cases;
 pub use grants::key_grants_cases;
 pub use guardrail_policies::{Policies, PolicySource, guardrail_policies_cases};

@@ -7,13 +7,11 @@ use std::time::Duration;
 use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
-use crate::budget::{
-    BudgetAlertStore, BudgetStore, Ledger, LedgerAuditor, LimitStatusReader, RecordVolumeReader, UsagePruner,
-};
+use crate::budget::{BudgetAlertStore, BudgetStore, Ledger, LedgerMaintenance, LedgerReader};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
-use crate::guardrail::{GuardrailAssignments, GuardrailRepository};
+use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
 use crate::system::Timer;
@@ -30,8 +28,6 @@ pub struct Stores {
     pub key_grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// Assignments of keys to guardrails.
-    pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
     /// The catalogue's rows.
@@ -47,13 +43,9 @@ pub struct Stores {
     /// Budget alerts.
     pub alerts: Arc<dyn BudgetAlertStore>,
     /// The current amounts of limits.
-    pub limits: Arc<dyn LimitStatusReader>,
-    /// The bytes of records.
-    pub volumes: Arc<dyn RecordVolumeReader>,
-    /// The audit of the ledger.
-    pub auditor: Arc<dyn LedgerAuditor>,
-    /// The removal of old records.
-    pub pruner: Arc<dyn UsagePruner>,
+    pub limits: Arc<dyn LedgerReader>,
+    /// The audit of the ledger, and the removal of old records.
+    pub maintenance: Arc<dyn LedgerMaintenance>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Destinations of traces.
@@ -85,7 +77,6 @@ impl Stores {
             api_keys: store.api_keys(),
             key_grants: store.key_grants(),
             guardrails: store.guardrails(),
-            assignments: store.assignments(),
             documents: store.documents(),
             models: store.models(),
             changes: store.changes(),
@@ -94,9 +85,7 @@ impl Stores {
             budget: store.budget(),
             alerts: store.alerts(),
             limits: store.limits(),
-            volumes: store.volumes(),
-            auditor: store.auditor(),
-            pruner: store.pruner(),
+            maintenance: store.maintenance(),
             audit: store.audit_log(),
             destinations: store.destinations(),
             outbox: store.outbox(),

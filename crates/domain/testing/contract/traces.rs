@@ -1,10 +1,10 @@
-//! Cases of [`TraceEncoder`].
+//! Cases of [`MessageEncoder`].
 
 use super::usage_record;
 use crate::decision::TraceContent;
 use crate::ids::DecisionId;
 use crate::json::Json;
-use crate::observability::TraceEncoder;
+use crate::observability::MessageEncoder;
 use crate::question::{ProviderInput, Questions};
 use crate::testing::SequentialIds;
 use crate::usage::{RequestLabels, UsageRecord};
@@ -19,7 +19,7 @@ suite! {
     }
 }
 
-type Encoder = Box<dyn TraceEncoder>;
+type Encoder = Box<dyn MessageEncoder>;
 
 const WORDS: [&str; 5] = ["the session", "the user", "the name", "the span", "the team"];
 

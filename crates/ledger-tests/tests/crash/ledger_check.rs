@@ -49,7 +49,7 @@ impl ReportedRequests {
         let unfinished =
             std::fs::read_dir(&root).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
         assert_eq!(unfinished.filter(|name| name.starts_with('.')).count(), 0, "{point}: an unfinished folder is left");
-        assert_eq!(stores.auditor.audit().await.unwrap().discrepancies, [], "{point}");
+        assert_eq!(stores.maintenance.audit().await.unwrap().discrepancies, [], "{point}");
         let records = stores.usage.list(&UsageFilter::for_workspace(payer().workspace_id), 1000).await.unwrap();
         reported.check_records(&records, point);
         check_dead(&records, point);

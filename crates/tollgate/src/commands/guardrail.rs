@@ -227,7 +227,7 @@ async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Re
     let words = key_words(words, std::io::stdin())?;
     let stores = context.stores().await?;
     let keys = find_keys(&stores, &words).await?;
-    let Some(unassigned_count) = stores.assignments.remove(id, &keys, &context.actor()).await? else {
+    let Some(unassigned_count) = stores.guardrails.remove_keys(id, &keys, &context.actor()).await? else {
         bail!("guardrail {id} not found")
     };
     context.output.show(&UnassignmentView { unassigned_count }, || {

@@ -9,7 +9,7 @@ use domain::api_key::{
     ApiKey, ApiKeyChange, ApiKeyScope, CreateApiKeyError, DeleteApiKey, KeyReference, NewApiKey, NoGrantCache,
     RotateApiKey, SwitchApiKey, UpdateApiKey,
 };
-use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
+use domain::budget::{LedgerReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;

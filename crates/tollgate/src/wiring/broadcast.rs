@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_broadcast::{BroadcastSettings, HttpMessageSender, OtlpTraceEncoder};
+use adapters_broadcast::{BroadcastSettings, HttpMessageSender, OtlpMessageEncoder};
 use adapters_cache::{ChangeWatcher, LiveDestinations};
 use adapters_storage::{SeaOrmBudgetAlerts, SeaOrmDestinationRepository, SeaOrmOutbox};
 use adapters_system::TokioTimer;
@@ -80,7 +80,7 @@ pub async fn start(
         publish_alerts(config, stores, background);
     }
     let live: Arc<dyn Destinations> = live;
-    let encoder = Arc::new(OtlpTraceEncoder);
+    let encoder = Arc::new(OtlpMessageEncoder);
     Ok(Arc::new(Broadcaster::new(live, operator_collector(config, stores), encoder, Arc::clone(&stores.ids))))
 }
 
@@ -89,7 +89,7 @@ fn publish_alerts(config: &Config, stores: &Stores, background: &Background) {
     let ports = PublishBudgetAlertsPorts {
         alerts: Arc::new(SeaOrmBudgetAlerts::new(stores.database.clone())),
         destinations: repository(stores),
-        encoder: Arc::new(OtlpTraceEncoder),
+        encoder: Arc::new(OtlpMessageEncoder),
         ids: Arc::clone(&stores.ids),
     };
     let publish = PublishBudgetAlerts::new(ports, operator_collector(config, stores));

@@ -13,7 +13,7 @@ use adapters_system::{SystemClock, TokioTimer};
 use anyhow::Context;
 use async_trait::async_trait;
 use domain::budget::{
-    BudgetStore, ForgetProcesses, ForgetSettings, JournalFactory, LedgerSettings, LimitStatusReader, OrphanedJournal,
+    BudgetStore, ForgetProcesses, ForgetSettings, JournalFactory, LedgerReader, LedgerSettings, OrphanedJournal,
     OrphanedJournals, RecoverJournals, RecoveryReport, RenewingLedger, RenewingLedgerPorts, UsageJournal,
     UsageJournalError,
 };
@@ -42,7 +42,7 @@ const SETTLE_STEP: Duration = Duration::from_millis(10);
 pub async fn start(
     config: &Config,
     stores: &Stores,
-    limits: Arc<dyn LimitStatusReader>,
+    limits: Arc<dyn LedgerReader>,
     metrics: Arc<dyn Metrics>,
     background: &Background,
 ) -> anyhow::Result<Arc<RenewingLedger>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{LabelledValue, MetricKind, MetricSample, OPENMETRICS, PrometheusMetrics};
 use adapters_storage::{Database, SeaOrmOutbox};
-use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
+use adapters_system::{DescriptorLimit, LocalDiskSpace, WorkerStatus, open_descriptors};
 use adapters_valkey::RateStoreStatus;
 use api_actix::{AdmissionBound, AdmissionSettings, Answer, Application, Exposition, NoRecorder, Recorder};
 use domain::budget::RenewingLedger;
@@ -15,7 +15,7 @@ use domain::decision::{Metrics, NoMetrics, RecordQuotaStatus};
 use domain::observability::Outbox;
 use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, ThrottleView};
-use domain::system::{Clock, DiskSpace};
+use domain::system::Clock;
 use http_server::Connections;
 
 use super::{Background, RateLimits, StoreDisks, Stores, directory};
@@ -253,7 +253,7 @@ impl ProcessMetrics {
             help: "Free bytes of the disk under a store",
             kind: MetricKind::Gauge,
             read: Box::new(move || {
-                let sample = |(store, disk): (&'static str, &Arc<dyn DiskSpace>)| {
+                let sample = |(store, disk): (&'static str, &LocalDiskSpace)| {
                     Some(labelled([("store", store)], disk.free_bytes().ok()?))
                 };
                 disks.named().filter_map(sample).collect()

@@ -10,7 +10,7 @@ use adapters_system::LocalDiskSpace;
 use async_trait::async_trait;
 use domain::budget::RenewingLedger;
 use domain::error::StoreError;
-use domain::system::{DiskSpace, HealthProbe};
+use domain::system::HealthProbe;
 
 use crate::config::Config;
 
@@ -23,13 +23,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_millis(400);
 pub struct DatabaseProbe {
     database: Database,
     watcher: Arc<ChangeWatcher>,
-    disk: Option<Arc<dyn DiskSpace>>,
+    disk: Option<LocalDiskSpace>,
 }
 
 impl DatabaseProbe {
     /// Creates a probe; `watcher` knows the time of the last successful read. `disk` is that of the database; `None` if
     /// it is read-only.
-    pub fn new(database: Database, watcher: Arc<ChangeWatcher>, disk: Option<Arc<dyn DiskSpace>>) -> Self {
+    pub fn new(database: Database, watcher: Arc<ChangeWatcher>, disk: Option<LocalDiskSpace>) -> Self {
         Self { database, watcher, disk }
     }
 }
@@ -46,7 +46,7 @@ impl HealthProbe for DatabaseProbe {
             return Err(StoreError::unavailable(format!("the database takes no writes: {failure}")));
         }
         let Some(disk) = &self.disk else { return Ok(()) };
-        if database_room(&**disk)? >= LOW_SPACE {
+        if database_room(disk)? >= LOW_SPACE {
             return Ok(());
         }
         tokio::time::timeout(WRITE_TIMEOUT, self.database.probe_write()).await.unwrap_or(Ok(()))
@@ -85,7 +85,7 @@ const FULL: u64 = 1 << 20;
 ///
 /// # Errors
 /// The disk is full, or cannot be examined.
-pub fn database_room(disk: &dyn DiskSpace) -> Result<u64, StoreError> {
+pub fn database_room(disk: &LocalDiskSpace) -> Result<u64, StoreError> {
     match disk.free_bytes()? {
         free if free < FULL => Err(StoreError::unavailable(format!("the disk is full: {free} bytes are free"))),
         free => Ok(free),
@@ -96,17 +96,17 @@ pub fn database_room(disk: &dyn DiskSpace) -> Result<u64, StoreError> {
 #[derive(Clone)]
 pub struct StoreDisks {
     /// The disk of the database.
-    pub database: Arc<dyn DiskSpace>,
+    pub database: LocalDiskSpace,
     /// The disk of the journal.
-    pub journal: Arc<dyn DiskSpace>,
+    pub journal: LocalDiskSpace,
     /// The disk of container files and documents; `None` for a bucket.
-    pub blobs: Option<Arc<dyn DiskSpace>>,
+    pub blobs: Option<LocalDiskSpace>,
 }
 
 impl StoreDisks {
     /// Returns the disks of the configured paths.
     pub fn new(config: &Config) -> Self {
-        let disk = |path: PathBuf| Arc::new(LocalDiskSpace::new(path)) as Arc<dyn DiskSpace>;
+        let disk = |path: PathBuf| LocalDiskSpace::new(path);
         Self {
             database: disk(folder_of(&config.storage.file)),
             journal: disk(config.journal.path.clone()),
@@ -115,7 +115,7 @@ impl StoreDisks {
     }
 
     /// Returns the disks with the names of their stores.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, &Arc<dyn DiskSpace>)> {
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &LocalDiskSpace)> {
         let local = [("database", &self.database), ("journal", &self.journal)];
         local.into_iter().chain(self.blobs.iter().map(|disk| ("blobs", disk)))
     }

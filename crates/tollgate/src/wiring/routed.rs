@@ -8,16 +8,15 @@ use adapters_cache::LiveCatalogue;
 use adapters_system::{OsRandomness, SeededRandomness, TokioTimer};
 use anyhow::Context;
 use api_actix::{GuardrailUseCases, LiveServices, RoutedServices};
-use domain::budget::{LimitStatusReader, ReadOnlyLedger};
+use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, GetGeneration,
-    NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionProvider, DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord,
+    GetGeneration, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::guardrail::{KnownNames, NoGuardrails};
 use domain::model::{Catalogue, FindCallableModel, ListModels};
 use domain::routing::{EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders, PauseDetector};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
-use domain::usage::{FindRecord, PendingRecords};
 use tokio::sync::watch;
 
 use super::configuration_checks::warn_about;
@@ -39,10 +38,8 @@ pub struct RoutedParts {
     pub guardrails: FilterPorts,
     /// Charge and report usage.
     pub usage: UsagePorts,
-    /// Reads the status of limits.
-    pub limits: Arc<dyn LimitStatusReader>,
-    /// The charges of this process that are not stored yet; `None` if it charges nothing.
-    pub pending: Option<Arc<dyn PendingRecords>>,
+    /// Reads the status of limits, and stores pending charges of this process.
+    pub limits: Arc<dyn LedgerReader>,
 }
 
 impl RoutedParts {
@@ -61,7 +58,7 @@ impl RoutedParts {
         let (catalogue, directory) = (|| Arc::clone(&self.catalogue), || Arc::clone(&routing.endpoints));
         let (health, clock) = (|| Arc::clone(&routing.health), || Arc::clone(&self.stores.clock));
         let records =
-            FindRecord::new(Arc::clone(&self.stores.usage), self.pending.clone(), clock(), Arc::new(TokioTimer));
+            FindRecord::new(Arc::clone(&self.stores.usage), Arc::clone(&self.limits), clock(), Arc::new(TokioTimer));
         RoutedServices {
             guardrails: self.guardrails(KnownNames::new(catalogue(), directory()), &submit_decision),
             submit_decision: Arc::new(submit_decision),
@@ -104,7 +101,7 @@ impl RoutedParts {
             clock: Arc::clone(&stores.clock),
         };
         let explain = ExplainGuardrail::new(explain, decisions);
-        GuardrailUseCases::new(&stores.guardrail_ports_over(names), &stores.assignments, explain)
+        GuardrailUseCases::new(&stores.guardrail_ports_over(names), explain)
     }
 }
 
@@ -286,7 +283,6 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, sandbox_models(config));
     let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
     let health = health(config, &endpoints);
-    let reports = Arc::new(stores.reports());
     let clock = || Arc::clone(&stores.clock);
     let ports = SubmitDecisionPorts {
         provider,
@@ -294,7 +290,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
             ledger: Arc::new(ReadOnlyLedger),
-            volumes: reports.clone(),
+            records: Arc::clone(&stores.usage),
             ids: Arc::clone(&stores.ids),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
@@ -305,7 +301,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
         guardrails: Arc::clone(&stores.guardrails),
         workspaces: Arc::clone(&stores.workspaces),
         api_keys: Arc::clone(&stores.keys),
-        limits: reports,
+        limits: Arc::new(stores.reports()),
         clock: clock(),
     };
     Ok(ExplainGuardrail::new(explain, &SubmitDecision::new(ports, settings(config))))

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use adapters_blob::ContentMediaTypes;
+use adapters_blob::detect_media_type;
 use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, Services};
 use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
-use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger, RenewingLedger};
+use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
@@ -21,7 +21,6 @@ use domain::model::{Catalogue, CountModels, GetModel};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
-use domain::usage::PendingRecords;
 
 use super::configuration_checks::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
@@ -188,9 +187,9 @@ impl Journaled<'_> {
         let rejections = ledger.as_ref().map(|_| background.record_rejections(stores));
         let broadcaster = broadcast::start(config, stores, changes.watcher, Arc::clone(&random), background).await?;
         let workers = workers(measures)?;
-        let (charging, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &ledger {
+        let (charging, limits): (Arc<dyn Ledger>, Arc<dyn LedgerReader>) = match &ledger {
             Some(ledger) => (ledger.clone(), ledger.clone()),
-            None => (Arc::new(ReadOnlyLedger), reports.clone()),
+            None => (Arc::new(ReadOnlyLedger), reports),
         };
         let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
         let parts = RoutedParts {
@@ -200,13 +199,12 @@ impl Journaled<'_> {
             guardrails: FilterPorts { policies: changes.policies, workers: Arc::clone(&workers) },
             usage: UsagePorts {
                 ledger: charging,
-                volumes: reports,
+                records: Arc::clone(&stores.usage),
                 ids: Arc::clone(&stores.ids),
                 metrics: measures.metrics(),
                 broadcaster,
             },
             limits,
-            pending: ledger.clone().map(|ledger| ledger as Arc<dyn PendingRecords>),
         };
         let live = Arc::clone(&changes.catalogue);
         let reloader = Reloader::new((config, environment), upstreams, live, parts, measures.clone());
@@ -249,7 +247,7 @@ fn probes(
 ) -> Vec<Arc<dyn HealthProbe>> {
     let Surroundings { config, stores, measures, .. } = around;
     let disks = StoreDisks::new(config);
-    let database_disk = (!around.is_read_only()).then(|| Arc::clone(&disks.database));
+    let database_disk = (!around.is_read_only()).then(|| disks.database.clone());
     measures.watch_disks(disks);
     measures.watch_database(stores.database.clone());
     measures.watch_wal(stores.database.clone());
@@ -286,7 +284,7 @@ fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) ->
     let ports = PromoteContainerFilePorts {
         documents: Arc::clone(&stores.documents),
         blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
-        media_types: Arc::new(ContentMediaTypes),
+        detect_media_type,
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
         ids: Arc::clone(&stores.ids),
         running,

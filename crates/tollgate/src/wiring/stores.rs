@@ -20,13 +20,14 @@ use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
 use domain::audit::{Actor, AuditDraft, AuditLog};
 use domain::change_feed::ChangeFeed;
 use domain::container::BlobStore;
+use domain::decision::FindRecord;
 use domain::error::StoreError;
 use domain::file::DocumentRepository;
-use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
+use domain::guardrail::{GuardrailPorts, GuardrailRepository, KnownNames};
 use domain::json::Json;
 use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
 use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
-use domain::usage::{FindRecord, RejectionStore, UsageRepository};
+use domain::usage::{RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 
 use super::{directory, minimal_rows, sandbox_models};
@@ -61,8 +62,6 @@ pub struct Stores {
     pub grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// The assignments of guardrails to keys.
-    pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
@@ -118,7 +117,6 @@ impl Stores {
             keys: Arc::clone(&keys) as Arc<dyn ApiKeyRepository>,
             grants: keys,
             guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
-            assignments: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
@@ -188,7 +186,12 @@ impl Stores {
 
     /// Returns the lookup of records, including records that a server of this machine has just charged.
     pub fn find_record(&self) -> FindRecord {
-        FindRecord::new(Arc::clone(&self.usage), None, Arc::clone(&self.clock), Arc::new(TokioTimer))
+        FindRecord::new(
+            Arc::clone(&self.usage),
+            Arc::new(self.reports()),
+            Arc::clone(&self.clock),
+            Arc::new(TokioTimer),
+        )
     }
 
     /// Returns the reports on limits and the audit of the ledger.

@@ -38,15 +38,15 @@ pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
 use super::{
-    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, Ledger, LimitExceeded,
-    LimitStatus, LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError,
+    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, Ledger, LedgerReader,
+    LimitExceeded, LimitStatus, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError,
     UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::TimeSource;
-use crate::usage::{AttemptRecord, PendingRecords};
+use crate::usage::AttemptRecord;
 
 /// The longest wait for the limits of a payer whose last ones are known.
 const LIMITS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ pub struct JournaledLedger {
     time: TimeSource,
     state: Arc<SharedState>,
     keeper: AsyncMutex<Keeper>,
-    limits: Arc<dyn LimitStatusReader>,
+    limits: Arc<dyn LedgerReader>,
 }
 
 impl JournaledLedger {
@@ -68,7 +68,7 @@ impl JournaledLedger {
         store: Arc<dyn BudgetStore>,
         journal: Arc<dyn UsageJournal>,
         time: TimeSource,
-        limits: Arc<dyn LimitStatusReader>,
+        limits: Arc<dyn LedgerReader>,
         settings: LedgerSettings,
     ) -> Self {
         let state = Arc::new(SharedState::new(settings));
@@ -332,7 +332,7 @@ impl Ledger for JournaledLedger {
 }
 
 #[async_trait]
-impl LimitStatusReader for JournaledLedger {
+impl LedgerReader for JournaledLedger {
     /// Returns the amounts of the store with the charges of this process. Free allowances of this process count as
     /// room.
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
@@ -351,10 +351,7 @@ impl LimitStatusReader for JournaledLedger {
         }
         Ok(statuses)
     }
-}
 
-#[async_trait]
-impl PendingRecords for JournaledLedger {
     async fn store_pending(&self) -> Result<(), StoreError> {
         if self.has_unfolded() { self.flush().await } else { Ok(()) }
     }

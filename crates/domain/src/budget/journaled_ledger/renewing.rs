@@ -13,14 +13,14 @@ use super::errors::{ChargeError, journal_failed};
 use super::{JournaledLedger, LedgerSettings, RecoverJournals};
 use crate::budget::entries::Entry;
 use crate::budget::{
-    BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, Ledger, LimitExceeded, LimitStatus,
-    LimitStatusReader, Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
+    BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, Ledger, LedgerReader, LimitExceeded, LimitStatus,
+    Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId};
 use crate::money::Usd;
 use crate::system::TimeSource;
-use crate::usage::{AttemptRecord, PendingRecords};
+use crate::usage::AttemptRecord;
 
 /// The time between two rounds of background work.
 const TICK: Duration = Duration::from_millis(50);
@@ -41,7 +41,7 @@ pub struct RenewingLedgerPorts {
     /// The clock and the timer of this process.
     pub time: TimeSource,
     /// Reads the amounts in the store.
-    pub limits: Arc<dyn LimitStatusReader>,
+    pub limits: Arc<dyn LedgerReader>,
     /// Recovers sealed journals.
     pub recover: Arc<RecoverJournals>,
 }
@@ -313,14 +313,11 @@ impl Ledger for RenewingLedger {
 }
 
 #[async_trait]
-impl LimitStatusReader for RenewingLedger {
+impl LedgerReader for RenewingLedger {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.current().limit_statuses(payer).await
     }
-}
 
-#[async_trait]
-impl PendingRecords for RenewingLedger {
     async fn store_pending(&self) -> Result<(), StoreError> {
         self.current().store_pending().await
     }

@@ -10,7 +10,7 @@ pub use self::errors::ExplainGuardrailError;
 use self::evaluation::RequestEvaluation;
 pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRejection, Verdict};
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
-use crate::budget::{LimitStatusReader, Payer, admit};
+use crate::budget::{LedgerReader, Payer, admit};
 use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
 use crate::ids::{GuardrailId, WorkspaceId};
@@ -27,7 +27,7 @@ pub struct ExplainGuardrailPorts {
     /// The API keys.
     pub api_keys: Arc<dyn ApiKeyRepository>,
     /// The current amounts of limits.
-    pub limits: Arc<dyn LimitStatusReader>,
+    pub limits: Arc<dyn LedgerReader>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }

@@ -1,13 +1,17 @@
 //! Reads the usage record of a Decisions request.
 
+mod find_record;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use self::find_record::FindRecord;
 use crate::api_key::Principal;
+use crate::error::{ErrorKind, StoreError};
 use crate::ids::DecisionId;
 use crate::model::{Catalogue, DynamicVariant, ModelId};
 use crate::routing::EndpointDirectory;
-use crate::usage::{FindRecord, GetGenerationError, UsageRecord};
+use crate::usage::UsageRecord;
 
 /// A usage record with resolved names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +36,27 @@ impl Generation {
     pub fn provider_name_of_all(&self) -> String {
         let names: Vec<&str> = self.record.provider.split(',').map(|slug| self.provider_name(slug)).collect();
         names.join(", ")
+    }
+}
+
+/// The error of reading the usage record of a Decisions request.
+#[derive(Debug, thiserror::Error)]
+pub enum GetGenerationError {
+    /// The record does not exist, or belongs to another workspace.
+    #[error("usage record not found")]
+    NotFound,
+    /// The store failed.
+    #[error("the usage store failed")]
+    Store(#[from] StoreError),
+}
+
+impl GetGenerationError {
+    /// Returns the error kind.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound => ErrorKind::NotFound,
+            Self::Store(error) => error.kind(),
+        }
     }
 }
 

@@ -14,8 +14,7 @@ use crate::pricing::TokenPrices;
 use crate::routing::{Endpoint, Wire};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FindRecord, MockUsageRepository, UsageOutcome, UsageRepository, UsageShare,
-    UsageSource,
+    AttemptOutcome, AttemptRecord, MockUsageRepository, UsageOutcome, UsageRepository, UsageShare, UsageSource,
 };
 
 fn id() -> DecisionId {
@@ -89,7 +88,8 @@ fn catalogue() -> MemoryCatalogue {
 
 fn getting(usage: Arc<dyn UsageRepository>) -> GetGeneration {
     let clock = Arc::new(FixedClock::default());
-    let records = FindRecord::new(usage, None, clock, Arc::new(ManualTimer::new(FixedClock::default())));
+    let records =
+        FindRecord::new(usage, MemoryStore::new().limits(), clock, Arc::new(ManualTimer::new(FixedClock::default())));
     GetGeneration::new(records, Arc::new(catalogue()), endpoints())
 }
 

@@ -69,7 +69,7 @@ impl SubmitDecision {
         let SubmitDecisionPorts { provider, routing, guardrails, usage, time } = ports;
         let RoutingPorts { catalogue, endpoints, health, random } = routing;
         let FilterPorts { policies, workers } = guardrails;
-        let UsagePorts { ledger, volumes, ids, metrics, broadcaster } = usage;
+        let UsagePorts { ledger, records, ids, metrics, broadcaster } = usage;
         let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
         let settings = Arc::new(settings);
         let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);
@@ -109,7 +109,7 @@ impl SubmitDecision {
             settings: Arc::clone(&settings),
         };
         let runner = Arc::new(CallRunner { sub_requests });
-        let record_quota = Arc::new(RecordQuota::new(volumes, time, limit));
+        let record_quota = Arc::new(RecordQuota::new(records, time, limit));
         Self {
             filter: Arc::new(filter),
             planner: Arc::new(planner),

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Ledger, RecordVolumeReader};
+use crate::budget::Ledger;
 use crate::decision::DecisionProvider;
 use crate::decision::{Broadcast, Metrics};
 use crate::guardrail::GuardrailPolicies;
 use crate::model::Catalogue;
 use crate::routing::{EndpointDirectory, HealthBoard};
 use crate::system::{IdGenerator, Randomness, TimeSource, Workers};
+use crate::usage::UsageRepository;
 
 /// The ports of [`super::SubmitDecision`].
 pub struct SubmitDecisionPorts {
@@ -51,7 +52,7 @@ pub struct UsagePorts {
     /// Holds money and charges usage.
     pub ledger: Arc<dyn Ledger>,
     /// Bounds the bytes of records.
-    pub volumes: Arc<dyn RecordVolumeReader>,
+    pub records: Arc<dyn UsageRepository>,
     /// Names requests.
     pub ids: Arc<dyn IdGenerator>,
     /// Counts.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::budget::{RecordVolumeReader, ResetInterval};
+use crate::budget::ResetInterval;
 use crate::decision::RecordQuotaExceeded;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::system::TimeSource;
-use crate::usage::UsageRecord;
+use crate::usage::{UsageRecord, UsageRepository};
 
 /// The lifetime of a cached volume. It contains new records of this process at once, but not those of other processes.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const MANY: usize = 10_000;
 /// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added
 /// since.
 pub(super) struct RecordQuota {
-    volumes: Arc<dyn RecordVolumeReader>,
+    records: Arc<dyn UsageRepository>,
     time: TimeSource,
     /// The bound, in bytes; `None` is no bound.
     limit: Option<u64>,
@@ -53,8 +53,8 @@ pub struct RecordQuotaStatus {
 }
 
 impl RecordQuota {
-    pub(super) fn new(volumes: Arc<dyn RecordVolumeReader>, time: TimeSource, limit: Option<u64>) -> Self {
-        Self { volumes, time, limit, known: Mutex::default(), rejected: AtomicU64::default() }
+    pub(super) fn new(records: Arc<dyn UsageRepository>, time: TimeSource, limit: Option<u64>) -> Self {
+        Self { records, time, limit, known: Mutex::default(), rejected: AtomicU64::default() }
     }
 
     /// Rejects a request of a workspace whose records reached today's limit. If the store does not answer, the cached
@@ -64,7 +64,7 @@ impl RecordQuota {
         let (now, elapsed) = (self.time.now(), self.time.monotonic());
         let day = ResetInterval::Daily.start_of(now);
         if let Some(may_time_out) = self.begin_read(workspace, day, elapsed) {
-            let read = self.volumes.recorded_bytes(workspace);
+            let read = self.records.recorded_bytes(workspace);
             let bytes =
                 if may_time_out { self.time.run_with_timeout(READ_TIMEOUT, read).await } else { Some(read.await) };
             self.end_read(workspace, day, bytes.as_ref());

@@ -1,5 +1,5 @@
 use super::*;
-use crate::budget::{Hold, Ledger, MockLedger, MockRecordVolumeReader, Payer};
+use crate::budget::{Hold, Ledger, MockLedger, Payer};
 use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics};
 use crate::decision::{
     DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SingleFlightMode,
@@ -17,7 +17,7 @@ use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, 
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, decision_ports};
 use crate::usage::RequestLabels;
-use crate::usage::{AttemptOutcome, UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AttemptOutcome, MockUsageRepository, UsageOutcome, UsageRecord, UsageSource};
 use async_trait::async_trait;
 use chrono::DateTime;
 use rstest::rstest;
@@ -159,7 +159,7 @@ impl Setup {
         let mut ports = decision_ports(&MemoryStore::new(), self.rows, self.endpoints);
         ports.provider = Arc::clone(&provider) as Arc<dyn DecisionProvider>;
         ports.usage.ledger = Arc::new(ledger);
-        ports.usage.volumes = Arc::new(MockRecordVolumeReader::new());
+        ports.usage.records = Arc::new(MockUsageRepository::new());
         ports.time = TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) };
         let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(25)));
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
 use crate::error::ErrorKind;
-use crate::file::{MockDocumentRepository, MockMediaTypes};
+use crate::file::MockDocumentRepository;
 use crate::ids::{ProcessId, WorkspaceId};
 use crate::system::Clock;
 use crate::testing::{FixedClock, ManualTimer, SequentialIds};
@@ -46,12 +46,17 @@ fn document() -> Document {
     }
 }
 
+/// Returns the type of the promoted file.
+fn detect_csv(head: &[u8], filename: &str) -> String {
+    assert_eq!((head, filename), (&b"a,b"[..], "out/report.csv"));
+    "text/csv".to_owned()
+}
+
 #[derive(Default)]
 struct Mocks {
     running: Option<Arc<RunningPromotions>>,
     documents: MockDocumentRepository,
     blobs: MockBlobStore,
-    media_types: MockMediaTypes,
     clock: FixedClock,
 }
 
@@ -61,7 +66,6 @@ impl Mocks {
         let mut mocks = Self::default();
         mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
         mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::Reserved));
-        mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
         mocks
     }
 
@@ -104,7 +108,7 @@ impl Mocks {
         let ports = PromoteContainerFilePorts {
             documents: Arc::new(self.documents),
             blobs: Arc::new(self.blobs),
-            media_types: Arc::new(self.media_types),
+            detect_media_type: detect_csv,
             time: TimeSource { timer: Arc::new(ManualTimer::new(self.clock.clone())), clock: Arc::new(self.clock) },
             ids: Arc::new(SequentialIds::default()),
             running: self.running.unwrap_or_else(running),
@@ -162,13 +166,6 @@ async fn promote_reserves_quota_then_copies_then_marks_ready() {
         .in_sequence(&mut order)
         .returning(|_, _, _| Ok(copied()));
     mocks
-        .media_types
-        .expect_detect()
-        .withf(|head, name| head == b"a,b" && name == "out/report.csv")
-        .once()
-        .in_sequence(&mut order)
-        .returning(|_, _| "text/csv".to_owned());
-    mocks
         .documents
         .expect_mark_ready()
         .withf(|owner, id, sha256, media_type| {
@@ -198,7 +195,6 @@ async fn promote_rejects_file_above_size_limit() {
     mocks.blobs.expect_stat().returning(|_| Ok(found(1_000)));
     mocks.documents.expect_reserve().once().returning(|_, _, _| Ok(Reservation::Reserved));
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
-    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
     mocks.documents.expect_mark_ready().returning(|_, _, _, _| Ok(Some(document())));
     mocks.promote(None).await.unwrap();
 }
@@ -314,7 +310,6 @@ async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'s
     mocks.blobs.expect_stat().returning(move |_| fails("stat").map(|()| found(10)));
     mocks.documents.expect_reserve().returning(move |_, _, _| fails("reserve").map(|()| Reservation::Reserved));
     mocks.blobs.expect_copy().returning(move |_, _, _| fails("copy").map(|()| copied()));
-    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
     mocks
         .documents
         .expect_mark_ready()
@@ -348,7 +343,6 @@ async fn promote_returns_document_of_the_process_that_took_over() {
     let mut reservations = vec![Reservation::Claimed(ClaimState::InProgress), Reservation::Reserved];
     mocks.documents.expect_reserve().times(2).returning(move |_, _, _| Ok(reservations.pop().unwrap()));
     mocks.blobs.expect_copy().once().returning(|_, _, _| Ok(copied()));
-    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
     mocks.documents.expect_mark_ready().once().returning(|_, _, _, _| Ok(None));
     let own = BlobKey::document(workspace(), &DocumentIdOf(1).id());
     mocks.blobs.expect_delete().withf(move |key| *key == own).once().returning(|_| Ok(()));

@@ -4,7 +4,7 @@ use crate::json::Json;
 use crate::observability::DestinationKind;
 use crate::question::{ProviderInput, Questions};
 use crate::testing::contract::usage_record;
-use crate::testing::{PlainTraceEncoder, SequentialIds};
+use crate::testing::{PlainMessageEncoder, SequentialIds};
 use crate::usage::RequestLabels;
 
 struct FixedDestinations(Vec<Destination>);
@@ -40,7 +40,7 @@ fn record() -> UsageRecord {
 
 fn broadcaster(destinations: Vec<Destination>, operators: Option<Destination>) -> Broadcaster {
     let ids = Arc::new(SequentialIds::default());
-    Broadcaster::new(Arc::new(FixedDestinations(destinations)), operators, Arc::new(PlainTraceEncoder), ids)
+    Broadcaster::new(Arc::new(FixedDestinations(destinations)), operators, Arc::new(PlainMessageEncoder), ids)
 }
 
 fn broadcast(
@@ -98,7 +98,7 @@ fn private_destination_receives_no_labels() {
     for word in ["the session", "the user", "the name", "the span", "the team"] {
         assert!(messages[0].payload.text().contains(word), "{word}");
     }
-    assert_eq!(messages[1].payload, PlainTraceEncoder.encode_private(&bare), "not even in an id");
+    assert_eq!(messages[1].payload, PlainMessageEncoder.encode_private(&bare), "not even in an id");
 }
 
 #[test]

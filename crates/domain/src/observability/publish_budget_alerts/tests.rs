@@ -7,7 +7,7 @@ use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::money::Usd;
 use crate::observability::{DestinationKind, MockDestinationRepository};
 use crate::system::Clock;
-use crate::testing::{FixedClock, PlainTraceEncoder, SequentialIds};
+use crate::testing::{FixedClock, PlainMessageEncoder, SequentialIds};
 
 fn workspace() -> WorkspaceId {
     WorkspaceId::from_uuid(SequentialIds::uuid(1))
@@ -52,7 +52,7 @@ fn ports(alerts: MockBudgetAlertStore, destinations: Vec<Destination>) -> Publis
     PublishBudgetAlertsPorts {
         alerts: Arc::new(alerts),
         destinations: Arc::new(repository),
-        encoder: Arc::new(PlainTraceEncoder),
+        encoder: Arc::new(PlainMessageEncoder),
         ids: Arc::new(SequentialIds::default()),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::*;
 use crate::audit::{Actor, AuditDraft, MockAuditLog, VerifyAuditLog};
-use crate::budget::{Ledger, MockUsagePruner, UsageCharge};
+use crate::budget::{Ledger, MockLedgerMaintenance, UsageCharge};
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::observability::MockOutbox;
@@ -54,7 +54,7 @@ impl Fixture {
 
     fn ports(&self) -> ApplyRetentionPorts {
         ApplyRetentionPorts {
-            usage: self.store.pruner(),
+            usage: self.store.maintenance(),
             rejections: self.store.rejections(),
             audit: self.store.audit_log(),
             outbox: self.store.outbox(),
@@ -73,8 +73,8 @@ fn pruned(removed: u64, unreadable: u64) -> PruneReport {
 }
 
 /// A pruner that returns these results, one per step.
-fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockUsagePruner> {
-    let mut pruner = MockUsagePruner::new();
+fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockLedgerMaintenance> {
+    let mut pruner = MockLedgerMaintenance::new();
     let count = answers.len();
     let answers = Mutex::new(answers.into_iter());
     pruner.expect_prune().times(count).returning(move |kept, limit| {

@@ -211,7 +211,7 @@ pub(super) async fn prune_removes_published_alerts_of_past_periods(stores: &Stor
     charge(stores, &process, &payer(1), 1, &[5]).await;
     assert_eq!(take(stores).await.len(), 2);
     stores.clock.set(utc("2026-09-15T12:00:00Z"));
-    stores.pruner.prune(std::time::Duration::from_hours(24 * 32), 100).await.unwrap();
+    stores.maintenance.prune(std::time::Duration::from_hours(24 * 32), 100).await.unwrap();
     // The day counts anew, because its alert was removed with its records; the one of the lifetime budget stays.
     charge(stores, &process, &payer(1), 2, &[5]).await;
     assert_eq!(take(stores).await, [(10, 50, 5), (10, 80, 10), (10, 100, 10)]);

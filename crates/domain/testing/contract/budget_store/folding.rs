@@ -159,10 +159,10 @@ pub(super) async fn fold_adds_messages_and_bytes_once(stores: &Stores) {
     process.fold(stores, vec![with(1, vec![message(4)]), with(2, vec![message(5)])]).await;
     assert_eq!(stores.outbox.status().await.unwrap().pending, 3, "a known record says nothing more");
     let expected = 2 * record(1, payer.clone(), 1, noon()).stored_bytes();
-    assert_eq!(stores.volumes.recorded_bytes(workspace_id(1)).await.unwrap(), expected);
+    assert_eq!(stores.usage.recorded_bytes(workspace_id(1)).await.unwrap(), expected);
     stores.clock.set(utc("2026-07-16T00:00:00Z"));
     process.fold(stores, vec![with(3, Vec::new())]).await;
-    assert_eq!(stores.volumes.recorded_bytes(workspace_id(1)).await.unwrap(), expected / 2, "the store's day counts");
+    assert_eq!(stores.usage.recorded_bytes(workspace_id(1)).await.unwrap(), expected / 2, "the store's day counts");
 }
 
 pub(super) async fn fold_takes_many_entries(stores: &Stores) {

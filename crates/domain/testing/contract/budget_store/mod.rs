@@ -109,8 +109,8 @@ suite! {
 }
 
 suite! {
-    /// Every case of the ports that read the ledger: [`crate::budget::LimitStatusReader`],
-    /// [`crate::budget::LedgerAuditor`] and [`crate::budget::UsagePruner`].
+    /// Every case of the ports that read the ledger: [`crate::budget::LedgerReader`],
+    /// [`crate::budget::LedgerMaintenance`] and [`crate::budget::LedgerMaintenance`].
     ledger_reports_cases as ledger_reports_contract over Stores then adds_up {
         statuses_show_spent_and_allotted_amounts,
         audit_counts_what_it_compares,
@@ -122,7 +122,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::LedgerAuditor`] that leave discrepancies.
+    /// Cases of [`crate::budget::LedgerMaintenance`] that leave discrepancies.
     ledger_reports_audit_cases as ledger_reports_audit_contract over Stores {
         audit_names_records_whose_cost_is_not_that_of_their_tokens,
     }

@@ -15,11 +15,11 @@ use crate::usage::{UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 const DAY: Duration = Duration::from_hours(24);
 
 async fn audited(stores: &Stores) -> LedgerAudit {
-    stores.auditor.audit().await.expect("the ledger is audited")
+    stores.maintenance.audit().await.expect("the ledger is audited")
 }
 
 async fn prune(stores: &Stores, older_than: Duration, limit: u64) -> u64 {
-    stores.pruner.prune(older_than, limit).await.expect("records are pruned").removed
+    stores.maintenance.prune(older_than, limit).await.expect("records are pruned").removed
 }
 
 /// Returns the spent and reserved amounts of the payer's limits.

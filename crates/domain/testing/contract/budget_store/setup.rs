@@ -129,6 +129,6 @@ impl Holder {
 }
 
 pub(super) async fn adds_up(stores: &Stores, case: &str) {
-    let audit = stores.auditor.audit().await.expect("the ledger is audited");
+    let audit = stores.maintenance.audit().await.expect("the ledger is audited");
     assert_eq!(audit.discrepancies, [], "after {case}");
 }

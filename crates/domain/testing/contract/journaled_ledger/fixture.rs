@@ -13,9 +13,9 @@ use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
 use crate::budget::{
-    Account, BudgetStore, Hold, HoldRequest, JournalFactory, JournaledLedger, Ledger, LedgerSettings, LimitExceeded,
-    LimitStatus, Payer, RecoverJournals, RecoveryReport, RenewingLedger, RenewingLedgerPorts, SpendLimit, UsageCharge,
-    UsageJournal, UsageJournalError, WorkspaceBudgets,
+    Account, BudgetStore, Hold, HoldRequest, JournalFactory, JournaledLedger, Ledger, LedgerReader, LedgerSettings,
+    LimitExceeded, LimitStatus, Payer, RecoverJournals, RecoveryReport, RenewingLedger, RenewingLedgerPorts,
+    SpendLimit, UsageCharge, UsageJournal, UsageJournalError, WorkspaceBudgets,
 };
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, ProcessId, RequestId, WorkspaceId};
@@ -28,9 +28,7 @@ use crate::system::{Clock, TimeSource};
 use crate::testing::{
     FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, create_time_without_timer,
 };
-use crate::usage::{
-    AttemptOutcome, AttemptRecord, PendingRecords, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource,
-};
+use crate::usage::{AttemptOutcome, AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// Creates backups of a store.
@@ -298,7 +296,7 @@ impl<'a> LedgerFixture<'a> {
     }
 
     pub(super) async fn audit(&self) {
-        assert_eq!(self.stores.auditor.audit().await.unwrap().discrepancies, []);
+        assert_eq!(self.stores.maintenance.audit().await.unwrap().discrepancies, []);
     }
 }
 

@@ -7,11 +7,10 @@ use std::time::Duration;
 use futures_util::future::{Either, poll_immediate, select};
 
 use super::fixture::{LedgerFixture, LedgerMachine, hold_request, id, key_counter, payer, process_id, usd};
-use crate::budget::Ledger;
+use crate::budget::{Ledger, LedgerReader};
 use crate::error::StoreError;
 use crate::system::TimeSource;
 use crate::testing::{JournalBounds, ManualTimer, StoreFault};
-use crate::usage::PendingRecords;
 
 pub(super) async fn request_waits_for_the_store_only_while_its_counter_is_cold(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 1_000_000).await;

@@ -154,7 +154,7 @@ pub(in super::super) async fn limit_workspace(stores: &Stores, number: u64, afte
 }
 
 pub(in super::super) async fn audited(stores: &Stores) -> LedgerAudit {
-    stores.auditor.audit().await.expect("the ledger is audited")
+    stores.maintenance.audit().await.expect("the ledger is audited")
 }
 
 pub(in super::super) async fn adds_up(stores: &Stores, case: &str) {

@@ -129,7 +129,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::LedgerAuditor`] that leave discrepancies.
+    /// Cases of [`crate::budget::LedgerMaintenance`] that leave discrepancies.
     ledger_audit_cases as ledger_audit_contract over Stores {
         audit_reports_cost_that_differs_from_tokens,
     }

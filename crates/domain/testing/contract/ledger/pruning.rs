@@ -23,10 +23,10 @@ pub(super) async fn prune_removes_old_records_and_keeps_totals(stores: &Stores) 
     }
     let counters = audited(stores).await.counters;
     stores.clock.set(utc("2026-07-15T12:00:00Z"));
-    assert_eq!(stores.pruner.prune(DAY * 60, 1).await.unwrap().removed, 1, "no more than are wanted");
+    assert_eq!(stores.maintenance.prune(DAY * 60, 1).await.unwrap().removed, 1, "no more than are wanted");
     adds_up(stores, "one was pruned").await;
-    assert_eq!(stores.pruner.prune(DAY * 60, 100).await.unwrap().removed, 2);
-    assert_eq!(stores.pruner.prune(DAY * 60, 100).await.unwrap().removed, 0);
+    assert_eq!(stores.maintenance.prune(DAY * 60, 100).await.unwrap().removed, 2);
+    assert_eq!(stores.maintenance.prune(DAY * 60, 100).await.unwrap().removed, 0);
     for number in 1..=3 {
         assert_eq!(stores.usage.find(&id(number)).await.unwrap(), None);
     }
@@ -52,10 +52,10 @@ pub(super) async fn prune_keeps_records_of_current_periods(stores: &Stores) {
         settle(stores, record(number, payer(1), 20, utc(day))).await;
     }
     reserve(stores, 5, &payer(1), 10).await.unwrap();
-    assert_eq!(stores.pruner.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "of the week before alone");
+    assert_eq!(stores.maintenance.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "of the week before alone");
     let spent: Vec<i64> = limit_statuses(stores, &payer(1)).await.iter().map(|limit| limit.spent.pico()).collect();
     assert_eq!(spent, [60, 40, 20], "by week, month and day");
-    assert_eq!(stores.pruner.prune(Duration::MAX, 100).await.unwrap().removed, 0, "for ever");
+    assert_eq!(stores.maintenance.prune(Duration::MAX, 100).await.unwrap().removed, 0, "for ever");
     spend(stores, 5, &payer(1), 10).await;
     assert!(reserve(stores, 6, &payer(1), 1).await.is_err());
 }
@@ -66,13 +66,13 @@ pub(super) async fn concurrent_prunes_remove_each_record_once(stores: &Stores) {
     for number in 1..=100 {
         settle(stores, record(number, payer(1), 3, utc("2026-01-05T00:00:00Z"))).await;
     }
-    let pruned = crate::testing::join_all((0..8).map(|_| stores.pruner.prune(DAY * 32, 17))).await;
+    let pruned = crate::testing::join_all((0..8).map(|_| stores.maintenance.prune(DAY * 32, 17))).await;
     assert_eq!(pruned.into_iter().map(|pruned| pruned.unwrap().removed).sum::<u64>(), 100);
     assert_eq!(used(stores, &payer(1)).await, (300, 0));
     assert_eq!(audited(stores).await.records, 0);
     // A late charge of a pruned time is charged and pruned later.
     settle(stores, record(200, payer(1), 5, utc("2026-01-05T00:00:00Z"))).await;
     adds_up(stores, "a late charge").await;
-    assert_eq!(stores.pruner.prune(DAY * 32, 17).await.unwrap().removed, 1);
+    assert_eq!(stores.maintenance.prune(DAY * 32, 17).await.unwrap().removed, 1);
     assert_eq!(used(stores, &payer(1)).await, (305, 0));
 }

@@ -278,7 +278,7 @@ impl Model {
                 self.credit = None;
             }
             LedgerStep::Prune(days) => {
-                let pruned = stores.pruner.prune(Duration::from_hours(24 * days), u64::MAX).await.unwrap();
+                let pruned = stores.maintenance.prune(Duration::from_hours(24 * days), u64::MAX).await.unwrap();
                 // A request that began an hour ago may still increase its hold.
                 let needed = now - TimeDelta::hours(1);
                 let running = ResetInterval::ALL.map(|interval| interval.start_of(needed));

@@ -163,7 +163,7 @@ pub(super) async fn audit_reports_cost_that_differs_from_tokens(stores: &Stores)
 
 pub(super) async fn record_bytes_are_counted_by_workspace_and_day(stores: &Stores) {
     insert_fixtures(stores).await;
-    let counted = async |number| stores.volumes.recorded_bytes(workspace_id(number)).await.unwrap();
+    let counted = async |number| stores.usage.recorded_bytes(workspace_id(number)).await.unwrap();
     assert_eq!((counted(1).await, counted(2).await), (0, 0));
     let trace = Json::object([("note", Json::string(&"x".repeat(10_000)).text())]);
     let at = utc("2026-07-15T12:00:00Z");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use domain::audit::{AuditDraft, VerifyAuditLog};
-use domain::budget::LedgerAuditor as _;
+use domain::budget::LedgerMaintenance as _;
 use domain::container::{BlobKey, ByteSource as _};
 use domain::error::StoreError;
 use domain::file::{Document, UnreadableDocument};

@@ -96,7 +96,7 @@ pub async fn database(context: &Context, stores: &Stores) -> Check {
 /// Checks the free space of the database's disk. That of another machine cannot be seen from here.
 fn room(context: &Context) -> Result<(), StoreError> {
     if context.config.storage.is_file() {
-        database_room(&*StoreDisks::new(&context.config).database)?;
+        database_room(&StoreDisks::new(&context.config).database)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
-use domain::budget::{Discrepancy, LedgerAudit, LedgerAuditor as _};
+use domain::budget::{Discrepancy, LedgerAudit, LedgerMaintenance as _};
 use serde::Serialize;
 
 use super::report::{Check, Status};

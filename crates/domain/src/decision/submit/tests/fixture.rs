@@ -1,11 +1,10 @@
 //! A gateway whose attempts, sleeps and client connections end when the test ends them.
 
 use super::*;
-use crate::budget::RecordVolumeReader;
 use crate::decision::SentBytes;
 use crate::money::Charge;
 use crate::routing::{AttemptReport, Observation};
-use crate::usage::AttemptRecord;
+use crate::usage::{AttemptRecord, UsageRepository};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
@@ -94,7 +93,7 @@ pub(super) struct GatewaySetup {
     pub(super) settings: DecisionSettings,
     /// The ledger; `None` is one that grants every hold and collects records.
     pub(super) ledger: Option<Arc<dyn Ledger>>,
-    pub(super) volumes: Arc<dyn RecordVolumeReader>,
+    pub(super) stored: Arc<dyn UsageRepository>,
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
@@ -126,7 +125,7 @@ impl GatewaySetup {
             endpoints,
             settings: DecisionSettings::new(Duration::from_secs(25)),
             ledger: None,
-            volumes: MemoryStore::new().volumes(),
+            stored: MemoryStore::new().usage(),
             policies: Arc::new(NoGuardrails),
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
@@ -149,7 +148,7 @@ impl GatewaySetup {
         ports.provider = Arc::clone(&provider) as Arc<dyn DecisionProvider>;
         ports.guardrails = FilterPorts { policies: self.policies, workers: self.workers };
         ports.usage.ledger = self.ledger.unwrap_or(Arc::new(ledger));
-        ports.usage.volumes = self.volumes;
+        ports.usage.records = self.stored;
         ports.usage.metrics = self.metrics;
         ports.usage.broadcaster = self.broadcaster;
         ports.time = TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&timer) as Arc<dyn Timer> };

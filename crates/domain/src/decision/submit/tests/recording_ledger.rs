@@ -4,7 +4,7 @@ use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
-    Hold, HoldRequest, LedgerAuditor, LimitExceeded, LimitStatusReader, SpendLimit, UsageCharge, WorkspaceBudgets,
+    Hold, HoldRequest, LedgerMaintenance, LedgerReader, LimitExceeded, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
 use crate::rate::RateLimits;
 use crate::testing::{FixedSecrets, MemoryStore};
@@ -107,7 +107,7 @@ impl RecordingLedger {
 
     /// Audits the ledger and returns every record, newest first.
     pub(super) async fn records(&self) -> Vec<UsageRecord> {
-        assert_eq!(self.store.auditor().audit().await.unwrap().discrepancies, []);
+        assert_eq!(self.store.maintenance().audit().await.unwrap().discrepancies, []);
         self.store.usage().list(&UsageFilter::for_workspace(workspace_id()), 1_000).await.unwrap()
     }
 

@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 
 use super::fixture::*;
 use super::*;
-use crate::budget::RecordVolumeReader;
 use crate::decision::RecordQuotaExceeded;
+use crate::usage::{UsageFilter, UsageRepository};
 
 const LIMIT: u64 = 10_000;
 
@@ -20,7 +20,7 @@ struct StoredVolume {
 }
 
 fn gateway(volume: &Arc<StoredVolume>) -> TestGateway {
-    let (mut volumes, read) = (MockRecordVolumeReader::new(), Arc::clone(volume));
+    let (mut volumes, read) = (MockUsageRepository::new(), Arc::clone(volume));
     volumes.expect_recorded_bytes().returning(move |_| {
         read.read.fetch_add(1, Ordering::SeqCst);
         if read.is_unavailable.load(Ordering::SeqCst) {
@@ -31,13 +31,13 @@ fn gateway(volume: &Arc<StoredVolume>) -> TestGateway {
     gateway_over(Arc::new(volumes))
 }
 
-fn gateway_over(volumes: Arc<dyn RecordVolumeReader>) -> TestGateway {
+fn gateway_over(volumes: Arc<dyn UsageRepository>) -> TestGateway {
     let mut ledger = granting_ledger();
     ledger.expect_settle().returning(|_| Ok(()));
     let mut setup = GatewaySetup::new(vec![endpoint("acme/judge", "one", "a")]);
     setup.settings.max_record_bytes_per_day = Some(LIMIT);
     setup.ledger = Some(Arc::new(ledger));
-    setup.volumes = volumes;
+    setup.stored = volumes;
     setup.build()
 }
 
@@ -45,7 +45,15 @@ fn gateway_over(volumes: Arc<dyn RecordVolumeReader>) -> TestGateway {
 struct SlowVolumes(Arc<Notify>);
 
 #[async_trait]
-impl RecordVolumeReader for SlowVolumes {
+impl UsageRepository for SlowVolumes {
+    async fn find(&self, _: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
+        Ok(None)
+    }
+
+    async fn list(&self, _: &UsageFilter, _: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
         self.0.notified().await;
         Ok(LIMIT)

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{PendingRecords, UsageRecord, UsageRepository};
+use crate::budget::LedgerReader;
 use crate::error::StoreError;
 use crate::ids::DecisionId;
 use crate::system::{Clock, Timer};
+use crate::usage::{UsageRecord, UsageRepository};
 
 /// The age from which on a record is stored, whichever running process charged it.
 const RECENT_AGE: TimeDelta = TimeDelta::seconds(2);
@@ -20,20 +21,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Finds records, including those whose charge is not stored yet.
 pub struct FindRecord {
     usage: Arc<dyn UsageRepository>,
-    pending: Option<Arc<dyn PendingRecords>>,
+    ledger: Arc<dyn LedgerReader>,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
 }
 
 impl FindRecord {
-    /// Wires the ports. `pending` stores the charges of this process, if it charges.
+    /// Wires the ports. `ledger` stores the charges of this process.
     pub fn new(
         usage: Arc<dyn UsageRepository>,
-        pending: Option<Arc<dyn PendingRecords>>,
+        ledger: Arc<dyn LedgerReader>,
         clock: Arc<dyn Clock>,
         timer: Arc<dyn Timer>,
     ) -> Self {
-        Self { usage, pending, clock, timer }
+        Self { usage, ledger, clock, timer }
     }
 
     /// Returns the record of an id. Waits for a recent record that another process may still have to store.
@@ -44,9 +45,7 @@ impl FindRecord {
         if !is_recent(id, self.clock.now()) {
             return Ok(None);
         }
-        if let Some(pending) = &self.pending {
-            pending.store_pending().await?;
-        }
+        self.ledger.store_pending().await?;
         let began = self.clock.monotonic();
         loop {
             let found = self.usage.find(id).await?;

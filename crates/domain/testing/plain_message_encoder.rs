@@ -3,14 +3,14 @@
 use crate::budget::BudgetAlert;
 use crate::decision::TraceContent;
 use crate::json::Json;
-use crate::observability::{AlertEncoder, TraceEncoder};
+use crate::observability::MessageEncoder;
 use crate::usage::UsageRecord;
 
 /// Encodes a trace as one JSON object: the request's id and, unless it is private, its input, answers and labels.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PlainTraceEncoder;
+pub struct PlainMessageEncoder;
 
-impl TraceEncoder for PlainTraceEncoder {
+impl MessageEncoder for PlainMessageEncoder {
     fn encode(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Json {
         let labels = exchange.labels(record);
         let input = exchange.provider_input;
@@ -29,9 +29,7 @@ impl TraceEncoder for PlainTraceEncoder {
     fn encode_private(&self, record: &UsageRecord) -> Json {
         Json::object([("id", Json::string(record.id.as_str()).text())])
     }
-}
 
-impl AlertEncoder for PlainTraceEncoder {
     fn encode_alert(&self, alert: &BudgetAlert) -> Json {
         Json::object([("alert", Json::string(&alert.to_string()).text())])
     }
