@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::submit::affordable::AffordablePlans;
-use super::submit::bounds::Bounds;
 use super::submit::filter::InputFilter;
+use super::submit::hold::Holds;
 use super::submit::route::RoutePlanner;
 use super::{DecisionRequest, FilteringError, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
@@ -19,7 +18,7 @@ use crate::routing::Candidate;
 pub(crate) struct RequestPreview {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
-    bounds: Bounds,
+    holds: Arc<Holds>,
 }
 
 /// The plan of a request.
@@ -37,8 +36,8 @@ pub(crate) struct PlanPreview {
 }
 
 impl RequestPreview {
-    pub(super) fn new(filter: Arc<InputFilter>, planner: Arc<RoutePlanner>, bounds: Bounds) -> Self {
-        Self { filter, planner, bounds }
+    pub(super) fn new(filter: Arc<InputFilter>, planner: Arc<RoutePlanner>, holds: Arc<Holds>) -> Self {
+        Self { filter, planner, holds }
     }
 
     /// Applies a policy's filters to an input, without metrics.
@@ -64,17 +63,13 @@ impl RequestPreview {
         is_limited: bool,
         workspace: WorkspaceId,
     ) -> Result<PlanPreview, SubmitDecisionError> {
-        let catalogue = self.planner.catalogue();
+        let catalogue = self.planner.catalogue.snapshot();
         let models = self.planner.resolve(&catalogue, request)?;
         let model = models[0].model.clone();
         let candidates = models.into_iter().flat_map(|model| model.candidates).collect();
         let plan = self.planner.plan(request, Some(policy), is_limited, workspace);
-        let unpriced = if is_limited { self.planner.unpriced_rule() } else { UnpricedModels::Free };
-        let outcome = plan.map(|plan| {
-            let preferred = self.bounds.first_attempts(&plan.sub_requests);
-            let bound = |candidate: &_, number, input: &_| self.bounds.attempt(candidate, number, input);
-            AffordablePlans::new(&plan.sub_requests, &preferred, bound).totals()
-        });
+        let unpriced = if is_limited { self.planner.settings.unpriced } else { UnpricedModels::Free };
+        let outcome = plan.map(|plan| self.holds.costs(&plan.sub_requests));
         Ok(PlanPreview { model, candidates, catalogue, unpriced, outcome })
     }
 }

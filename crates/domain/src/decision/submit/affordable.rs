@@ -1,15 +1,13 @@
 //! Cheaper plans for a request whose preferred plan does not fit into a limit.
 
-use super::bounds::total;
+use super::bounds::{Bounds, total};
 use super::plan::SubRequest;
 use crate::money::Usd;
-use crate::question::ProviderInput;
-use crate::routing::Candidate;
 use crate::usage::AttemptRecord;
 
 /// The first attempts of a request's sub-requests, with cheaper alternatives. Each
 /// alternative keeps the order of preference and replaces endpoints only by cheaper ones.
-pub(in crate::decision) struct AffordablePlans {
+pub(super) struct AffordablePlans {
     /// By sub-request: the positions of candidates that are each cheaper than all before, with their bounds.
     steps: Vec<Vec<(usize, AttemptRecord)>>,
     /// The chosen step of each sub-request.
@@ -17,18 +15,13 @@ pub(in crate::decision) struct AffordablePlans {
 }
 
 impl AffordablePlans {
-    /// Begins with the preferred attempts, those of the first candidate of each sub-request. `bound` returns the bound
-    /// of an attempt.
-    pub(in crate::decision) fn new(
-        sub_requests: &[SubRequest],
-        preferred: &[AttemptRecord],
-        bound: impl Fn(&Candidate, u32, &ProviderInput) -> AttemptRecord,
-    ) -> Self {
+    /// Begins with the preferred attempts, those of the first candidate of each sub-request.
+    pub(super) fn new(sub_requests: &[SubRequest], preferred: &[AttemptRecord], bounds: &Bounds) -> Self {
         let steps = (0..).zip(sub_requests).zip(preferred).map(|((number, part), preferred)| {
             let mut cheaper = vec![(0, preferred.clone())];
             let mut least = cost(preferred);
             for (position, candidate) in part.candidates.iter().enumerate().skip(1) {
-                let bound = bound(candidate, number, &part.input);
+                let bound = bounds.attempt(candidate, number, &part.input);
                 let amount = cost(&bound);
                 if amount < least {
                     least = amount;
@@ -47,7 +40,7 @@ impl AffordablePlans {
     }
 
     /// Returns the cost of each plan, from the chosen one to the cheapest.
-    pub(in crate::decision) fn totals(mut self) -> Vec<Usd> {
+    pub(super) fn totals(mut self) -> Vec<Usd> {
         let mut totals = vec![total(&self.attempts())];
         while self.advance() {
             totals.push(total(&self.attempts()));

@@ -1,25 +1,16 @@
 //! One attempt at one endpoint.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
 use super::attempts::{AttemptEnd, AttemptIndex, AttemptLog};
-use super::failure_log::FailureLog;
-use crate::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use super::call::CallRunner;
+use crate::decision::{ProviderAnswer, ProviderCall};
 use crate::pricing::ReportedUsage;
 use crate::question::{AnswerRules, Answers, ProviderInput};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate};
-use crate::system::TimeSource;
-
-/// Makes attempts.
-pub(super) struct AttemptRunner {
-    pub(super) provider: Arc<dyn DecisionProvider>,
-    pub(super) time: TimeSource,
-    pub(super) failures: FailureLog,
-}
 
 /// An attempt that ended.
 pub(super) type EndedAttempt = (AttemptIndex, Candidate, Result<Answers, AttemptFailure>);
@@ -72,9 +63,9 @@ impl Future for FirstEnded<'_, '_> {
     }
 }
 
-impl AttemptRunner {
+impl CallRunner {
     /// Calls the provider, checks its answer, and logs the end.
-    pub(super) fn run<'a>(
+    pub(super) fn run_attempt<'a>(
         &'a self,
         candidate: Candidate,
         index: AttemptIndex,

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::bounds::{Bounds, charge, round_up};
-use super::hold::{HoldHandle, HoldRejection, unknown_room};
+use super::bounds::{charge, round_up};
+use super::hold::{Holds, WaitBudget, unknown_room};
 use super::plan::SubRequest;
-use super::wait_budget::WaitBudget;
+use super::request::{HoldRejection, Request};
 use crate::decision::ClientConnection;
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
@@ -13,16 +13,16 @@ use crate::routing::Candidate;
 use crate::usage::AttemptRecord;
 
 /// The hold that covers the attempts of a call.
-pub(super) enum AttemptBudget {
+pub(super) enum AttemptBudget<'a> {
     /// Each participant holds the bounds of all attempts that the plan allows.
     Ceiling,
     /// The request holds the bounds of running and planned attempts, and increases the hold for each further one.
-    Increasing(Box<IncreasingHold>),
+    Increasing(Box<IncreasingHold<'a>>),
 }
 
-pub(super) struct IncreasingHold {
-    hold: Arc<HoldHandle>,
-    bounds: Bounds,
+pub(super) struct IncreasingHold<'a> {
+    holds: &'a Holds,
+    request: &'a Request,
     /// The bound of the first attempt of each sub-request that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
     /// The endpoints of the first attempts, in the order of the sub-requests.
@@ -43,18 +43,17 @@ pub(super) struct NextAttempt<'a> {
     pub(super) is_optional: bool,
 }
 
-impl AttemptBudget {
+impl<'a> AttemptBudget<'a> {
     /// Begins with a hold of `planned`, the first attempt of each sub-request.
     pub(super) fn of_hold(
-        hold: Arc<HoldHandle>,
-        bounds: Bounds,
+        (holds, request): (&'a Holds, &'a Request),
         planned: Vec<AttemptRecord>,
         sub_requests: &[SubRequest],
     ) -> Self {
         let first = |part: &SubRequest| part.candidates.first().map_or(usize::MAX, |first| first.endpoint.index);
         Self::Increasing(Box::new(IncreasingHold {
-            hold,
-            bounds,
+            holds,
+            request,
             planned: Mutex::new(planned),
             first_endpoints: sub_requests.iter().map(first).collect(),
             gate: futures_util::lock::Mutex::default(),
@@ -81,7 +80,7 @@ impl AttemptBudget {
     pub(super) fn cost(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> Option<Usd> {
         match self {
             Self::Ceiling => None,
-            Self::Increasing(own) => Some(round_up(charge(&own.bounds.attempt(candidate, number, input)))),
+            Self::Increasing(own) => Some(round_up(charge(&own.holds.bounds.attempt(candidate, number, input)))),
         }
     }
 
@@ -93,7 +92,7 @@ impl AttemptBudget {
     }
 }
 
-impl IncreasingHold {
+impl IncreasingHold<'_> {
     async fn cover(
         &self,
         next: &NextAttempt<'_>,
@@ -101,15 +100,17 @@ impl IncreasingHold {
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
     ) -> Result<u64, HoldRejection> {
         let known = self.known_bound(next.number, next.candidate);
-        let bound = known.unwrap_or_else(|| self.bounds.attempt(next.candidate, next.number, next.input));
+        let bound = known.unwrap_or_else(|| self.holds.bounds.attempt(next.candidate, next.number, next.input));
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
         loop {
-            if self.hold.amount() >= self.needed(so_far(), &bound) {
+            let held = self.request.hold().amount;
+            if held >= self.needed(so_far(), &bound) {
                 return Ok(tokens);
             }
             let gate = self.gate.lock().await;
             // Another sub-request may have increased the hold meanwhile.
-            let increased = self.hold.increase_to(self.needed(so_far(), &bound), std::slice::from_ref(&bound)).await;
+            let needed = self.needed(so_far(), &bound);
+            let increased = self.holds.increase_to(self.request, needed, std::slice::from_ref(&bound)).await;
             drop(gate);
             let exceeded = match increased {
                 Ok(Ok(())) => continue,
@@ -123,15 +124,15 @@ impl IncreasingHold {
             if next.is_optional {
                 return Err(HoldRejection::LimitExceeded);
             }
-            let waits = waits.get_or_insert_with(|| self.hold.wait_budget());
-            if !exceeded.waits_for_others() || !waits.wait(self.hold.time(), next.client).await {
+            let waits = waits.get_or_insert_with(|| self.holds.wait_budget(self.request));
+            if !exceeded.waits_for_others() || !waits.wait(&self.holds.time, next.client).await {
                 if exceeded.waits_for_others() && exceeded.is_uncertain {
                     let error = unknown_room();
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "hold increase failed; attempt not made");
                     return Err(HoldRejection::Store);
                 }
-                self.hold.report_rejection();
+                self.holds.report_rejection(self.request);
                 return Err(HoldRejection::LimitExceeded);
             }
         }

@@ -13,8 +13,7 @@ use crate::system::Clock;
 use crate::usage::{AttemptRecord, UsageSource};
 
 /// Bounds attempts by the bytes that they send, and by how far the endpoint exceeded such bounds before.
-#[derive(Clone)]
-pub(in crate::decision) struct Bounds {
+pub(super) struct Bounds {
     pub(super) provider: Arc<dyn DecisionProvider>,
     pub(super) health: Arc<HealthBoard>,
     pub(super) clock: Arc<dyn Clock>,
@@ -23,12 +22,7 @@ pub(in crate::decision) struct Bounds {
 
 impl Bounds {
     /// Returns the record of an attempt with its highest cost.
-    pub(in crate::decision) fn attempt(
-        &self,
-        candidate: &Candidate,
-        number: u32,
-        input: &ProviderInput,
-    ) -> AttemptRecord {
+    pub(super) fn attempt(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> AttemptRecord {
         let endpoint = &candidate.endpoint;
         let bytes = self.provider.outbound_bytes(endpoint, input);
         let configured = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
@@ -40,7 +34,7 @@ impl Bounds {
     }
 
     /// Returns the bound of the first attempt of each sub-request.
-    pub(in crate::decision) fn first_attempts(&self, sub_requests: &[SubRequest]) -> Vec<AttemptRecord> {
+    pub(super) fn first_attempts(&self, sub_requests: &[SubRequest]) -> Vec<AttemptRecord> {
         let firsts =
             (0..).zip(sub_requests).filter_map(|(number, part)| Some((number, part, part.candidates.first()?)));
         firsts.map(|(number, part, first)| self.attempt(first, number, &part.input)).collect()

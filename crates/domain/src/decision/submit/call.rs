@@ -1,25 +1,57 @@
-//! The call of a request: its own, or one that it shares with identical requests.
+//! The call of a request: its own, or one that it shares with identical requests. A call runs its sub-requests
+//! concurrently.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 
 use super::attempt_budget::AttemptBudget;
+use super::attempts::AttemptLog;
 use super::call_key::CallKey;
-use super::cost::CostShare;
-use super::filter::FilteredRequest;
+use super::failure_log::FailureLog;
 use super::held_plan::{Coverage, HeldPlan};
-use super::outcome::CallOutcome;
-use super::run::{Call, CallRunner};
+use super::outcome::{CallOutcome, CostShare, SubRequestOutcome};
+use super::plan::{MAX_SUB_REQUESTS, SubRequest};
+use super::request::Request;
 use super::shared_call::{Participants, SingleFlight};
-use crate::decision::{ClientConnection, SingleFlightMode};
+use crate::decision::{ClientConnection, DecisionProvider, DecisionSettings, SingleFlightMode};
 use crate::ids::WorkspaceId;
+use crate::routing::{AttemptFailureKind, HealthBoard};
+use crate::system::TimeSource;
 
 /// Makes calls.
-pub(super) struct CallCoordinator {
-    pub(super) runner: Arc<CallRunner>,
+pub(super) struct CallRunner {
+    pub(super) provider: Arc<dyn DecisionProvider>,
+    pub(super) health: Arc<HealthBoard>,
+    pub(super) time: TimeSource,
+    pub(super) settings: Arc<DecisionSettings>,
+    pub(super) failures: FailureLog,
     pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
+}
+
+/// A call to make.
+struct Call {
+    sub_requests: Vec<SubRequest>,
+    /// True if a failed sub-request does not end the others.
+    is_partial: bool,
+    workspace: WorkspaceId,
+    /// When the request began, on the monotonic clock.
+    began: Duration,
+}
+
+/// The parts of a call that all its sub-requests share.
+pub(super) struct CallContext<'a> {
+    pub(super) log: &'a AttemptLog<'a>,
+    pub(super) budget: &'a AttemptBudget<'a>,
+    pub(super) client: &'a Arc<dyn ClientConnection>,
+    pub(super) workspace: WorkspaceId,
+    /// When the request began, on the monotonic clock.
+    pub(super) began: Duration,
 }
 
 /// An ended call, and the request's share of its cost.
@@ -28,42 +60,42 @@ pub(super) struct EndedCall {
     pub(super) share: CostShare,
 }
 
-impl CallCoordinator {
+/// A sub-request under way, with its number.
+type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
+
+impl CallRunner {
     /// Makes the call of a held plan. A request that holds the ceiling shares the call with identical ones.
     pub(super) async fn call(
-        &self,
-        request: &FilteredRequest,
-        workspace: WorkspaceId,
-        HeldPlan { plan, coverage }: HeldPlan,
-        client: Arc<dyn ClientConnection>,
-        began: Duration,
+        self: &Arc<Self>,
+        request: &Request,
+        HeldPlan { plan, coverage }: HeldPlan<'_>,
     ) -> EndedCall {
-        let is_partial = request.request.partial;
-        let budget = match coverage {
-            Coverage::FirstAttempts(budget) => budget,
+        let (workspace, client) = (request.payer.workspace_id, Arc::clone(&request.client));
+        let (is_partial, began) = (request.body.partial, request.arrival.began);
+        let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
+        match coverage {
+            Coverage::FirstAttempts(budget) => {
+                let outcome = self.run(call, client, budget).await;
+                EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE }
+            }
             Coverage::AllAttempts { amount, mode } => {
                 let route = (&plan.model, plan.prices_differ);
-                let key = CallKey::new(workspace, request.policy(), route, amount, &request.request);
-                let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
-                return self.share(key, mode, call, client).await;
+                let key = CallKey::new(workspace, request.policy(), route, amount, &request.body);
+                self.share(key, mode, call, client).await
             }
-        };
-        let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
-        let outcome = Arc::clone(&self.runner).run(call, client, budget).await;
-        EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE }
+        }
     }
 
     async fn share(
-        &self,
+        self: &Arc<Self>,
         key: CallKey,
         mode: SingleFlightMode,
         call: Call,
         client: Arc<dyn ClientConnection>,
     ) -> EndedCall {
-        let runner = Arc::clone(&self.runner);
-        let first = Arc::clone(&client);
-        let run = move |participants| {
-            runner.run(call, Arc::new(SharedClient { participants, first }), AttemptBudget::Ceiling)
+        let (runner, first) = (Arc::clone(self), Arc::clone(&client));
+        let run = move |participants| async move {
+            runner.run(call, Arc::new(SharedClient { participants, first }), AttemptBudget::Ceiling).await
         };
         let result = self.in_flight.join(key, client.disconnected(), run).await;
         let share = match mode {
@@ -71,6 +103,84 @@ impl CallCoordinator {
             SingleFlightMode::ChargeEach | SingleFlightMode::Off => CostShare::WHOLE,
         };
         EndedCall { outcome: result.value, share }
+    }
+
+    /// Runs the sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with
+    /// lower limits. Without such endpoints it ends the others, unless the client accepts partial answers.
+    async fn run(&self, call: Call, client: Arc<dyn ClientConnection>, budget: AttemptBudget<'_>) -> CallOutcome {
+        let Call { sub_requests, is_partial, workspace, began } = call;
+        let log = AttemptLog::new(&self.health, &self.settings, workspace, began);
+        let context = CallContext { log: &log, budget: &budget, client: &client, workspace, began };
+        let max_running = self.settings.max_concurrent_subrequests.max(1);
+        let mut planned = sub_requests.len();
+        let mut waiting: VecDeque<(u32, SubRequest)> = (0..).zip(sub_requests).collect();
+        // Most requests are one sub-request, which needs none.
+        let mut running: Option<FuturesUnordered<Running<'_>>> = None;
+        let mut outcomes: Vec<(u32, SubRequestOutcome)> = Vec::with_capacity(waiting.len());
+        loop {
+            let is_idle = running.as_ref().is_none_or(FuturesUnordered::is_empty);
+            if is_idle && waiting.is_empty() {
+                break;
+            }
+            let single = if is_idle && waiting.len() == 1 { waiting.pop_front() } else { None };
+            let ended = if let Some((number, sub_request)) = single {
+                Some(self.run_one(number, sub_request, &context).await)
+            } else {
+                let running = running.get_or_insert_default();
+                while running.len() < max_running
+                    && let Some((number, sub_request)) = waiting.pop_front()
+                {
+                    running.push(Box::pin(self.run_one(number, sub_request, &context)));
+                }
+                running.next().await
+            };
+            let Some((number, sub_request, outcome)) = ended else { break };
+            budget.begun(number);
+            let Some(outcome) = outcome else { continue };
+            // Each sub-request sends the state again: their number is bounded.
+            if let Some(smaller) = self.smaller(&sub_request, &outcome, began)
+                && planned + smaller.len() <= 2 * MAX_SUB_REQUESTS
+            {
+                let next = u32::try_from(planned).unwrap_or(u32::MAX);
+                planned += smaller.len();
+                waiting.extend((next..).zip(smaller));
+                continue;
+            }
+            let has_failed = matches!(outcome, SubRequestOutcome::Failed { .. });
+            outcomes.push((number, outcome));
+            if has_failed && !is_partial {
+                break;
+            }
+        }
+        drop(running);
+        outcomes.sort_by_key(|(number, _)| *number);
+        let (attempts, causes) = log.close(self.time.monotonic());
+        CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts, causes }
+    }
+
+    /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a
+    /// hold was rejected, or the deadline has passed.
+    fn smaller(
+        &self,
+        sub_request: &SubRequest,
+        outcome: &SubRequestOutcome,
+        began: Duration,
+    ) -> Option<Vec<SubRequest>> {
+        let SubRequestOutcome::Failed { failures, rejection: None, .. } = outcome else { return None };
+        let last = failures.last().map(|(_, failure)| failure.kind);
+        let is_final = last.is_some_and(AttemptFailureKind::ends_request);
+        let left = self.time.time_left(began, self.settings.deadline);
+        if is_final || left.is_zero() { None } else { sub_request.smaller(failures) }
+    }
+
+    async fn run_one(
+        &self,
+        number: u32,
+        sub_request: SubRequest,
+        context: &CallContext<'_>,
+    ) -> (u32, SubRequest, Option<SubRequestOutcome>) {
+        let outcome = self.run_sub_request(&sub_request, number, context).await;
+        (number, sub_request, outcome)
     }
 }
 

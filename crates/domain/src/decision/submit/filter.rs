@@ -1,20 +1,23 @@
-//! Applies content filters to an input: a small one on the request's thread, a large one on the workers.
+//! Applies content filters to an input and to the labels of a request: to small ones on the request's thread, to large
+//! ones on the workers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
-use super::labels::LabelFilter;
+use super::request::{Arrival, HoldState, Request};
 use crate::api_key::InferenceKey;
 use crate::budget::Payer;
-use crate::decision::Metrics;
-use crate::decision::{ClientConnection, DecisionRequest, FilteringError, SubmitDecisionError};
+use crate::decision::{
+    Broadcast, ClientConnection, DecisionRequest, FilteringError, Metrics, RequestOrigin, SubmitDecisionError,
+};
 use crate::guardrail::filter::{Aliases, Blocked, FilteredInput};
 use crate::guardrail::{GuardrailPolicies, Policy};
+use crate::ids::WorkspaceId;
 use crate::question::ProviderInput;
-use crate::system::{Cancelled, TaskError, TimeSource, WorkOwner, Workers};
-use crate::usage::{FilterAction, Finding, RequestLabels};
+use crate::system::{CancelFlag, Cancelled, IdGenerator, TaskError, TimeSource, WorkOwner, Workers};
+use crate::usage::{FilterAction, RequestLabels};
 
 /// The most bytes times filters that are scanned on the request's thread. This takes less than a millisecond for prose
 /// with all built-in filters, and about three milliseconds for the slowest known text.
@@ -30,68 +33,52 @@ pub(in crate::decision) struct InputFilter {
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) workers: Arc<dyn Workers>,
     pub(super) metrics: Arc<dyn Metrics>,
-    pub(super) labels: LabelFilter,
+    pub(super) broadcaster: Arc<dyn Broadcast>,
+    pub(super) ids: Arc<dyn IdGenerator>,
     pub(super) time: TimeSource,
     pub(super) deadline: Duration,
 }
 
-/// A request after content filters.
-pub(super) struct FilteredRequest {
-    pub(super) policy: Option<Arc<Policy>>,
-    /// The request with the filtered input, which is sent.
-    pub(super) request: Arc<DecisionRequest>,
-    /// The original input.
-    pub(super) original: Arc<ProviderInput>,
-    /// The names of questions and options that were replaced.
-    pub(super) aliases: Aliases,
-    /// The redacted and flagged matches.
-    pub(super) findings: Vec<Finding>,
-    /// The labels for the record.
-    pub(super) labels: RequestLabels,
-    /// The labels for destinations; `None` if they equal those of the record.
-    pub(super) redacted_labels: Option<RequestLabels>,
-}
-
-impl FilteredRequest {
-    pub(super) fn policy(&self) -> Option<&Policy> {
-        self.policy.as_deref()
-    }
-
-    /// Returns the payer, and true if a limit applies.
-    pub(super) fn payer(&self, key: &InferenceKey) -> (Payer, bool) {
-        let guardrails = self.policy().map(Policy::ids).unwrap_or_default();
-        let is_limited = key.limited() || self.policy().is_some_and(Policy::limits_money);
-        (Payer { workspace_id: key.workspace_id(), api_key: key.id(), guardrails }, is_limited)
-    }
-}
-
 impl InputFilter {
-    /// Filters a request that began at `began`. Stops waiting if the client disconnects or the deadline passes.
+    /// Filters a request of a key. Stops waiting if the client disconnects or the deadline passes.
     ///
     /// # Errors
     /// A filter blocks the request, the filters did not finish, or the guardrails could not be read.
     pub(super) async fn apply(
         &self,
         key: &InferenceKey,
-        mut request: DecisionRequest,
-        client: &Arc<dyn ClientConnection>,
-        began: Duration,
-    ) -> Result<FilteredRequest, SubmitDecisionError> {
+        (origin, arrival): (RequestOrigin, Arrival),
+        mut body: DecisionRequest,
+        client: Arc<dyn ClientConnection>,
+    ) -> Result<Request, SubmitDecisionError> {
         let policy = self.policies.find(key).await?;
-        let original = Arc::clone(&request.provider_input);
-        let owner = WorkOwner::Workspace(key.workspace_id());
-        let filtered = self.filter(policy.as_ref(), &original, owner, client, began).await?;
-        let labels = RequestLabels {
-            session_id: request.session_id.take(),
-            trace: request.trace.take(),
-            user: request.user.take(),
-        };
-        let redacted_labels = self.labels.redact(policy.as_ref(), key.workspace_id(), &labels, began).await;
+        let original = Arc::clone(&body.provider_input);
+        let workspace_id = key.workspace_id();
+        let owner = WorkOwner::Workspace(workspace_id);
         // From here on, only the filtered input is used.
+        let filtered = self.filter(policy.as_ref(), &original, owner, &client, arrival.began).await?;
         let FilteredInput { provider_input, aliases, findings } = filtered;
-        request.provider_input = provider_input;
-        let request = Arc::new(request);
-        Ok(FilteredRequest { policy, request, original, aliases, findings, labels, redacted_labels })
+        body.provider_input = provider_input;
+        let labels =
+            RequestLabels { session_id: body.session_id.take(), trace: body.trace.take(), user: body.user.take() };
+        let redacted_labels = self.redact(policy.as_ref(), workspace_id, &labels, arrival.began).await;
+        let guardrails = policy.as_deref().map(Policy::ids).unwrap_or_default();
+        Ok(Request {
+            id: self.ids.decision_id(),
+            origin,
+            arrival,
+            client,
+            payer: Payer { workspace_id, api_key: key.id(), guardrails },
+            is_limited: key.limited() || policy.as_deref().is_some_and(Policy::limits_money),
+            policy,
+            body,
+            original,
+            aliases,
+            findings,
+            labels,
+            redacted_labels,
+            hold: Mutex::new(HoldState::default()),
+        })
     }
 
     async fn filter(
@@ -109,7 +96,7 @@ impl InputFilter {
                 findings: Vec::new(),
             });
         };
-        let result = if is_inline(policy, input) {
+        let result = if is_inline(policy, input.len_bytes()) {
             policy.filter(input)
         } else {
             // Boxed to keep the future of small requests small.
@@ -138,6 +125,38 @@ impl InputFilter {
         }
     }
 
+    /// Returns the labels that destinations may see; `None` if they equal the original ones. Labels that are
+    /// not filtered before the deadline, or that no destination takes, are withheld.
+    async fn redact(
+        &self,
+        policy: Option<&Arc<Policy>>,
+        workspace_id: WorkspaceId,
+        labels: &RequestLabels,
+        began: Duration,
+    ) -> Option<RequestLabels> {
+        let policy = policy.filter(|policy| policy.filter_count() > 0)?;
+        if labels.is_empty() {
+            return None;
+        }
+        if !self.broadcaster.takes_labels(workspace_id) {
+            return Some(RequestLabels::default());
+        }
+        if is_inline(policy, labels.len_bytes()) {
+            return Some(policy.redact_labels(labels));
+        }
+        let timeout = self.time.sleep(self.time.time_left(began, self.deadline));
+        let (policy, labels) = (Arc::clone(policy), labels.clone());
+        let redacted = {
+            let owner = WorkOwner::Workspace(workspace_id);
+            let redact = move |cancel: &CancelFlag| policy.redact_labels_until(&labels, cancel);
+            Box::pin(self.workers.get(owner, redact))
+        };
+        match select(redacted, timeout).await {
+            Either::Left((Ok(redacted), _)) => Some(redacted),
+            Either::Left((Err(_), _)) | Either::Right(_) => Some(RequestLabels::default()),
+        }
+    }
+
     async fn scan_on_workers(
         &self,
         owner: WorkOwner,
@@ -158,16 +177,16 @@ impl InputFilter {
         policy: &Arc<Policy>,
         input: &Arc<ProviderInput>,
     ) -> Result<ScanResult, FilteringError> {
-        if is_inline(policy, input) {
+        if is_inline(policy, input.len_bytes()) {
             return Ok(policy.filter(input));
         }
         self.scan_on_workers(WorkOwner::System, policy, input).await.map_err(FilteringError::TaskFailed)
     }
 }
 
-fn is_inline(policy: &Policy, input: &ProviderInput) -> bool {
+fn is_inline(policy: &Policy, bytes: usize) -> bool {
     match policy.filter_count() {
         0 => true,
-        count => input.len_bytes().saturating_mul(count.max(FEWEST)) <= INLINE,
+        count => bytes.saturating_mul(count.max(FEWEST)) <= INLINE,
     }
 }

@@ -1,51 +1,111 @@
-//! Submits Decisions requests: filter, resolve, plan, hold, run, settle.
+//! Submits Decisions requests. Each step is a function from its input to its output:
+//!
+//! | step | from | to |
+//! |---|---|---|
+//! | `filter` | the client's request and its key | [`Request`], which every further step borrows |
+//! | `route`, `resolve`, `plan` | the request | `RoutePlan`: sub-requests, each with its candidates in order |
+//! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `HeldPlan`: the bound, then the cheaper plan if a limit requires it, then the hold |
+//! | `call`, `shared_call` | the held plan | [`EndedCall`](call::EndedCall): the outcome and the share of its cost |
+//! | `sub_request`, `attempt`, `attempt_budget` | a sub-request | attempts, each covered by the hold, and `SubRequestOutcome` |
+//! | `outcome` | the call's outcome | answers or a failure; `RequestCost` |
+//! | `settle` | the request, answers, cost | the record and its charge, and only then [`Decision`] |
 
-pub(in crate::decision) mod affordable;
+mod affordable;
 mod attempt;
 mod attempt_budget;
 mod attempts;
-pub(in crate::decision) mod bounds;
+mod bounds;
 mod call;
 mod call_key;
-mod cost;
 mod failure_log;
 pub(in crate::decision) mod filter;
 mod held_plan;
-mod hold;
-mod labels;
+pub(in crate::decision) mod hold;
 mod outcome;
 mod plan;
-mod ports;
 mod record_quota;
+mod request;
 mod resolve;
 pub(in crate::decision) mod route;
-mod run;
 mod settle;
 mod shared_call;
 mod sub_request;
-mod wait_budget;
 
 use std::sync::Arc;
 
-use self::attempt::AttemptRunner;
 use self::bounds::Bounds;
-use self::call::CallCoordinator;
+use self::call::CallRunner;
 use self::failure_log::FailureLog;
 use self::filter::InputFilter;
-use self::held_plan::HoldPlanner;
-use self::hold::HoldPorts;
-use self::labels::LabelFilter;
-pub use self::ports::*;
+use self::hold::Holds;
 use self::record_quota::RecordQuota;
 pub use self::record_quota::RecordQuotaStatus;
+use self::request::Arrival;
 use self::route::RoutePlanner;
-use self::run::CallRunner;
-use self::settle::{Settlement, Submission};
+use self::settle::Settlement;
 use self::shared_call::SingleFlight;
-use self::sub_request::SubRequestRunner;
 use super::preview::RequestPreview;
-use super::{ClientConnection, Decision, DecisionRequest, DecisionSettings, RequestOrigin, SubmitDecisionError};
+use super::{
+    Broadcast, ClientConnection, Decision, DecisionProvider, DecisionRequest, DecisionSettings, Metrics, RequestOrigin,
+    SubmitDecisionError,
+};
 use crate::api_key::InferenceKey;
+use crate::budget::Ledger;
+use crate::guardrail::GuardrailPolicies;
+use crate::model::Catalogue;
+use crate::routing::{EndpointDirectory, HealthBoard};
+use crate::system::{IdGenerator, Randomness, TimeSource, Workers};
+use crate::usage::UsageRepository;
+
+/// The ports of [`SubmitDecision`].
+pub struct SubmitDecisionPorts {
+    /// Calls providers.
+    pub provider: Arc<dyn DecisionProvider>,
+    /// Chooses endpoints.
+    pub routing: RoutingPorts,
+    /// Applies guardrails.
+    pub guardrails: FilterPorts,
+    /// Holds money, and records and charges usage.
+    pub usage: UsagePorts,
+    /// The clock and the timer.
+    pub time: TimeSource,
+}
+
+/// The ports that endpoints are chosen by.
+pub struct RoutingPorts {
+    /// The models.
+    pub catalogue: Arc<dyn Catalogue>,
+    /// The configured endpoints.
+    pub endpoints: Arc<EndpointDirectory>,
+    /// The health of the endpoints, which every attempt adds to.
+    pub health: Arc<HealthBoard>,
+    /// Draws among endpoints.
+    pub random: Arc<dyn Randomness>,
+}
+
+/// The ports that guardrails are applied by.
+#[derive(Clone)]
+pub struct FilterPorts {
+    /// The guardrails of keys.
+    pub policies: Arc<dyn GuardrailPolicies>,
+    /// Scans large inputs.
+    pub workers: Arc<dyn Workers>,
+}
+
+/// The ports that usage is charged and reported by.
+#[derive(Clone)]
+pub struct UsagePorts {
+    /// Holds money and charges usage.
+    pub ledger: Arc<dyn Ledger>,
+    /// Bounds the bytes of records.
+    pub records: Arc<dyn UsageRepository>,
+    /// Names requests.
+    pub ids: Arc<dyn IdGenerator>,
+    /// Counts.
+    pub metrics: Arc<dyn Metrics>,
+    /// Writes the messages for destinations.
+    pub broadcaster: Arc<dyn Broadcast>,
+}
 
 /// Submits a Decisions request: applies the key's guardrails, resolves the models, plans the sub-requests, holds the
 /// money that they may cost, runs them, charges the usage, and answers.
@@ -57,9 +117,8 @@ use crate::api_key::InferenceKey;
 pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
-    holds: Arc<HoldPorts>,
-    hold_planner: HoldPlanner,
-    coordinator: CallCoordinator,
+    holds: Arc<Holds>,
+    runner: Arc<CallRunner>,
     settlement: Settlement,
 }
 
@@ -70,53 +129,42 @@ impl SubmitDecision {
         let RoutingPorts { catalogue, endpoints, health, random } = routing;
         let FilterPorts { policies, workers } = guardrails;
         let UsagePorts { ledger, records, ids, metrics, broadcaster } = usage;
-        let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
         let settings = Arc::new(settings);
-        let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);
+        let (deadline, clock) = (settings.deadline, || Arc::clone(&time.clock));
+        let record_quota = Arc::new(RecordQuota::new(records, time.clone(), settings.max_record_bytes_per_day));
+        let max_retry_after = health.policy().max_backoff;
         let bounds = Bounds {
             provider: Arc::clone(&provider),
             health: Arc::clone(&health),
-            clock: Arc::clone(&clock),
+            clock: clock(),
             max_tokens_per_byte: settings.max_tokens_per_byte,
         };
-        let labels = LabelFilter {
-            broadcaster: Arc::clone(&broadcaster),
-            workers: Arc::clone(&workers),
-            time: time.clone(),
-            deadline,
-        };
-        let filter =
-            InputFilter { policies, workers, metrics: Arc::clone(&metrics), labels, time: time.clone(), deadline };
-        let sub_requests = SubRequestRunner {
-            attempts: AttemptRunner { provider, time: time.clone(), failures: FailureLog::default() },
+        let runner = CallRunner {
+            provider,
             health: Arc::clone(&health),
             time: time.clone(),
             settings: Arc::clone(&settings),
+            failures: FailureLog::default(),
+            in_flight: SingleFlight::default(),
         };
-        let planner = RoutePlanner {
-            catalogue,
-            endpoints,
-            health,
-            random,
-            clock: Arc::clone(&clock),
-            settings: Arc::clone(&settings),
-        };
-        let holds = HoldPorts {
-            ledger: Arc::clone(&ledger),
+        let planner =
+            RoutePlanner { catalogue, endpoints, health, random, clock: clock(), settings: Arc::clone(&settings) };
+        let filter = InputFilter {
+            policies,
+            workers,
             metrics: Arc::clone(&metrics),
+            broadcaster: Arc::clone(&broadcaster),
             ids,
             time: time.clone(),
-            settings: Arc::clone(&settings),
+            deadline,
         };
-        let runner = Arc::new(CallRunner { sub_requests });
-        let record_quota = Arc::new(RecordQuota::new(records, time, limit));
+        let holds = Arc::new(Holds { ledger, metrics, time, settings, bounds });
         Self {
             filter: Arc::new(filter),
             planner: Arc::new(planner),
-            holds: Arc::new(holds),
-            hold_planner: HoldPlanner { bounds, settings },
-            coordinator: CallCoordinator { runner, in_flight: SingleFlight::default() },
-            settlement: Settlement { ledger, metrics, broadcaster, clock, record_quota, max_retry_after },
+            holds: Arc::clone(&holds),
+            runner: Arc::new(runner),
+            settlement: Settlement { holds, broadcaster, record_quota, max_retry_after },
         }
     }
 
@@ -129,13 +177,12 @@ impl SubmitDecision {
 
     /// Returns the status of the record quota, for metrics.
     pub fn record_quota_status(&self) -> RecordQuotaStatus {
-        self.settlement.quota_status()
+        self.settlement.record_quota.status()
     }
 
     /// Returns a preview of requests, which sends nothing.
     pub(crate) fn preview(&self) -> RequestPreview {
-        let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
-        RequestPreview::new(filter, planner, self.hold_planner.bounds.clone())
+        RequestPreview::new(Arc::clone(&self.filter), Arc::clone(&self.planner), Arc::clone(&self.holds))
     }
 
     /// Answers a request.
@@ -146,21 +193,19 @@ impl SubmitDecision {
         &self,
         key: &InferenceKey,
         origin: RequestOrigin,
-        request: DecisionRequest,
+        body: DecisionRequest,
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
-        let arrival = self.settlement.arrival(origin.began);
-        let origin = RequestOrigin { began: Some(arrival.began), ..origin };
-        let filtered = self.filter.apply(key, request, &client, arrival.began).await?;
-        let (payer, is_limited) = filtered.payer(key);
-        let workspace = payer.workspace_id;
-        let mut plan = self.planner.plan(&filtered.request, filtered.policy(), is_limited, workspace)?;
-        self.settlement.check_quota(workspace).await?;
-        let hold = self.holds.open((payer, is_limited), origin, filtered.request.model.clone());
+        let time = &self.holds.time;
+        let arrival = Arrival { at: time.now(), began: origin.began.unwrap_or_else(|| time.monotonic()) };
+        let request = self.filter.apply(key, (origin, arrival), body, client).await?;
+        let workspace = request.payer.workspace_id;
+        let mut plan = self.planner.plan(&request.body, request.policy(), request.is_limited, workspace)?;
+        self.settlement.record_quota.check(workspace).await?;
         let funnel = std::mem::take(&mut plan.funnel);
-        let held_plan = self.hold_planner.hold(&hold, plan, &client).await?;
-        let call = self.coordinator.call(&filtered, workspace, held_plan, client, arrival.began).await;
-        self.settlement.settle(Submission { filtered, hold, arrival, funnel }, call).await
+        let held_plan = self.holds.hold(&request, plan).await?;
+        let call = self.runner.call(&request, held_plan).await;
+        self.settlement.settle(request, call, funnel).await
     }
 }
 

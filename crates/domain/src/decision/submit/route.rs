@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::{Precedence, SubRequest, plan};
 use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_models};
-use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError, UnpricedModels};
+use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
@@ -17,12 +17,12 @@ use crate::system::{Clock, Randomness};
 
 /// Plans requests.
 pub(in crate::decision) struct RoutePlanner {
-    pub(super) catalogue: Arc<dyn Catalogue>,
+    pub(in crate::decision) catalogue: Arc<dyn Catalogue>,
     pub(super) endpoints: Arc<EndpointDirectory>,
     pub(super) health: Arc<HealthBoard>,
     pub(super) random: Arc<dyn Randomness>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) settings: Arc<DecisionSettings>,
+    pub(in crate::decision) settings: Arc<DecisionSettings>,
 }
 
 /// The plan of a request.
@@ -36,16 +36,6 @@ pub(in crate::decision) struct RoutePlan {
 }
 
 impl RoutePlanner {
-    /// Returns the current catalogue.
-    pub(in crate::decision) fn catalogue(&self) -> Arc<CatalogueSnapshot> {
-        self.catalogue.snapshot()
-    }
-
-    /// Returns the rule for models without a price.
-    pub(in crate::decision) fn unpriced_rule(&self) -> UnpricedModels {
-        self.settings.unpriced
-    }
-
     /// Resolves the models of a request.
     ///
     /// # Errors
@@ -111,9 +101,7 @@ impl RoutePlanner {
             Err(NoCandidates::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
         }
     }
-}
 
-impl RoutePlanner {
     /// Returns the first provider that the preferences require and that does not exist.
     fn unknown_provider(&self, preferences: &RoutingPreferences) -> Option<UnknownProvider> {
         let known = || self.endpoints.all().iter().map(|endpoint| endpoint.provider.as_str());

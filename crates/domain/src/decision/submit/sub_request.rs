@@ -6,44 +6,23 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
-use super::attempt::{AttemptRunner, EndedAttempt, RunningAttempts};
-use super::attempt_budget::{AttemptBudget, NextAttempt};
-use super::attempts::{AttemptIndex, AttemptLog};
-use super::hold::HoldRejection;
+use super::attempt::{EndedAttempt, RunningAttempts};
+use super::attempt_budget::NextAttempt;
+use super::attempts::AttemptIndex;
+use super::call::{CallContext, CallRunner};
 use super::outcome::SubRequestOutcome;
 use super::plan::SubRequest;
-use crate::decision::{ClientConnection, DecisionSettings, Hedging, ProviderCall, SentBytes};
-use crate::ids::WorkspaceId;
+use super::request::HoldRejection;
+use crate::decision::{Hedging, ProviderCall, SentBytes};
 use crate::model::ModelId;
-use crate::routing::{
-    AttemptFailure, AttemptFailureKind, Candidate, Endpoint, HealthBoard, ThrottledEndpoint, ThrottledEndpoints,
-};
-use crate::system::TimeSource;
+use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate, Endpoint, ThrottledEndpoint, ThrottledEndpoints};
 
 /// The fewest measured answers whose percentiles can trigger a hedge.
 const ENOUGH_TO_HEDGE: u64 = 20;
 
-/// Runs sub-requests.
-pub(super) struct SubRequestRunner {
-    pub(super) attempts: AttemptRunner,
-    pub(super) health: Arc<HealthBoard>,
-    pub(super) time: TimeSource,
-    pub(super) settings: Arc<DecisionSettings>,
-}
-
-/// The parts of a call that all its sub-requests share.
-pub(super) struct CallContext<'a> {
-    pub(super) log: &'a AttemptLog<'a>,
-    pub(super) budget: &'a AttemptBudget,
-    pub(super) client: &'a Arc<dyn ClientConnection>,
-    pub(super) workspace: WorkspaceId,
-    /// When the request began, on the monotonic clock.
-    pub(super) began: Duration,
-}
-
-impl SubRequestRunner {
+impl CallRunner {
     /// Tries the candidates of a sub-request in turn. Returns `None` without candidates, which planning excludes.
-    pub(super) async fn run(
+    pub(super) async fn run_sub_request(
         &self,
         sub_request: &SubRequest,
         number: u32,
@@ -106,7 +85,7 @@ impl SubRequestRunner {
 
 /// The attempts of one sub-request.
 struct Progress<'a> {
-    runner: &'a SubRequestRunner,
+    runner: &'a CallRunner,
     sub_request: &'a SubRequest,
     number: u32,
     call: &'a CallContext<'a>,
@@ -213,7 +192,7 @@ impl<'a> Progress<'a> {
             client: Arc::clone(call.client),
             sent,
         };
-        self.running.push(runner.attempts.run(
+        self.running.push(runner.run_attempt(
             candidate.clone(),
             index,
             provider_call,

@@ -1,0 +1,92 @@
+//! A request, as it is known before it is routed, with the state of its hold.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::budget::{HoldRequest, LimitExceeded, Payer};
+use crate::decision::{ClientConnection, DecisionRequest, RequestOrigin};
+use crate::guardrail::Policy;
+use crate::guardrail::filter::Aliases;
+use crate::ids::DecisionId;
+use crate::money::Usd;
+use crate::question::ProviderInput;
+use crate::usage::{AttemptRecord, Finding, RequestLabels};
+
+/// The arrival time of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) at: DateTime<Utc>,
+    /// The begin of its deadline, on the monotonic clock.
+    pub(super) began: Duration,
+}
+
+/// A request after content filters. Every further step borrows it.
+pub(super) struct Request {
+    pub(super) id: DecisionId,
+    pub(super) origin: RequestOrigin,
+    pub(super) arrival: Arrival,
+    /// The client that waits for the answer.
+    pub(super) client: Arc<dyn ClientConnection>,
+    pub(super) payer: Payer,
+    /// True if a limit applies.
+    pub(super) is_limited: bool,
+    pub(super) policy: Option<Arc<Policy>>,
+    /// The request with the filtered input, which is sent.
+    pub(super) body: DecisionRequest,
+    /// The original input.
+    pub(super) original: Arc<ProviderInput>,
+    /// The names of questions and options that were replaced.
+    pub(super) aliases: Aliases,
+    /// The redacted and flagged matches.
+    pub(super) findings: Vec<Finding>,
+    /// The labels for the record.
+    pub(super) labels: RequestLabels,
+    /// The labels for destinations; `None` if they equal those of the record.
+    pub(super) redacted_labels: Option<RequestLabels>,
+    pub(super) hold: Mutex<HoldState>,
+}
+
+/// The hold of a request.
+#[derive(Debug, Default)]
+pub(super) struct HoldState {
+    /// The time of the grant, by the store's clock; `None` before a grant.
+    pub(super) at: Option<DateTime<Utc>>,
+    pub(super) amount: Usd,
+    /// The limit that rejected the last increase, and the latency of the ledger.
+    pub(super) rejection: Option<(LimitExceeded, Duration)>,
+}
+
+/// The reason why an attempt was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HoldRejection {
+    /// A limit has no room for it: [`HoldState::rejection`].
+    LimitExceeded,
+    /// The ledger failed.
+    Store,
+}
+
+impl Request {
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        self.policy.as_deref()
+    }
+
+    pub(super) fn hold(&self) -> MutexGuard<'_, HoldState> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the request to the ledger for a hold of `amount` for these attempts.
+    pub(super) fn hold_request(&self, amount: Usd, attempts: &[AttemptRecord]) -> HoldRequest {
+        HoldRequest {
+            id: self.id.clone(),
+            payer: self.payer.clone(),
+            amount,
+            is_limited: self.is_limited,
+            request_id: self.origin.request_id.clone(),
+            requested_model: self.body.model.clone(),
+            client_address: self.origin.client_address,
+            attempts: attempts.into(),
+        }
+    }
+}
