@@ -1,6 +1,5 @@
 //! A complete gateway over in-memory fakes.
 
-use domain::decision::FindRecord;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +17,8 @@ use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, GetGeneration,
-    MeterTokens, ProviderAnswer, SubmitDecision,
+    DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
+    GetGeneration, MeterTokens, ProviderAnswer, SubmitDecision,
 };
 use domain::error::StoreError;
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
