@@ -3,13 +3,11 @@
 mod checker;
 mod lexer;
 mod precheck;
-mod unknown_member;
 mod value;
 
 pub use checker::{JsonText, read_object};
 pub(crate) use lexer::string_content;
 pub use lexer::{Token, Tokens};
-pub use precheck::{MAX_DEPTH, PrecheckError, precheck};
-pub use unknown_member::unknown_member;
+pub use precheck::{MAX_DEPTH, PrecheckError, precheck, unknown_member};
 pub use value::{InvalidJson, Json, JsonKind, push_string};
 pub(crate) use value::{JsonPart, Member, first_duplicate};

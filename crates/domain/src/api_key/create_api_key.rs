@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::audited::view;
+use super::model::view;
 use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, CreateApiKeyError, InvalidKeyLimit, KeyInsertion};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;

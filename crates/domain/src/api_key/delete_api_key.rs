@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::view;
+use super::model::view;
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;

@@ -1,6 +1,5 @@
 //! API keys: authentication and authorisation of callers.
 
-mod audited;
 mod authenticate;
 mod count_request;
 mod create_api_key;
@@ -8,7 +7,6 @@ mod delete_api_key;
 mod errors;
 mod model;
 mod ports;
-mod rate_subject;
 mod reference;
 mod rotate_api_key;
 mod switch_api_key;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::before_and_after;
+use super::model::before_and_after;
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, GrantCache, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::secret::ApiKeySecret;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::audited::before_and_after;
 use super::create_api_key::check_limits;
+use super::model::before_and_after;
 use super::{ApiKey, ApiKeyName, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{ResetInterval, SpendLimit};

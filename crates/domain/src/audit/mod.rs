@@ -1,6 +1,5 @@
 //! The audit log: a tamper-evident hash chain of all changes.
 
-mod chain;
 mod denied_changes;
 mod managed_rows;
 mod model;

@@ -10,21 +10,17 @@ pub mod allowances;
 mod bill;
 mod draw;
 pub mod entries;
-mod errors;
 mod journal;
 mod journaled_ledger;
 mod model;
 mod period;
 mod ports;
-mod read_only_ledger;
-mod reports;
 mod store;
 
 pub use admission::*;
 pub use alerts::*;
 pub use bill::*;
 pub use draw::*;
-pub use errors::*;
 pub use journal::*;
 pub use journaled_ledger::{
     ForgetError, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, RecoverJournals, RecoveryReport,
@@ -33,6 +29,4 @@ pub use journaled_ledger::{
 pub use model::*;
 pub use period::*;
 pub use ports::*;
-pub use read_only_ledger::ReadOnlyLedger;
-pub use reports::*;
 pub use store::*;

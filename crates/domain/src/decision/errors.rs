@@ -12,11 +12,11 @@ use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
 use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
-use crate::routing::RoutingFunnel;
-use crate::routing::{AttemptFailureKind, FailureCause, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions};
+use crate::routing::{
+    AttemptFailureKind, FailureCause, RoutingFunnel, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions,
+};
 use crate::system::TaskError;
-use crate::usage::AttemptRecord;
-use crate::usage::{Finding, UsageSource};
+use crate::usage::{AttemptRecord, Finding, UsageSource};
 
 /// A validation error of a Decisions request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,6 @@ mod model;
 mod ports;
 mod promote_container_file;
 mod release_abandoned_promotions;
-mod running_promotions;
 mod sweep_documents;
 
 pub use delete_document::*;
@@ -15,5 +14,4 @@ pub use model::*;
 pub use ports::*;
 pub use promote_container_file::*;
 pub use release_abandoned_promotions::*;
-pub use running_promotions::*;
 pub use sweep_documents::*;

@@ -1,6 +1,6 @@
 //! Creates guardrails.
 
-use super::record::audit_draft;
+use super::management::audit_draft;
 use super::{
     Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailPorts, GuardrailRules, InvalidGuardrail,
     PlacedGuardrail,

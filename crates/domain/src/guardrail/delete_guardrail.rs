@@ -1,6 +1,6 @@
 //! Deletes guardrails.
 
-use super::record::audit_draft;
+use super::management::audit_draft;
 use super::{GuardrailError, GuardrailPorts};
 use crate::audit::Actor;
 

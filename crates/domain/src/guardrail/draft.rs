@@ -1,6 +1,5 @@
 //! The draft of a guardrail: the members to set, to clear and to leave unchanged.
 
-mod apply;
 mod read;
 
 use super::{BuiltinContentFilter, ContentFilter, InvalidGuardrail};

@@ -1,7 +1,6 @@
 //! Guardrails: rules for the models, the spend and the content of requests.
 
 mod assign_keys_to_guardrail;
-mod assignment;
 mod create_guardrail;
 mod delete_guardrail;
 mod draft;
@@ -20,14 +19,12 @@ mod model;
 mod permission;
 mod policy;
 mod ports;
-mod record;
 mod remove_keys_from_guardrail;
 mod restore_guardrail_version;
 mod set_default_guardrail;
 mod update_guardrail;
 
 pub use assign_keys_to_guardrail::*;
-pub use assignment::*;
 pub use create_guardrail::*;
 pub use delete_guardrail::*;
 pub use draft::*;

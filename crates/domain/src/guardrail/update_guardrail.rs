@@ -1,6 +1,6 @@
 //! Changes guardrails.
 
-use super::record::audit_draft;
+use super::management::audit_draft;
 use super::{Guardrail, GuardrailDraft, GuardrailError, GuardrailPorts, PlacedGuardrail};
 use crate::audit::Actor;
 

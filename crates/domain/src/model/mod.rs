@@ -10,7 +10,6 @@ mod list_models;
 mod modality;
 #[expect(clippy::module_inception, reason = "every area has a model.rs; here the area is called model too")]
 mod model;
-mod ports;
 mod resolve;
 mod slug;
 
@@ -23,5 +22,4 @@ pub use import_catalogue::*;
 pub use list_models::*;
 pub use modality::*;
 pub use model::*;
-pub use ports::*;
 pub use slug::*;

@@ -6,7 +6,6 @@ mod destination;
 mod model;
 mod ports;
 mod publish_budget_alerts;
-mod sampling;
 mod trace;
 
 pub use broadcaster::Broadcaster;
@@ -15,5 +14,4 @@ pub use destination::*;
 pub use model::*;
 pub use ports::*;
 pub use publish_budget_alerts::*;
-pub use sampling::*;
 pub use trace::*;

@@ -8,8 +8,7 @@ use super::{AttachmentForm, EndpointLimits, Wire};
 use crate::ids::IdMap;
 use crate::model::{CallableModels, Model, ModelId, SANDBOX_AUTHOR};
 use crate::pricing::TokenPrices;
-use crate::question::QuestionType;
-use crate::question::{AnswerRules, ConfidenceSource};
+use crate::question::{AnswerRules, ConfidenceSource, QuestionType};
 
 /// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

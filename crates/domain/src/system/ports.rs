@@ -1,12 +1,12 @@
 //! The ports to the machine that use cases run on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::CancelFlag;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
@@ -167,6 +167,86 @@ pub trait HealthProbe: Send + Sync {
     /// Returns true while requests are served without the store: the server is then degraded but ready.
     fn serves_during_outage(&self) -> bool {
         false
+    }
+}
+
+/// Runs work on the calling thread, where its panics surface as well. For tests, and for processes that serve no other
+/// requests.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InlineExecutor;
+
+#[async_trait]
+impl Workers for InlineExecutor {
+    async fn run(&self, _: WorkOwner, work: Work) -> Result<(), TaskError> {
+        work();
+        Ok(())
+    }
+}
+
+/// A flag that cancels work. Clones share the flag.
+#[derive(Debug, Clone, Default)]
+pub struct CancelFlag {
+    cancelled: Arc<AtomicBool>,
+    #[cfg(any(test, feature = "testing"))]
+    checks: Option<Arc<Checks>>,
+}
+
+impl CancelFlag {
+    /// Returns true once the work should end. It is cheap enough to be called often.
+    pub fn is_cancelled(&self) -> bool {
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(checks) = &self.checks
+            && checks.made.fetch_add(1, Ordering::SeqCst) >= checks.passed
+        {
+            return true;
+        }
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Cancels the work.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns a guard that cancels the work when it is dropped.
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
+    }
+}
+
+/// See [`CancelFlag::cancel_on_drop`].
+#[derive(Debug)]
+pub struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Work that ended early because it was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the work was cancelled")]
+pub struct Cancelled;
+
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug)]
+struct Checks {
+    passed: usize,
+    made: std::sync::atomic::AtomicUsize,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl CancelFlag {
+    /// Creates a flag that is cancelled after `passed` checks and counts them, as a measure of the work done.
+    pub fn after_checks(passed: usize) -> Self {
+        let checks = Checks { passed, made: std::sync::atomic::AtomicUsize::new(0) };
+        Self { checks: Some(Arc::new(checks)), ..Self::default() }
+    }
+
+    /// Returns the number of checks so far; zero for a flag that does not count.
+    pub fn checks(&self) -> usize {
+        self.checks.as_ref().map_or(0, |checks| checks.made.load(Ordering::SeqCst))
     }
 }
 

@@ -4,10 +4,8 @@ mod attempt;
 mod model;
 mod ports;
 mod rejection;
-mod rejection_counter;
 
 pub use attempt::*;
 pub use model::*;
 pub use ports::*;
 pub use rejection::*;
-pub use rejection_counter::RejectionCounter;

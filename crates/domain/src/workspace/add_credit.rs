@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::usd;
+use super::model::usd;
 use super::{ChangeWorkspaceError, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::{before_and_after, usd};
+use super::model::{before_and_after, usd};
 use super::{ChangeWorkspaceError, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;

@@ -1,7 +1,6 @@
 //! Workspaces: the tenants.
 
 mod add_credit;
-mod audited;
 mod bootstrap_instance;
 mod clear_credit;
 mod create_workspace;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::before_and_after;
+use super::model::before_and_after;
 use super::{ChangeWorkspaceError, MAX_ATTEMPTS, WorkspaceName, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;
@@ -44,8 +44,7 @@ impl RenameWorkspace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::MemoryStore;
-    use crate::testing::{FixedClock, SequentialIds};
+    use crate::testing::{FixedClock, MemoryStore, SequentialIds};
     use crate::workspace::CreateWorkspace;
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::audited::{before_and_after, budgets};
+use super::model::{before_and_after, budgets};
 use super::{ChangeWorkspaceError, MAX_ATTEMPTS, WorkspaceRepository};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::WorkspaceBudgets;

@@ -11,10 +11,9 @@ use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
-use crate::usage::FilterAction;
-use crate::usage::Finding;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, RecordTime, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, RecordTime, UsageFilter, UsageOutcome, UsageRecord,
+    UsageShare, UsageSource,
 };
 
 suite! {

@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::bytes::{Reader, Writer};
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{Account, Payer, ResetInterval};
 use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, WorkspaceId};

@@ -3,18 +3,16 @@
 //! Numbers are variable-length integers; strings and byte arrays follow their length, and an option follows one byte.
 //! Every payload begins with the version; a reader accepts `OLDEST_VERSION` to `VERSION`.
 
+mod bytes;
 mod fields;
-mod reader;
 mod records;
-mod writer;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use self::reader::Reader;
-use self::writer::Writer;
+use self::bytes::{Reader, Writer};
 use super::allowances::CounterId;
 use super::{EntryKind, FoldEntry, Payer, UsageCharge};
 use crate::ids::{DecisionId, RequestId};

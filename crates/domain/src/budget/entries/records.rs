@@ -1,12 +1,11 @@
 //! Usage records and attempts.
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::bytes::{Reader, Writer};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
-use crate::usage::FilterAction;
-use crate::usage::Finding;
-use crate::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use crate::usage::{
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 
 impl Writer {
     pub(super) fn attempts(&mut self, attempts: &[AttemptRecord]) {

@@ -1,10 +1,11 @@
-//! The open requests of a process.
+//! Open calls, and the errors of their charges.
 
 use std::sync::PoisonError;
 
 use super::sync::{Mutex, MutexGuard};
-use crate::budget::Hold;
 use crate::budget::allowances::CounterId;
+use crate::budget::{Hold, UsageCharge, UsageJournalError};
+use crate::error::StoreError;
 use crate::ids::{DecisionId, IdMap};
 use crate::money::Usd;
 
@@ -72,4 +73,34 @@ impl OpenCalls {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error of appending a charge.
+#[derive(Debug)]
+pub(super) enum ChargeError {
+    /// The journal was sealed. The charge belongs into the next journal of the process.
+    Sealed(Box<UsageCharge>),
+    /// The charge is invalid, or the journal failed.
+    Store(StoreError),
+}
+
+impl ChargeError {
+    /// Converts the error for a caller without another journal.
+    pub(super) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Sealed(_) => journal_failed(UsageJournalError::Sealed),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for ChargeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Converts an error of the journal: requests that it concerns are rejected until it takes entries again.
+pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
+    StoreError::unavailable(error)
 }

@@ -1,7 +1,6 @@
 //! The ends of requests in the journal: charges and releases.
 
-use super::calls::lock;
-use super::errors::{ChargeError, journal_failed};
+use super::calls::{ChargeError, journal_failed, lock};
 use super::omission::Omission;
 use super::{JournaledLedger, amounts, check_amount};
 use crate::budget::entries::{encode_charged, encode_released};

@@ -7,8 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::super::{BudgetStore, LiveProcess, OrphanedJournals, ProcessState, RemainingAllowances};
-use super::calls::lock;
-use super::errors::journal_failed;
+use super::calls::{journal_failed, lock};
 use super::sync::Mutex;
 use crate::error::StoreError;
 use crate::ids::ProcessId;

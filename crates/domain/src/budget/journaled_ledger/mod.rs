@@ -6,12 +6,9 @@
 mod asks;
 mod calls;
 mod charging;
-mod errors;
 mod forgetting;
 mod keeper;
 mod omission;
-mod omitted_traces;
-mod recent_rejections;
 mod recovery;
 mod renewing;
 mod state;
@@ -27,8 +24,7 @@ use futures_util::future::{Either, select};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use self::asks::{Answer, Ask};
-use self::calls::{OpenCall, lock};
-use self::errors::{ChargeError, journal_failed};
+use self::calls::{ChargeError, OpenCall, journal_failed, lock};
 pub use self::forgetting::{ForgetError, ForgetProcesses, ForgetSettings};
 use self::keeper::Keeper;
 pub use self::recovery::{RecoverJournals, RecoveryReport};

@@ -11,8 +11,7 @@ use super::super::{
     OrphanedJournals, ProcessState, ProcessStatus, RemainingAllowances, UsageCharge, UsageJournalError,
     abandoned_record,
 };
-use super::calls::lock;
-use super::errors::journal_failed;
+use super::calls::{journal_failed, lock};
 use super::sync::Mutex;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, ProcessId};

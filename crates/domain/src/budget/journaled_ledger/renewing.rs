@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use futures_util::lock::Mutex as AsyncMutex;
 
-use super::errors::{ChargeError, journal_failed};
+use super::calls::{ChargeError, journal_failed};
 use super::{JournaledLedger, LedgerSettings, RecoverJournals};
 use crate::budget::entries::Entry;
 use crate::budget::{

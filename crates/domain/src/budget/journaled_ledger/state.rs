@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::asks::{Ask, AskQueue};
+use super::asks::{Ask, AskQueue, RecentRejections};
 use super::calls::{OpenCalls, lock};
-use super::omitted_traces::OmittedTraces;
-use super::recent_rejections::RecentRejections;
+use super::omission::OmittedTraces;
 use super::sync::AtomicBool;
 use super::workspaces::{LedgerSettings, Workspaces};
 use crate::budget::allowances::{CounterId, HoldError};

@@ -6,8 +6,7 @@ use super::path::Path;
 use super::questions::{DUPLICATE_MEMBER, once};
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, Member, first_duplicate};
-use crate::question::inline_content::inline_contents;
-use crate::question::{Asset, Attachments};
+use crate::question::{Asset, Attachments, inline_contents};
 
 /// The content of an asset that was sent as a separate part beside the JSON.
 #[derive(Clone, PartialEq, Eq)]

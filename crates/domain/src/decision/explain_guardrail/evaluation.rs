@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::verdict::{Decider, EndpointVerdict, KeyRejection, Verdict};
-use crate::decision::ExplainGuardrailError;
-use crate::decision::{DecisionRequest, RequestPreview, SubmitDecisionError, UnpricedModels};
+use crate::decision::{DecisionRequest, ExplainGuardrailError, RequestPreview, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;

@@ -1,14 +1,11 @@
 //! Explains the effect of a guardrail on a request, without sending it.
 
-mod errors;
 mod evaluation;
 mod verdict;
 
 use std::sync::Arc;
 
-pub use self::errors::ExplainGuardrailError;
 use self::evaluation::RequestEvaluation;
-pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRejection, Verdict};
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
 use crate::budget::{LedgerReader, Payer, admit};
 use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
@@ -17,6 +14,7 @@ use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
+pub use verdict::{Decider, EndpointVerdict, ExplainGuardrailError, Explanation, KeyRejection, Verdict};
 
 /// The ports of [`ExplainGuardrail`].
 pub struct ExplainGuardrailPorts {

@@ -13,17 +13,17 @@ use crate::question::{AnswerRules, Answers, ProviderInput};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate};
 
 /// An attempt that ended.
-pub(super) type EndedAttempt = (AttemptIndex, Candidate, Result<Answers, AttemptFailure>);
+pub(super) type EndedAttempt = (Candidate, Result<Answers, AttemptFailure>);
 /// An attempt under way.
 pub(super) type RunningAttempt<'a> = BoxFuture<'a, EndedAttempt>;
 
 /// The attempts of a sub-request under way: one, or two with a hedge. A wake polls all of them.
 #[derive(Default)]
-pub(super) struct RunningAttempts<'a>(Vec<RunningAttempt<'a>>);
+pub(super) struct RunningAttempts<'a>(Vec<(AttemptIndex, RunningAttempt<'a>)>);
 
 impl<'a> RunningAttempts<'a> {
-    pub(super) fn push(&mut self, attempt: RunningAttempt<'a>) {
-        self.0.push(attempt);
+    pub(super) fn push(&mut self, index: AttemptIndex, attempt: RunningAttempt<'a>) {
+        self.0.push((index, attempt));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -34,9 +34,9 @@ impl<'a> RunningAttempts<'a> {
         self.0.is_empty()
     }
 
-    /// Cancels all attempts.
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
+    /// Cancels all attempts and returns their positions in the log.
+    pub(super) fn cancel(&mut self) -> Vec<AttemptIndex> {
+        self.0.drain(..).map(|(index, _)| index).collect()
     }
 
     /// Returns the first attempt that ends; `None` if none is under way.
@@ -53,9 +53,9 @@ impl Future for FirstEnded<'_, '_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let RunningAttempts(attempts) = &mut *self.0;
-        for (index, attempt) in attempts.iter_mut().enumerate() {
+        for (position, (_, attempt)) in attempts.iter_mut().enumerate() {
             if let Poll::Ready(ended) = attempt.as_mut().poll(cx) {
-                drop(attempts.remove(index));
+                drop(attempts.remove(position));
                 return Poll::Ready(Some(ended));
             }
         }
@@ -88,7 +88,7 @@ impl CallRunner {
                     Err(failure)
                 }
             };
-            (index, candidate, result)
+            (candidate, result)
         })
     }
 }

@@ -1,12 +1,11 @@
 //! Checks that a hold covers each attempt of a call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bounds::{charge, round_up};
 use super::hold::{Holds, WaitBudget, unknown_room};
 use super::plan::SubRequest;
 use super::request::{HoldRejection, Request};
-use crate::decision::ClientConnection;
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
 use crate::routing::Candidate;
@@ -37,8 +36,6 @@ pub(super) struct NextAttempt<'a> {
     pub(super) input: &'a ProviderInput,
     /// The number of its sub-request.
     pub(super) number: u32,
-    /// The client that waits for its answer.
-    pub(super) client: &'a Arc<dyn ClientConnection>,
     /// True for an attempt that the request does not need, such as a hedge: it does not wait for a hold.
     pub(super) is_optional: bool,
 }
@@ -125,7 +122,7 @@ impl IncreasingHold<'_> {
                 return Err(HoldRejection::LimitExceeded);
             }
             let waits = waits.get_or_insert_with(|| self.holds.wait_budget(self.request));
-            if !exceeded.waits_for_others() || !waits.wait(&self.holds.time, next.client).await {
+            if !exceeded.waits_for_others() || !waits.wait(&self.holds.time, &self.request.client).await {
                 if exceeded.waits_for_others() && exceeded.is_uncertain {
                     let error = unknown_room();
                     let error: &dyn std::error::Error = &error;

@@ -6,8 +6,7 @@ use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId};
 use crate::pricing::TokenPrices;
-use crate::routing::RoutingFunnel;
-use crate::routing::{Candidate, Endpoint, EndpointDirectory, Sort, SortBy};
+use crate::routing::{Candidate, Endpoint, EndpointDirectory, RoutingFunnel, Sort, SortBy};
 
 /// The number of similar names in the error for a model that cannot be called.
 const NEAREST: usize = 3;

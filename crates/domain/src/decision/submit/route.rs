@@ -9,9 +9,9 @@ use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
 use crate::question::ProviderInput;
-use crate::routing::RoutingFunnel;
 use crate::routing::{
-    EndpointDirectory, HealthBoard, NoCandidates, RoutingPreferences, SelectedCandidates, Selection, UnknownProvider,
+    EndpointDirectory, HealthBoard, NoCandidates, RoutingFunnel, RoutingPreferences, SelectedCandidates, Selection,
+    UnknownProvider,
 };
 use crate::system::{Clock, Randomness};
 

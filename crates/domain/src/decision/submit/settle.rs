@@ -13,8 +13,7 @@ use crate::decision::{Broadcast, Decision, FailedAttempts, SubmitDecisionError, 
 use crate::error::{ErrorKind, StoreError};
 use crate::json::Json;
 use crate::money::Usd;
-use crate::routing::AttemptFailureKind;
-use crate::routing::RoutingFunnel;
+use crate::routing::{AttemptFailureKind, RoutingFunnel};
 use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.

@@ -8,7 +8,6 @@ use futures_util::future::{Either, select};
 
 use super::attempt::{EndedAttempt, RunningAttempts};
 use super::attempt_budget::NextAttempt;
-use super::attempts::AttemptIndex;
 use super::call::{CallContext, CallRunner};
 use super::outcome::SubRequestOutcome;
 use super::plan::SubRequest;
@@ -38,7 +37,6 @@ impl CallRunner {
             failures: sub_request.inherited.clone(),
             throttled: None,
             running: RunningAttempts::default(),
-            indexes: Vec::new(),
         };
         let mut was_hedged = false;
         loop {
@@ -60,15 +58,13 @@ impl CallRunner {
                     }
                 },
             };
-            let Some((index, candidate, result)) = ended else { continue };
-            progress.indexes.retain(|running| *running != index);
+            let Some((candidate, result)) = ended else { continue };
             last = candidate.clone();
             match result {
                 Ok(answers) => {
                     let now = self.time.monotonic();
                     // Dropped before their bytes are counted, because running attempts may send more.
-                    progress.running.clear();
-                    progress.indexes.iter().for_each(|lost| call.log.lose(*lost, now));
+                    progress.running.cancel().into_iter().for_each(|lost| call.log.lose(lost, now));
                     return Some(SubRequestOutcome::Answered { answers, candidate });
                 }
                 Err(failure) => {
@@ -94,7 +90,6 @@ struct Progress<'a> {
     failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
     throttled: Option<ThrottledEndpoints>,
     running: RunningAttempts<'a>,
-    indexes: Vec<AttemptIndex>,
 }
 
 impl<'a> Progress<'a> {
@@ -126,8 +121,7 @@ impl<'a> Progress<'a> {
     }
 
     fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {
-        let (input, client) = (&*self.sub_request.input, self.call.client);
-        NextAttempt { candidate, input, number: self.number, client, is_optional }
+        NextAttempt { candidate, input: &self.sub_request.input, number: self.number, is_optional }
     }
 
     /// Returns the remaining time of the deadline; `None` if it has passed.
@@ -184,7 +178,6 @@ impl<'a> Progress<'a> {
         let sent = SentBytes::default();
         let index = call.log.begin(candidate, self.number, (sent.clone(), bound), runner.time.monotonic());
         call.budget.begun(self.number);
-        self.indexes.push(index);
         let provider_call = ProviderCall {
             endpoint: Arc::clone(endpoint),
             provider_input: Arc::clone(&self.sub_request.input),
@@ -192,13 +185,8 @@ impl<'a> Progress<'a> {
             client: Arc::clone(call.client),
             sent,
         };
-        self.running.push(runner.run_attempt(
-            candidate.clone(),
-            index,
-            provider_call,
-            &self.sub_request.input,
-            call.log,
-        ));
+        let attempt = runner.run_attempt(candidate.clone(), index, provider_call, &self.sub_request.input, call.log);
+        self.running.push(index, attempt);
         true
     }
 

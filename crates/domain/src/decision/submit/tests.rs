@@ -1,8 +1,8 @@
 use super::*;
 use crate::budget::{Hold, Ledger, MockLedger, Payer};
-use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics};
 use crate::decision::{
-    DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SingleFlightMode,
+    Broadcast, DecisionDraft, DecisionProvider, Metrics, NeverDisconnects, NoBroadcast, NoMetrics, ProviderAnswer,
+    ProviderCall, SingleFlightMode,
 };
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{GuardrailPolicies, NoGuardrails, Policy};
@@ -10,14 +10,12 @@ use crate::ids::{DecisionId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
-use crate::pricing::ReportedUsage;
-use crate::pricing::TokenPrices;
+use crate::pricing::{ReportedUsage, TokenPrices};
 use crate::question::{ProviderInput, Questions};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, HealthPolicy, SimulatedFailure, Wire};
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, decision_ports};
-use crate::usage::RequestLabels;
-use crate::usage::{AttemptOutcome, MockUsageRepository, UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AttemptOutcome, MockUsageRepository, RequestLabels, UsageOutcome, UsageRecord, UsageSource};
 use async_trait::async_trait;
 use chrono::DateTime;
 use rstest::rstest;

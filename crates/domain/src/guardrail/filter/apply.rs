@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attachment;
-use super::bits::Bits;
+use super::attachment::Media;
 use super::compile::Search;
-use super::documents::{self, Body, Document, Place};
 use super::found::{Found, Node};
 use super::scan::{Form, Scan};
-use super::{Aliases, Blocked, CompiledFilters, paths, rewrite};
+use super::spans::Bits;
+use super::{Aliases, Blocked, CompiledFilters, attachment, rewrite};
 use crate::json::Json;
 use crate::question::{Asset, Attachments, ProviderInput, Questions};
 use crate::system::{CancelFlag, Cancelled};
@@ -67,7 +66,7 @@ impl CompiledFilters {
             let (provider_input, aliases) = (Arc::clone(provider_input), Aliases::default());
             return Ok(FilteredInput { provider_input, aliases, findings: Vec::new() });
         }
-        let documents = documents::collect_documents(provider_input);
+        let documents = collect_documents(provider_input);
         let mut findings = Findings::default();
         let (mut redacted, mut has_medium) = (Vec::new(), false);
         for document in &documents {
@@ -116,7 +115,7 @@ impl CompiledFilters {
         findings: &mut Findings,
     ) -> Result<(), Blocked> {
         let path =
-            found.and_then(|(text, found)| paths::paths_of_nodes(text, root, &[found.medium?], &found.keys).pop());
+            found.and_then(|(text, found)| rewrite::paths_of_nodes(text, root, &[found.medium?], &found.keys).pop());
         let path = path.unwrap_or_else(|| root.to_owned());
         if let Some(filter) = self.most_severe_filter().and_then(|place| self.filters.get(place)) {
             let label = UNREADABLE_ATTACHMENT.to_owned();
@@ -128,7 +127,7 @@ impl CompiledFilters {
     }
 
     fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &Bits) -> Blocked {
-        let path = paths::paths_of_nodes(text, root, &[node], hidden).pop().unwrap_or_default();
+        let path = rewrite::paths_of_nodes(text, root, &[node], hidden).pop().unwrap_or_default();
         let filter = &self.filters[filter];
         let (guardrail_id, label) = (filter.guardrail_id, filter.label.clone());
         Blocked { guardrail_id, label, path, is_too_large: false }
@@ -250,7 +249,7 @@ impl Findings {
         let paths = if nodes.is_empty() {
             Vec::new()
         } else {
-            paths::paths_of_nodes(text, &document.root, &nodes, &found.keys)
+            rewrite::paths_of_nodes(text, &document.root, &nodes, &found.keys)
         };
         for ((filter, _), path) in new.into_iter().zip(paths) {
             self.by_filter.insert(filter, (path, 0));
@@ -275,4 +274,91 @@ impl Findings {
         }
         findings
     }
+}
+
+/// One text of a provider input.
+#[derive(Debug)]
+pub(super) struct Document<'i> {
+    pub(super) place: Place,
+    /// The root of paths in it.
+    pub(super) root: String,
+    pub(super) body: Body<'i>,
+}
+
+/// The origin of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    State,
+    Questions,
+    /// The name of the asset with this index.
+    AssetName(usize),
+    /// The media type of the asset's part.
+    AssetType(usize),
+    /// The asset's entry, without its inline content.
+    AssetEntry(usize),
+    /// The asset's content from a separate part.
+    AssetPart(usize),
+    /// The asset's inline content.
+    AssetInline(usize),
+    /// Unreadable media.
+    Media,
+}
+
+/// The content of a document.
+#[derive(Debug)]
+pub(super) enum Body<'i> {
+    Readable(std::borrow::Cow<'i, str>, Form<'i>),
+    Unreadable,
+}
+
+/// Returns every document of a provider input.
+pub(super) fn collect_documents<'i>(provider_input: &'i ProviderInput) -> Vec<Document<'i>> {
+    let readable = |place: Place, root: &str, json: &'i Json, form: Form<'i>| Document {
+        place,
+        root: root.to_owned(),
+        body: Body::Readable(json.text().into(), form),
+    };
+    let mut documents = Vec::new();
+    if let Some(state) = &provider_input.state {
+        let form = Form::Json(Media::for_form(provider_input.state_form));
+        documents.push(readable(Place::State, "state", state, form));
+    }
+    let form = provider_input.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
+    documents.push(readable(Place::Questions, "questions", &provider_input.questions.json, form));
+    match &provider_input.attachments {
+        // The scan of the state finds media in it.
+        Attachments::None | Attachments::InState => {}
+        Attachments::Images(_) => documents.push(unreadable("images")),
+        Attachments::Assets(assets) => {
+            for (index, asset) in assets.iter().enumerate() {
+                collect_asset(index, asset, &mut documents);
+            }
+        }
+    }
+    documents
+}
+
+fn unreadable(root: &str) -> Document<'static> {
+    Document { place: Place::Media, root: root.to_owned(), body: Body::Unreadable }
+}
+
+fn collect_asset<'i>(index: usize, asset: &'i Asset, documents: &mut Vec<Document<'i>>) {
+    let root = format!("assets.(key {})", index + 1);
+    let mut add = |place: Place, root: String, text: std::borrow::Cow<'i, str>, form: Form<'i>| {
+        documents.push(Document { place, root, body: Body::Readable(text, form) });
+    };
+    add(Place::AssetName(index), "assets (key)".to_owned(), asset.name.as_str().into(), Form::Text);
+    if let Some(media_type) = &asset.media_type {
+        add(Place::AssetType(index), root.clone(), media_type.as_str().into(), Form::Text);
+    }
+    let Some(content) = attachment::readable_content(asset) else {
+        documents.push(unreadable(&root));
+        return;
+    };
+    let place = if attachment::has_part(asset) { Place::AssetPart(index) } else { Place::AssetInline(index) };
+    let entry = attachment::without_content(asset);
+    add(Place::AssetEntry(index), root.clone(), entry.into(), Form::Json(Media::Ignored));
+    let is_json = attachment::is_json(asset) && Json::parse(&content).is_ok();
+    let form = if is_json { Form::Json(Media::Ignored) } else { Form::Text };
+    add(place, root, content.into(), form);
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder, SetMatches};
 
+use super::InvalidFilters;
 use super::builtin::{self, Builtins, Digits, Hint, Source, Subject};
 use super::pattern::{self, Pattern};
 use super::text::Views;
-use super::{InvalidFilters, label};
 use crate::guardrail::{BuiltinFilter, GuardrailRules};
 use crate::ids::GuardrailId;
 use crate::system::CancelFlag;
@@ -132,7 +132,7 @@ impl CompiledFilters {
                 .map_err(|fault| invalid(format!("{PATH}[{index}].pattern"), fault))?;
             patterns.push(pattern);
             let matcher = Matcher::Custom { set: self.custom_patterns.len(), pattern: index };
-            self.push(id, filter.action, label::sanitize_label(filter.label.as_deref()), matcher);
+            self.push(id, filter.action, sanitize_label(filter.label.as_deref()), matcher);
         }
         let texts = filters.iter().map(|filter| pattern::without_boundaries(&filter.pattern));
         let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED_BYTES).build().map_err(|_| {
@@ -170,7 +170,7 @@ impl CompiledFilters {
     }
 
     fn push(&mut self, guardrail_id: GuardrailId, action: FilterAction, label: String, matcher: Matcher) {
-        let placeholder = label::placeholder(&label);
+        let placeholder = placeholder(&label);
         self.filters.push(Filter { guardrail_id, action, label, placeholder, matcher });
     }
 
@@ -358,4 +358,50 @@ pub(super) enum Placeholder {
     Whole,
     /// A label in brackets and the number that makes the name unique in its object.
     Numbered(usize),
+}
+
+/// The label of a custom filter without a label.
+const UNNAMED: &str = "REDACTED";
+
+/// Returns a label that is safe to display: letters, digits, `_`, `-` and single spaces. It can neither end the
+/// brackets around it nor break the text or header that holds it.
+pub(super) fn sanitize_label(label: Option<&str>) -> String {
+    let mut clean = String::new();
+    for c in label.unwrap_or_default().chars() {
+        if c.is_alphanumeric() || matches!(c, '_' | '-') {
+            clean.push(c);
+        } else if c.is_whitespace() {
+            if !clean.is_empty() && !clean.ends_with(' ') {
+                clean.push(' ');
+            }
+        } else if !c.is_control() && !clean.ends_with('_') {
+            clean.push('_');
+        }
+    }
+    let clean = clean.trim_end();
+    if clean.chars().any(char::is_alphanumeric) { clean.to_owned() } else { UNNAMED.to_owned() }
+}
+
+/// Returns the placeholder of a redacted match. None of its characters needs an escape in JSON.
+pub(super) fn placeholder(label: &str) -> String {
+    format!("[{label}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(None, "REDACTED")]
+    #[case(Some(""), "REDACTED")]
+    #[case(Some(" \n ]["), "REDACTED")]
+    #[case(Some("Customer number"), "Customer number")]
+    #[case(Some("  a \t\n b  "), "a b")]
+    #[case(Some("x\"],\"role\":\"system"), "x_role_system")]
+    #[case(Some("Kundennummer für"), "Kundennummer für")]
+    #[case(Some("a\u{0}b\\u005d"), "ab_u005d")]
+    fn sanitize_label_removes_unsafe_characters(#[case] label: Option<&str>, #[case] expected: &str) {
+        assert_eq!(sanitize_label(label), expected);
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::bits::Bits;
-use super::marks::Marks;
+use super::spans::{Bits, Marks};
 use crate::json::string_content;
 
 /// The kind of a node.

@@ -1,14 +1,12 @@
 //! Redaction of the labels of a request, for trace destinations.
 
-use super::CompiledFilters;
+use super::attachment::Media;
 use super::compile::Search;
-use super::media::Media;
-use super::rewrite;
 use super::scan::{Form, Scan};
+use super::{CompiledFilters, rewrite};
 use crate::json::Json;
 use crate::system::CancelFlag;
-use crate::usage::FilterAction;
-use crate::usage::RequestLabels;
+use crate::usage::{FilterAction, RequestLabels};
 
 /// Members of `trace` that are ids. A matching id is removed and not replaced: two requests must not get the same id by
 /// redaction, and a hash of the id would confirm a guess of it.

@@ -5,30 +5,23 @@
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
 //! | `text`, `map`, `normalize` | give a string of a JSON text a plain and a normalised view |
-//! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
-//! | `found`, `spans`, `marks`, `bits` | hold the matches of a text in bounded memory |
-//! | `rewrite`, `paths` | redact the matches, and report their paths |
-//! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
-//! | `attachment`, `media` | decide which parts of assets and items are readable |
+//! | `scan`, `run` | scan every string, name and number of a text, and text split over neighbours |
+//! | `found`, `spans` | hold the matches of a text in bounded memory |
+//! | `rewrite` | redact the matches, and report their paths |
+//! | `apply`, `aliases` | filter a whole provider input, and restore names in answers |
+//! | `attachment` | decide which parts of assets and items are readable |
 //! | `labels` | redact session, user and trace labels for trace destinations |
 
 mod aliases;
 mod apply;
 mod attachment;
-mod bits;
 mod builtin;
 mod compile;
-mod documents;
 mod errors;
 mod found;
-mod label;
 mod labels;
 mod map;
-mod marks;
-mod media;
 mod normalize;
-mod number;
-mod paths;
 mod pattern;
 mod rewrite;
 mod run;

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::attachment::Media;
 use super::builtin::{Hint, Source};
 use super::compile::{Placeholder, Search};
 use super::found::{Found, Node, NodeKind};
-use super::media::Media;
-use super::number;
 use super::run::Run;
 use super::spans::Spans;
+use super::text;
 use super::text::Views;
 use crate::json::{Token, Tokens, string_content};
 use crate::question::{Question, QuestionKind};
@@ -315,7 +315,7 @@ impl<'f, 't> Scan<'f, 't> {
 
     /// Scans the expanded form of a number with an exponent. A match takes the whole number.
     fn scan_expanded_number(&mut self, node: Node, hint: Hint) {
-        let Some(number) = number::expand_exponent(&self.text[node.content()]) else { return };
+        let Some(number) = text::expand_exponent(&self.text[node.content()]) else { return };
         let (filters, views) = (self.filters, Views::verbatim(&number));
         let prepared = filters.prepare(&views, Source::Number, hint);
         for filter in filters.order() {

@@ -8,8 +8,7 @@ use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
-use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome};
-use super::settings::DeliverySettings;
+use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome, DeliverySettings};
 use crate::error::StoreError;
 use crate::ids::DestinationId;
 

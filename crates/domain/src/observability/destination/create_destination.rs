@@ -1,6 +1,6 @@
 //! Creating a destination.
 
-use super::audited::audited;
+use super::fields::audited;
 use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, checked_url};
 use crate::audit::Actor;
 use crate::ids::WorkspaceId;

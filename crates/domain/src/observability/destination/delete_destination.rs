@@ -1,6 +1,6 @@
 //! Deleting a destination.
 
-use super::audited::audited;
+use super::fields::audited;
 use super::{DestinationError, DestinationPorts};
 use crate::audit::Actor;
 

@@ -1,6 +1,5 @@
 //! Managing destinations.
 
-mod audited;
 mod create_destination;
 mod delete_destination;
 mod errors;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::audited::audited;
+use super::fields::audited;
 use super::{DestinationError, DestinationFields, DestinationPorts};
 use crate::audit::Actor;
 use crate::observability::Destination;

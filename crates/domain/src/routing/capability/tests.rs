@@ -1,8 +1,7 @@
 use super::*;
 use crate::decision::DecisionDraft;
 use crate::json::Json;
-use crate::question::Questions;
-use crate::question::StateForm;
+use crate::question::{Questions, StateForm};
 use crate::routing::{EndpointLimits, Wire};
 use rstest::rstest;
 

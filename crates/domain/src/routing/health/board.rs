@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::bound_excess::{BoundExcess, BoundExcesses};
 use super::measurements::{DecayingMean, RankOrder, WindowedHistogram};
+use super::observation::{BoundExcess, BoundExcesses};
 use super::throttle::EndpointThrottle;
 use super::{Admission, AttemptError, AttemptReport, HealthPolicy, Observation, ThrottleView};
 use crate::ids::WorkspaceId;

@@ -10,8 +10,7 @@ use crate::budget::{Account, BudgetStoreError, FoldEntry, FoldRequest, ResetInte
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::testing::SequentialIds;
-use crate::usage::OutboxMessage;
-use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
+use crate::usage::{OutboxMessage, UsageFilter, UsageOutcome, UsageRecord};
 
 pub(super) async fn fold_charges_and_takes_allowances(stores: &Stores) {
     insert_fixtures(stores).await;

@@ -11,8 +11,7 @@ use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::testing::{SequentialIds, join_all};
-use crate::usage::OutboxMessage;
-use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
+use crate::usage::{OutboxMessage, UsageFilter, UsageOutcome, UsageRecord};
 
 pub(super) async fn charge_replaces_its_hold(stores: &Stores) {
     insert_fixtures(stores).await;

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::super::asks::{Answer, Ask};
 use super::super::calls::lock;
 use super::Keeper;
 use super::progress::{PendingCall, PendingDraw};
 use crate::budget::allowances::{CounterId, HoldError};
-use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded};
+use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded, ReturnRequest};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -181,5 +183,39 @@ impl Keeper {
         }
         self.grant(&reply, &draw);
         Ok(reply)
+    }
+}
+
+impl Keeper {
+    /// Returns allowances that are recalled, idle, of a past period, or of a lowered limit. They leave memory before
+    /// the call to the store. `answered` is the time of the answered signals.
+    pub(super) async fn return_allowances(&mut self, answered: Option<DateTime<Utc>>) -> Result<(), StoreError> {
+        self.resolve_pending().await?;
+        let synced = self.journal.status().synced_sequence;
+        let (now, at) = (self.clock.monotonic(), self.clock.now());
+        let mut amounts = Vec::new();
+        for (_, money) in self.state.workspaces.all() {
+            let mut money = lock(&money);
+            money.allowances.synced(synced);
+            money.allowances.excesses_folded(self.progress.folded);
+            amounts.extend(money.allowances.take_returnable(now, at));
+        }
+        if amounts.is_empty() && answered.is_none() {
+            return Ok(());
+        }
+        let number = self.progress.number + 1;
+        self.send_return(ReturnRequest { process: self.journal.process(), number, amounts, answered }).await
+    }
+
+    pub(super) async fn send_return(&mut self, request: ReturnRequest) -> Result<(), StoreError> {
+        let (number, answered) = (request.number, request.answered);
+        self.progress.pending = Some(PendingCall::Return(request.clone()));
+        self.store.return_allowances(&request).await.map_err(|error| self.store_failed(error))?;
+        self.progress.pending = None;
+        self.progress.number = number;
+        if let Some(at) = answered {
+            self.progress.answers.sent(at, self.clock.monotonic());
+        }
+        Ok(())
     }
 }

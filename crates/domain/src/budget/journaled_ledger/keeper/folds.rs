@@ -1,7 +1,6 @@
 //! The fold: charges from the journal to the store.
 
-use super::super::calls::lock;
-use super::super::errors::journal_failed;
+use super::super::calls::{journal_failed, lock};
 use super::Keeper;
 use super::progress::FoldBatch;
 use crate::budget::entries::Entry;

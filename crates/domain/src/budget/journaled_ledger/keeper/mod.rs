@@ -3,13 +3,12 @@
 mod draws;
 mod folds;
 mod progress;
-mod returns;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::progress::{PendingCall, PendingDraw, Progress};
-use super::errors::journal_failed;
+use super::calls::journal_failed;
 use super::state::SharedState;
 use crate::budget::{BudgetStore, BudgetStoreError, DrawReply, ProcessState, ProcessStatus, UsageJournal};
 use crate::error::StoreError;

@@ -3,8 +3,7 @@
 use super::fixture::*;
 use super::guardrails::{about, emails, guardrail, under};
 use super::*;
-use crate::decision::FilteringError;
-use crate::decision::{MockBroadcast, MockMetrics, TraceContent};
+use crate::decision::{FilteringError, MockBroadcast, MockMetrics, TraceContent};
 use crate::guardrail::{ContentFilter, GuardrailRules};
 use crate::system::{InlineExecutor, MockWorkers, TaskError, Work, WorkOwner};
 use crate::usage::FilterAction;

@@ -4,8 +4,7 @@ use super::fixture::*;
 use super::recording_ledger::{LedgerCall, RecordingLedger, bound, key, setup, usd};
 use super::*;
 use crate::budget::{BudgetScope, HoldRequest};
-use crate::decision::MockMetrics;
-use crate::decision::TokenFactor;
+use crate::decision::{MockMetrics, TokenFactor};
 
 #[tokio::test(start_paused = true)]
 async fn request_holds_bound_and_is_charged_usage() {

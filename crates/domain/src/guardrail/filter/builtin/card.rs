@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Source;
-use super::groups::{Digits, Group, gap, span};
+use super::subject::{Digits, Group, gap, span};
 
 const LENGTHS: Range<usize> = 13..20;
 

@@ -4,8 +4,6 @@
 mod encoded;
 mod patterns;
 mod scrambled;
-mod spaced;
-mod words;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,9 +32,9 @@ fn search(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
     }
     let plain = without_emphasis(text);
     patterns::each(&plain, found);
-    let suspicious = words::find_suspicious_words(&plain);
+    let suspicious = scrambled::find_suspicious_words(&plain);
     if suspicious.spaced {
-        spaced::each(&plain, found);
+        scrambled::each_spaced(&plain, found);
     }
     if suspicious.scrambled
         && let Some(ordered) = scrambled::unscramble(&plain)

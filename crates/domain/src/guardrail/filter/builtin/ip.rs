@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use super::bytes::{self, IP, Reach};
-use super::groups::{Digits, in_word};
+use super::subject::{Digits, in_word};
 
 /// The length in bytes of the longest address.
 const MAX_BYTES: usize = 45;

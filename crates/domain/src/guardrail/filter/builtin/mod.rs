@@ -3,8 +3,6 @@
 mod bytes;
 mod card;
 mod email;
-mod groups;
-mod hint;
 mod injection;
 mod ip;
 mod phone;
@@ -16,9 +14,7 @@ use std::ops::Range;
 
 use crate::guardrail::BuiltinFilter;
 
-pub(super) use groups::Digits;
-pub(super) use hint::Hint;
-pub(super) use subject::{Source, Subject};
+pub(super) use subject::{Digits, Hint, Source, Subject};
 
 /// The built-in filters of a set, each with its index in the set.
 #[derive(Debug, Clone, Default)]

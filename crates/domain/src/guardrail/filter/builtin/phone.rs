@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::groups::{Digits, Group, digits, gap, in_word, span};
+use super::subject::{Digits, Group, digits, gap, in_word, span};
 use super::{Hint, Source};
 
 /// The number of digits of a number with its country code.

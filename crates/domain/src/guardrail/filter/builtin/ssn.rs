@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::groups::{Digits, Group, gap, in_word, span};
+use super::subject::{Digits, Group, gap, in_word, span};
 use super::{Hint, Source};
 
 /// The highest distance in bytes from nine bare digits to the word before that labels them.

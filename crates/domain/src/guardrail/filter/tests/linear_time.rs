@@ -81,7 +81,7 @@ fn scan_of_deep_nesting_is_linear() {
     let found = super::super::scan::Scan::run(
         super::super::compile::Search::new(&everything(Flag), &crate::system::CancelFlag::default()),
         &deep,
-        super::super::scan::Form::Json(super::super::media::Media::Ignored),
+        super::super::scan::Form::Json(super::super::attachment::Media::Ignored),
         false,
     );
     assert_eq!(found.match_counts.iter().map(|matches| matches.count).sum::<u32>(), 1);
