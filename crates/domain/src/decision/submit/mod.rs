@@ -2,13 +2,13 @@
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | `filter` | the client's request and its key | [`Request`], which every further step borrows |
+//! | `filter` | the client's request and its key | `Request`, which every further step borrows |
 //! | `route`, `resolve`, `plan` | the request | `RoutePlan`: sub-requests, each with its candidates in order |
 //! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `HeldPlan`: the bound, then the cheaper plan if a limit requires it, then the hold |
-//! | `call`, `shared_call` | the held plan | [`EndedCall`](call::EndedCall): the outcome and the share of its cost |
+//! | `call`, `shared_call` | the held plan | `EndedCall`: the outcome and the share of its cost |
 //! | `sub_request`, `attempt`, `attempt_budget` | a sub-request | attempts, each covered by the hold, and `SubRequestOutcome` |
 //! | `outcome` | the call's outcome | answers or a failure; `RequestCost` |
-//! | `settle` | the request, answers, cost | the record and its charge, and only then [`Decision`] |
+//! | `settle` | the request, answers, cost | the record and its charge, and only then `Decision` |
 
 mod affordable;
 mod attempt;
