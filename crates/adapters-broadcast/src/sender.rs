@@ -1,27 +1,20 @@
 //! The delivery of messages.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
 use domain::system::{Clock, parse_retry_after};
 use http::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
+use http_client::body::{full, read_beginning};
+use http_client::{ConnectCause, Error, Http2, HttpClient, HttpClientSettings, Loss, Repeat};
 
-use crate::connector::CheckedConnector;
-use crate::errors::{ForbiddenAddress, UnresolvedName};
 use crate::signature::signature;
-use crate::{BroadcastError, BroadcastSettings, otlp, tls};
+use crate::{BroadcastError, BroadcastSettings, otlp};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-tollgate-delivery");
 const TIMESTAMP: HeaderName = HeaderName::from_static("x-tollgate-timestamp");
@@ -35,15 +28,12 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 const AUTHORITY_AS_SERVER: &str =
     "its certificate is an authority (CA:TRUE): create one with basicConstraints=critical,CA:FALSE";
 
-type HttpClient = Client<HttpsConnector<CheckedConnector>, Full<Bytes>>;
-
 /// Posts deliveries. It never retries and follows no redirects. Only the status and `retry-after` of a response count.
 pub struct HttpMessageSender {
     client: HttpClient,
     /// The client of the operator's collector.
     operator_client: HttpClient,
     clock: Arc<dyn Clock>,
-    user_agent: HeaderValue,
     timeout: Duration,
 }
 
@@ -53,19 +43,32 @@ impl HttpMessageSender {
     /// # Errors
     /// The settings are invalid, or a file of theirs cannot be used.
     pub fn new(settings: &BroadcastSettings, clock: Arc<dyn Clock>) -> Result<Self, BroadcastError> {
-        let client = client(settings, tls::platform()?);
-        let is_separate = settings.operator_ca_file.is_some() || settings.operator_client_identity.is_some();
-        let operator_client =
-            if is_separate { self::client(settings, tls::operator(settings)?) } else { client.clone() };
-        let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| BroadcastError::UserAgent)?;
-        Ok(Self { client, operator_client, clock, user_agent, timeout: settings.timeout })
+        let usual = HttpClientSettings {
+            // The limit of a delivery includes it.
+            connect_timeout: Duration::MAX,
+            http2: Http2::Off,
+            user_agent: settings.user_agent.clone(),
+            pool_idle_timeout: settings.pool_idle_timeout,
+            pool_max_idle_per_host: 1,
+            public_addresses_only: !settings.allow_private_addresses,
+            ..HttpClientSettings::default()
+        };
+        let client = HttpClient::new(&usual)?;
+        let (extra_ca_file, client_identity) =
+            (settings.operator_ca_file.clone(), settings.operator_client_identity.clone());
+        let operator_client = if extra_ca_file.is_some() || client_identity.is_some() {
+            HttpClient::new(&HttpClientSettings { extra_ca_file, client_identity, ..usual })?
+        } else {
+            client.clone()
+        };
+        Ok(Self { client, operator_client, clock, timeout: settings.timeout })
     }
 
-    fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryError> {
+    fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Bytes>, DeliveryError> {
         let target: Uri = to.target().parse().map_err(|_| address("its URL cannot be used"))?;
         let body = Bytes::copy_from_slice(otlp::merged(&delivery.traces).text().as_bytes());
         let headers = self.headers(to, delivery, &body)?;
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target;
         *request.headers_mut() = headers;
@@ -85,7 +88,8 @@ impl HttpMessageSender {
         let ids: Vec<String> = delivery.ids.iter().map(ToString::to_string).collect();
         let timestamp = self.clock.now().timestamp().to_string();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(USER_AGENT, self.user_agent.clone());
+        // The client adds its own.
+        headers.remove(USER_AGENT);
         headers.insert(DELIVERY, HeaderValue::from_str(&ids.join(",")).map_err(|_| unusable())?);
         if let Some(secret) = &to.signing_secret {
             let signed = signature(secret.expose(), &timestamp, body);
@@ -105,40 +109,21 @@ impl MessageSender for HttpMessageSender {
         let request = self.request(to, delivery)?;
         let call = async {
             let client = if to.id == Destination::OPERATORS { &self.operator_client } else { &self.client };
-            let answer = client.request(request).await.map_err(|error| from_call(&error))?;
+            let build = |_: Option<Loss>| Ok::<_, Error>(request.clone().map(full));
+            let target = client.target(request.uri());
+            let answer = client.send(&target, None, Repeat::IfNotProcessed, build).await;
+            let answer = answer.map_err(|error| from_call(&error))?;
             let (status, asked) = (answer.status(), retry_after(answer.headers(), self.clock.now()));
             judged(status, asked, delivery.is_test)?;
             Ok(answer.into_body())
         };
         let in_time = tokio::time::timeout(self.timeout, call).await;
         let late = |_| Err(receiver(format!("it did not answer within {} ms", self.timeout.as_millis())));
-        let answer = in_time.unwrap_or_else(late)?;
-        // The body does not matter, and neither does its absence.
-        drop(tokio::time::timeout(DRAIN_TIMEOUT, drain(answer)).await);
+        let mut answer = in_time.unwrap_or_else(late)?;
+        // The body does not matter, and neither does its absence. Read to its end, its connection is reused.
+        let mut ignored = BytesMut::new();
+        drop(tokio::time::timeout(DRAIN_TIMEOUT, read_beginning(&mut answer, &mut ignored, MOST_ANSWER_BYTES)).await);
         Ok(())
-    }
-}
-
-fn client(settings: &BroadcastSettings, tls: ClientConfig) -> HttpClient {
-    let connector = CheckedConnector { allow_private_addresses: settings.allow_private_addresses };
-    let connector =
-        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(connector);
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(settings.pool_idle_timeout)
-        .pool_max_idle_per_host(1)
-        .build(connector)
-}
-
-/// Reads the rest of a response, so that its connection can be reused; drops one that is too long.
-async fn drain(mut body: Incoming) {
-    let mut left = MOST_ANSWER_BYTES;
-    while let Some(Ok(frame)) = body.frame().await {
-        let length = frame.data_ref().map_or(0, Bytes::len);
-        if length > left {
-            return;
-        }
-        left -= length;
     }
 }
 
@@ -177,29 +162,23 @@ fn address(reason: &str) -> DeliveryError {
 }
 
 /// Describes a transport error without text of the destination.
-fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if current.is::<ForbiddenAddress>() {
+fn from_call(error: &Error) -> DeliveryError {
+    receiver(match error.connect_cause() {
+        Some(ConnectCause::ForbiddenAddress) => {
             return address("its address is not public; egress.allow_private_addresses would allow it");
         }
-        if current.is::<UnresolvedName>() {
-            return receiver("its name cannot be resolved");
-        }
-        if let Some(error) = current.downcast_ref::<std::io::Error>() {
-            if error.kind() == std::io::ErrorKind::ConnectionRefused {
-                return receiver("it refused the connection");
-            }
-            if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
-                let is_authority = error.to_string().contains("CaUsedAsEndEntity");
-                return receiver(if is_authority {
-                    AUTHORITY_AS_SERVER
-                } else {
-                    "no TLS connection could be made with it"
-                });
-            }
-        }
-        cause = current.source();
-    }
-    receiver(if error.is_connect() { "it could not be reached" } else { "the connection broke before its answer" })
+        Some(ConnectCause::NameNotFound) => "its name cannot be resolved",
+        Some(ConnectCause::ConnectionRefused) => "it refused the connection",
+        Some(ConnectCause::CertificateIsAuthority) => AUTHORITY_AS_SERVER,
+        Some(
+            ConnectCause::CertificateUntrusted
+            | ConnectCause::CertificateExpired
+            | ConnectCause::CertificateName
+            | ConnectCause::NoTls
+            | ConnectCause::TlsFailed,
+        ) => "no TLS connection could be made with it",
+        _ if matches!(error, Error::NoAuthorities) => "no TLS connection could be made with it",
+        _ if error.is_connect() => "it could not be reached",
+        _ => "the connection broke before its answer",
+    })
 }

@@ -54,7 +54,7 @@ impl Payload {
         let (left, sending) = (self.len_bytes(), sent.call().sending);
         let tracked =
             TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sending, sent: sent.clone() };
-        tracked.map_err(Into::into).boxed_unsync()
+        tracked.map_err(Into::into).boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use domain::error::StoreError;
+use http_client::HttpClientError;
 
 /// A store that cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +24,9 @@ pub enum S3Error {
         "no certificate authority is known on this machine; set blobs.ca_file, or install the system's authorities"
     )]
     NoAuthorities,
-    /// TLS cannot be configured.
-    #[error("TLS cannot be configured")]
-    Tls(#[from] rustls::Error),
+    /// The client cannot be built.
+    #[error(transparent)]
+    Client(HttpClientError),
     /// The prefix is not a valid beginning of names.
     #[error("the prefix of the bucket is invalid: it must have no empty, . or .. segment and no control character")]
     Prefix,
@@ -41,4 +42,14 @@ pub enum S3Error {
     /// The client rejects the settings.
     #[error("the settings of the object store are invalid: {0}")]
     Settings(String),
+}
+
+impl From<HttpClientError> for S3Error {
+    fn from(error: HttpClientError) -> Self {
+        match error {
+            HttpClientError::CaFile { path, source } => Self::CaFile { path, source },
+            HttpClientError::EmptyCaFile(path) => Self::EmptyCaFile(path),
+            other => Self::Client(other),
+        }
+    }
 }

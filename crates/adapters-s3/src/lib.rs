@@ -3,7 +3,6 @@
 mod build;
 mod copy;
 mod create;
-mod dialer;
 mod errors;
 mod failure;
 mod list;
@@ -11,7 +10,6 @@ mod names;
 mod reader;
 mod settings;
 mod store;
-mod tls;
 mod transport;
 mod upload;
 

@@ -1,4 +1,4 @@
-//! The HTTP transport of the object store's client: hyper and rustls, with time limits.
+//! The HTTP transport of the object store's client: our own, with time limits.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,19 +10,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::Method;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http_body_util::BodyExt as _;
+use http_client::{ConnectCause, Error, Http2, HttpClientSettings, Loss, Repeat, ResponseBody, before_deadline};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
-    HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::dialer::Dialer;
-use crate::{S3Error, S3Settings, tls};
+use crate::{S3Error, S3Settings};
 
 /// The time after which an idle connection is closed, below the usual limit of servers.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -37,26 +33,43 @@ const COPY_SOURCE: &str = "x-amz-copy-source";
 /// The client of one store. Clones share its connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    client: Client<HttpsConnector<Dialer>, HttpRequestBody>,
+    client: http_client::HttpClient,
     timeout: Duration,
 }
 
 impl Transport {
     pub(crate) fn new(settings: &S3Settings) -> Result<Self, S3Error> {
-        let tls = tls::load(settings.ca_file.as_deref(), settings.endpoint.starts_with("https://"))?;
-        let tcp = Dialer::new(settings.connect_timeout);
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .build(connector);
+        let client = http_client::HttpClient::new(&HttpClientSettings {
+            connect_timeout: settings.connect_timeout,
+            extra_ca_file: settings.ca_file.clone(),
+            http2: Http2::Off,
+            pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            ..HttpClientSettings::default()
+        })?;
+        if settings.endpoint.starts_with("https://") && !client.has_trusted_authorities() {
+            return Err(S3Error::NoAuthorities);
+        }
         Ok(Self { client, timeout: settings.request_timeout })
     }
 
     fn head_timeout(&self, request: &HttpRequest) -> Duration {
         let is_copy = request.method() == Method::PUT && request.headers().contains_key(COPY_SOURCE);
         if is_copy { self.timeout.saturating_mul(COPY_FACTOR) } else { self.timeout }
+    }
+
+    fn unanswered(&self, error: &Error) -> HttpError {
+        let reason = match error.connect_cause() {
+            Some(ConnectCause::CertificateIsAuthority) => AUTHORITY_AS_SERVER.to_owned(),
+            Some(ConnectCause::TimedOut) => {
+                format!("no connection within {} ms", self.client.settings().connect_timeout.as_millis())
+            }
+            _ => innermost(error),
+        };
+        if error.is_connect() {
+            HttpError::new(HttpErrorKind::Connect, CallError(format!("cannot connect: {reason}")))
+        } else {
+            broken(&reason)
+        }
     }
 }
 
@@ -76,17 +89,20 @@ impl HttpConnector for Transport {
 impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let limit = self.head_timeout(&request);
-        let answer = tokio::time::timeout(limit, self.client.request(request)).await;
-        let answer = answer.map_err(|_| timed_out(limit))?.map_err(|error| from_call(&error))?;
-        let (parts, body) = answer.into_parts();
-        let body = LimitedBody { body, limit: self.timeout, timer: Box::pin(sleep(self.timeout)) };
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
+        let target = self.client.target(request.uri());
+        let build = |_: Option<Loss>| Ok::<_, Error>(request.clone().map(|body| body.map_err(Into::into).boxed()));
+        // The library repeats what may be repeated.
+        let sending = self.client.send(&target, None, Repeat::IfNotProcessed, build);
+        let answer = before_deadline(limit, sending).await.ok_or_else(|| timed_out(limit))?;
+        let answer = answer.map_err(|error| self.unanswered(&error))?;
+        let timer = Box::pin(sleep(self.timeout));
+        Ok(answer.map(|body| HttpResponseBody::new(LimitedBody { body, limit: self.timeout, timer })))
     }
 }
 
 /// A body whose pauses are limited.
 struct LimitedBody {
-    body: Incoming,
+    body: ResponseBody,
     limit: Duration,
     timer: Pin<Box<Sleep>>,
 }
@@ -102,7 +118,7 @@ impl Body for LimitedBody {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             this.timer.as_mut().reset(Instant::now() + this.limit);
-            return Poll::Ready(frame.map(|frame| frame.map_err(|error| broken(&error))));
+            return Poll::Ready(frame.map(|frame| frame.map_err(|error| broken(&innermost(&error)))));
         }
         ready!(this.timer.as_mut().poll(cx));
         Poll::Ready(Some(Err(timed_out(this.limit))))
@@ -127,16 +143,8 @@ fn timed_out(limit: Duration) -> HttpError {
     HttpError::new(HttpErrorKind::Timeout, CallError(text))
 }
 
-fn from_call(error: &hyper_util::client::legacy::Error) -> HttpError {
-    if error.is_connect() {
-        return HttpError::new(HttpErrorKind::Connect, CallError(format!("cannot connect: {}", innermost(error))));
-    }
-    broken(error)
-}
-
-fn broken(error: &(dyn StdError + 'static)) -> HttpError {
-    let text = format!("the connection broke: {}", innermost(error));
-    HttpError::new(HttpErrorKind::Interrupted, CallError(text))
+fn broken(reason: &str) -> HttpError {
+    HttpError::new(HttpErrorKind::Interrupted, CallError(format!("the connection broke: {reason}")))
 }
 
 /// Returns the first cause, which names the problem; the errors around it name layers of the client.
@@ -145,6 +153,41 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let text = cause.to_string();
-    if text.contains("CaUsedAsEndEntity") { AUTHORITY_AS_SERVER.to_owned() } else { text }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::secret::SecretString;
+    use tokio::net::{TcpSocket, TcpStream};
+
+    use super::*;
+    use crate::S3Credentials;
+
+    #[tokio::test]
+    async fn connection_has_a_time_limit() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let full = socket.listen(0).unwrap();
+        let address = full.local_addr().unwrap();
+        let _queued = TcpStream::connect(address).await.unwrap();
+        let settings = S3Settings {
+            bucket: "b".to_owned(),
+            prefix: String::new(),
+            endpoint: format!("http://{address}"),
+            region: "r".to_owned(),
+            path_style: true,
+            credentials: S3Credentials::AccessKey {
+                id: SecretString::new("i"),
+                secret: SecretString::new("s"),
+                session_token: None,
+            },
+            ca_file: None,
+            connect_timeout: Duration::from_millis(30),
+            request_timeout: Duration::from_mins(1),
+        };
+        let request = http::Request::get(settings.endpoint.as_str()).body(Vec::new().into()).unwrap();
+        let error = Transport::new(&settings).unwrap().call(request).await.err().unwrap();
+        assert!(error.to_string().contains("cannot connect: no connection within 30 ms"), "{error}");
+    }
 }

@@ -5,17 +5,17 @@ use std::io::{self, Read as _};
 use bytes::{Buf as _, Bytes, BytesMut};
 use flate2::bufread::GzDecoder;
 use http_body::Body;
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 
 use crate::errors::BoxError;
 
 /// The body of a request. A connection polls for a piece only when it can send it.
-pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type RequestBody = BoxBody<Bytes, BoxError>;
 
 /// Returns a body of one piece.
 pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
-    Full::new(bytes.into()).map_err(Into::into).boxed_unsync()
+    Full::new(bytes.into()).map_err(Into::into).boxed()
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -25,17 +25,22 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const MAX_MEMBERS: usize = 1_000;
 
 /// The reason for an incomplete body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// The body is longer than the limit, as announced or as received.
+    #[error("the body is too long")]
     TooLong,
     /// The connection ended within the body.
+    #[error("the connection broke within the body")]
     Broken,
     /// The beginning is unwanted.
+    #[error("the body is unwanted")]
     Unwanted,
     /// The body is compressed and damaged.
+    #[error("the body cannot be decompressed")]
     Compressed,
     /// No memory is left for the body.
+    #[error("no memory is left for the body")]
     NoMemory,
 }
 

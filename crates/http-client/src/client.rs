@@ -195,6 +195,18 @@ mod tests {
         assert!(matches!(get(&client, &format!("https://{address}/")).await, Err(Error::NoAuthorities)));
     }
 
+    #[test]
+    fn origins_without_users_and_connections_are_forgotten() {
+        let client = client();
+        let origin = |address: &str| Arc::downgrade(&client.target(&address.parse().unwrap()).origin);
+        let used = client.target(&"http://used:1/".parse().unwrap());
+        let unused = origin("http://unused:1/");
+        assert!(unused.upgrade().is_some());
+        origin("http://other:1/");
+        assert!(unused.upgrade().is_none());
+        assert!(Arc::ptr_eq(&used.origin, &origin("http://used:1/x").upgrade().unwrap()));
+    }
+
     #[tokio::test]
     async fn dropped_body_keeps_its_connection_only_at_its_end() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

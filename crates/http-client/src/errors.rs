@@ -125,13 +125,12 @@ impl Error {
 
     /// Returns true unless the server certainly did not process the request.
     pub fn may_be_processed(&self) -> bool {
-        !matches!(
-            self,
-            Self::NoAuthorities
-                | Self::Connect { .. }
-                | Self::Handshake(_)
-                | Self::Lost { loss: Loss::NotProcessed, .. }
-        )
+        !self.is_connect() && !matches!(self, Self::Lost { loss: Loss::NotProcessed, .. })
+    }
+
+    /// Returns true if there was no connection for the request.
+    pub fn is_connect(&self) -> bool {
+        matches!(self, Self::NoAuthorities | Self::Connect { .. } | Self::Handshake(_))
     }
 
     /// Returns the cause of a connection that could not be made, if it is known.

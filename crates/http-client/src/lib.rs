@@ -23,7 +23,6 @@ mod settings;
 mod staggered;
 mod tls;
 
-pub use addresses::is_public;
 pub use client::HttpClient;
 pub use deadline::before_deadline;
 pub use errors::{BoxError, ConnectCause, Error, Loss};
@@ -31,4 +30,3 @@ pub use exchange::{Repeat, ResponseBody, Target};
 pub use frames::TooManyBytes;
 pub use proxy::NoProxy;
 pub use settings::{Http2, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
-pub use staggered::{CONNECTION_ATTEMPT_DELAY, first_success, interleave_families};

@@ -32,7 +32,7 @@ pub struct HttpClientSettings {
     pub pool_idle_timeout: Duration,
     /// The most idle connections per host.
     pub pool_max_idle_per_host: usize,
-    /// True if only public addresses are called: see [`is_public`](crate::is_public).
+    /// True if only public addresses are called: no loopback, private, link-local or other internal ones.
     pub public_addresses_only: bool,
     /// The number of pools, at least one. With one pool per calling thread, a connection is driven by the thread that
     /// waits for it.

@@ -1,18 +1,12 @@
 //! `tollgate ask`: sends a Decisions request to the running server and prints the answers.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use domain::json::Json;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderValue, Request};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -20,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::cli::AskArgs;
 use crate::commands::Context;
 use crate::commands::context::{read_input, read_secret};
+use crate::commands::server_client::ServerClient;
 use crate::output::{escape, indent, table};
 
 /// The environment variable with the API key.
@@ -37,8 +32,9 @@ pub async fn run(context: &Context, args: AskArgs) -> anyhow::Result<ExitCode> {
     };
     let body = body(&args)?;
     let (address, base_path) = server(context).await?;
-    let timeout = context.config.limits.request_timeout;
-    let (status, response) = post(address, &format!("{base_path}{PATH}"), &key, body, timeout).await?;
+    let client = ServerClient::new(address, context.config.limits.request_timeout + GRACE)?;
+    let answer = client.send(&Method::POST, &format!("{base_path}{PATH}"), Some(&key), Some(body)).await?;
+    let (status, response) = (answer.status, answer.body);
     let raw: &RawValue =
         serde_json::from_str(&response).map_err(|_| anyhow!("the server answered {status} without JSON"))?;
     if status != 200 {
@@ -67,53 +63,8 @@ async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
     Ok((configured.listen, configured.base_path.clone()))
 }
 
-/// The maximum size of a response, in bytes.
-const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// The additional time that a server takes for a response after its own deadline.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Posts a JSON body with a key; returns the status and the body of the response.
-///
-/// # Errors
-/// The key is malformed, or there was no response.
-pub async fn post(
-    address: SocketAddr,
-    path: &str,
-    key: &str,
-    body: String,
-    request_timeout: Duration,
-) -> anyhow::Result<(u16, String)> {
-    let address = reachable(address);
-    let mut authorization = HeaderValue::try_from(format!("Bearer {key}"))
-        .map_err(|_| anyhow!("the key has characters that no key has"))?;
-    authorization.set_sensitive(true);
-    let request = Request::post(format!("http://{address}{path}"))
-        .header(AUTHORIZATION, authorization)
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))?;
-    let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let answered = async {
-        let response = client.request(request).await?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
-        let body = body.map_err(|error| anyhow!("{error}"))?.to_bytes();
-        Ok::<_, anyhow::Error>((status, String::from_utf8_lossy(&body).into_owned()))
-    };
-    tokio::time::timeout(request_timeout + GRACE, answered)
-        .await
-        .with_context(|| format!("no response of {address} in time"))?
-        .with_context(|| format!("no response of {address}"))
-}
-
-/// Returns the loopback address of a server that listens on all addresses.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
 
 /// The longest name of a question in `NAME=TEXT`.
 const MAX_NAME: usize = 64;
@@ -284,15 +235,6 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
-
-    #[test]
-    fn reachable_replaces_unspecified_addresses() {
-        for (listen, expected) in
-            [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("10.0.0.7:80", "10.0.0.7:80")]
-        {
-            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
-        }
-    }
 
     fn written(words: &[&str]) -> anyhow::Result<String> {
         let cli = Cli::try_parse_from([&["tollgate", "ask"][..], words].concat())?;

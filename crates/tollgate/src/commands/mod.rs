@@ -16,6 +16,7 @@ mod key;
 mod references;
 mod run;
 mod serve;
+mod server_client;
 mod store;
 mod usage;
 mod workspace;

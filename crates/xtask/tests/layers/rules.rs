@@ -53,18 +53,13 @@ const LAYERS: &[Layer] = &[
         technologies: &["tokio"],
         others: None,
     },
-    Layer {
-        name: "adapters-broadcast",
-        ours: &["domain", "http-client"],
-        technologies: &["hyper", "rustls", "tokio"],
-        others: None,
-    },
+    Layer { name: "adapters-broadcast", ours: &["domain", "http-client"], technologies: &["tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer {
         name: "adapters-s3",
         // The server is for its tests.
         ours: &["domain", "http-client", "test-object-store"],
-        technologies: &["hyper", "object_store", "rustls", "tokio"],
+        technologies: &["object_store", "tokio"],
         others: None,
     },
     Layer { name: "adapters-system", ours: &["domain"], technologies: &["getrandom", "rustix", "tokio"], others: None },
@@ -94,8 +89,8 @@ const LAYERS: &[Layer] = &[
         technologies: &["actix", "tokio"],
         others: None,
     },
-    // The binary wires everything; its demo is an HTTP client.
-    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
+    // The binary wires everything.
+    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["tokio"], others: None },
     // The end-to-end tests use the binary from outside and read its database.
     Layer {
         name: "tollgate-tests",

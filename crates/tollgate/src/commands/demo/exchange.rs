@@ -1,17 +1,10 @@
-//! A request and its response, and the client that sends it.
-
-use std::net::SocketAddr;
-use std::time::Duration;
+//! A request and its response.
 
 use anyhow::Context as _;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http_body_util::{BodyExt, Full};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::server_client::{ServerClient, ServerResponse};
 use crate::output::indent;
 
 /// A request of the demo.
@@ -54,6 +47,17 @@ pub struct ExchangeView {
 }
 
 impl Exchange {
+    /// Sends a request and reads the response.
+    ///
+    /// # Errors
+    /// No response was received.
+    pub async fn perform(client: &ServerClient, request: Request) -> anyhow::Result<Self> {
+        let answer = client.send(&request.method, &request.path, request.key.as_deref(), request.body.clone()).await;
+        let ServerResponse { status, request_id, body } =
+            answer.with_context(|| format!("{} {} was not answered", request.method, request.path))?;
+        Ok(Self { request, status, request_id, body })
+    }
+
     /// Returns the response's body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
@@ -101,50 +105,6 @@ fn quoted(mark: &str, parts: &[String]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The maximum time for a response.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A client of one server.
-pub struct DemoClient {
-    client: Client<HttpConnector, Full<hyper::body::Bytes>>,
-    address: SocketAddr,
-}
-
-impl DemoClient {
-    /// Creates a client for an address.
-    pub fn new(address: SocketAddr) -> Self {
-        Self { client: Client::builder(TokioExecutor::new()).build_http(), address }
-    }
-
-    /// Sends a request and reads the response.
-    ///
-    /// # Errors
-    /// No response was received.
-    pub async fn send(&self, request: Request) -> anyhow::Result<Exchange> {
-        let url = format!("http://{}{}", self.address, request.path);
-        let mut builder = http::Request::builder().method(&request.method).uri(url);
-        if let Some(key) = &request.key {
-            builder = builder.header(AUTHORIZATION, format!("Bearer {key}"));
-        }
-        if request.body.is_some() {
-            builder = builder.header(CONTENT_TYPE, "application/json");
-        }
-        let sent = builder.body(Full::from(request.body.clone().unwrap_or_default()))?;
-        let answered = async {
-            let answer = self.client.request(sent).await?;
-            let status = answer.status().as_u16();
-            let request_id = answer.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-            let body = answer.into_body().collect().await?.to_bytes();
-            Ok::<_, anyhow::Error>((status, request_id, String::from_utf8_lossy(&body).into_owned()))
-        };
-        let (status, request_id, body) = tokio::time::timeout(TIMEOUT, answered)
-            .await
-            .context("no response in time")?
-            .with_context(|| format!("{} {} was not answered", request.method, request.path))?;
-        Ok(Exchange { request, status, request_id, body })
-    }
 }
 
 #[cfg(test)]

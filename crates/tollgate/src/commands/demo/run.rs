@@ -10,15 +10,19 @@ use domain::ids::DecisionId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::exchange::{DemoClient, Exchange, ExchangeView};
+use super::exchange::{Exchange, ExchangeView};
 use super::script;
 use super::script::{CONTAINER, Fixtures, MODEL};
 use crate::commands::Context;
+use crate::commands::server_client::ServerClient;
 use crate::config;
 use crate::config::{BlobsConfig, Config, DatabaseUrl, Environment};
 use crate::output::indent;
 use crate::view::UsageView;
 use crate::wiring::{Instance, Schema, Shutdown, Stores};
+
+/// The maximum time for a response.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The document of `--json`.
 #[derive(Serialize)]
@@ -123,12 +127,12 @@ async fn perform(
     let output = &context.output;
     output.text(&opening(address))?;
     let mut further = 0;
-    let client = DemoClient::new(address);
+    let client = ServerClient::new(address, TIMEOUT)?;
     let mut report = DemoReport { address: address.to_string(), exchanges: Vec::new(), usage: None };
     let mut last_decision = String::new();
     for mut step in script::steps(&config.server.base_path, fixtures) {
         step.request.path = step.request.path.replace(script::LAST_DECISION, &last_decision);
-        let exchange = client.send(step.request).await?;
+        let exchange = Exchange::perform(&client, step.request).await?;
         if verbose {
             output.text(&exchange.text())?;
         }

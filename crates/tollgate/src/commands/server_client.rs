@@ -1,0 +1,103 @@
+//! The HTTP client of a running server.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request};
+use http_client::body::full;
+use http_client::{HttpClient, HttpClientSettings, Loss, Repeat, before_deadline};
+
+/// The maximum size of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
+
+/// A client of one server.
+pub struct ServerClient {
+    client: HttpClient,
+    address: SocketAddr,
+    timeout: Duration,
+}
+
+/// A response.
+pub struct ServerResponse {
+    /// The status.
+    pub status: u16,
+    /// The header `x-request-id`.
+    pub request_id: Option<String>,
+    /// The body.
+    pub body: String,
+}
+
+impl ServerClient {
+    /// Creates a client for an address, whose calls take at most `timeout`.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn new(address: SocketAddr, timeout: Duration) -> anyhow::Result<Self> {
+        let settings = HttpClientSettings { connect_timeout: timeout, ..HttpClientSettings::default() };
+        Ok(Self { client: HttpClient::without_tls(&settings)?, address: reachable(address), timeout })
+    }
+
+    /// Sends a request with a key and a JSON body, and reads the response.
+    ///
+    /// # Errors
+    /// The key is malformed, or there was no response.
+    pub async fn send(
+        &self,
+        method: &Method,
+        path: &str,
+        key: Option<&str>,
+        json: Option<String>,
+    ) -> anyhow::Result<ServerResponse> {
+        let address = self.address;
+        let mut request = Request::builder().method(method).uri(format!("http://{address}{path}"));
+        if let Some(key) = key {
+            let value = HeaderValue::try_from(format!("Bearer {key}"));
+            let mut value = value.map_err(|_| anyhow!("the key has characters that no key has"))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if json.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(json.unwrap_or_default())?;
+        let build = |_: Option<Loss>| Ok::<_, http_client::Error>(request.clone().map(full));
+        let answered = async {
+            let target = self.client.target(request.uri());
+            let response = self.client.send(&target, None, Repeat::IfNotProcessed, build).await?;
+            let status = response.status().as_u16();
+            let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+            let body = response.into_body().read(MAX_RESPONSE_BYTES).await?;
+            Ok::<_, anyhow::Error>(ServerResponse { status, request_id, body: String::from_utf8_lossy(&body).into() })
+        };
+        let answered = before_deadline(self.timeout, answered).await;
+        answered
+            .with_context(|| format!("no response of {address} in time"))?
+            .with_context(|| format!("no response of {address}"))
+    }
+}
+
+/// Returns the loopback address of a server that listens on all addresses.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reachable_replaces_unspecified_addresses() {
+        for (listen, expected) in
+            [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("10.0.0.7:80", "10.0.0.7:80")]
+        {
+            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
+        }
+    }
+}
