@@ -3,14 +3,12 @@
 //! Workspace managers choose the destinations. Therefore the client checks every address after name resolution, and
 //! no redirect is followed.
 
-mod errors;
 mod otlp;
 mod sender;
 mod settings;
 mod signature;
 
-pub use errors::BroadcastError;
 pub use otlp::OtlpMessageEncoder;
 pub use sender::HttpMessageSender;
-pub use settings::BroadcastSettings;
+pub use settings::{BroadcastError, BroadcastSettings};
 pub use signature::signature;

@@ -22,6 +22,8 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-tollgate-signature");
 const TEST: HeaderName = HeaderName::from_static("x-test-connection");
 /// Most bytes of a response that are read before the connection is closed.
 const MOST_ANSWER_BYTES: usize = 64 * 1024;
+/// The time after which an idle connection closes.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time to read a response whose status has already counted.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// The advice for a destination that presents a certificate as `openssl req -x509` makes it without options.
@@ -47,8 +49,7 @@ impl HttpMessageSender {
             // The limit of a delivery includes it.
             connect_timeout: Duration::MAX,
             http2: Http2::Off,
-            user_agent: settings.user_agent.clone(),
-            pool_idle_timeout: settings.pool_idle_timeout,
+            pool_idle_timeout: POOL_IDLE_TIMEOUT,
             pool_max_idle_per_host: 1,
             public_addresses_only: !settings.allow_private_addresses,
             ..HttpClientSettings::default()

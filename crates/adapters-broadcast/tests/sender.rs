@@ -264,7 +264,6 @@ async fn only_operator_collector_receives_client_certificate() {
             allow_private_addresses: true,
             operator_ca_file: Some(fixture("ca.pem")),
             operator_client_identity: Some((fixture("client.pem"), fixture(key))),
-            ..BroadcastSettings::default()
         };
         HttpMessageSender::new(&settings, Arc::new(FixedClock::default()))
     };

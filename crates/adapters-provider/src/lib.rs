@@ -7,7 +7,7 @@
 //! | [`HttpProvider`] | the calls of every wire with one request per answer |
 //! | [`chat_completions`] | the methods of the `chat-completions` wire: answers from chat models |
 //! | [`sandbox`] | the `sandbox` wire: answers computed in this process |
-//! | [`router`] | selection of the provider of an endpoint |
+//! | [`ProviderRouter`] | selection of the provider of an endpoint |
 //!
 //! This crate reads no environment variables and no clock; settings are passed as values.
 #![deny(missing_docs)]
@@ -21,13 +21,11 @@ mod payload;
 mod provider_error;
 mod providers;
 mod redaction;
-pub mod router;
 pub mod sandbox;
 pub mod settings;
 
 pub use credential::{CredentialCheck, check_connection, check_credential};
 pub use http_provider::HttpProvider;
-pub use providers::http_provider;
-pub use router::ProviderRouter;
+pub use providers::{ProviderRouter, http_provider};
 pub use sandbox::SandboxProvider;
 pub use settings::{ProviderSettings, ProviderSettingsError};

@@ -3,7 +3,6 @@
 mod build;
 mod copy;
 mod create;
-mod errors;
 mod failure;
 mod list;
 mod names;
@@ -14,7 +13,6 @@ mod transport;
 mod upload;
 
 pub use create::create_missing_bucket;
-pub use errors::S3Error;
 pub use failure::BucketCheck;
-pub use settings::{S3Credentials, S3Settings};
+pub use settings::{S3Credentials, S3Error, S3Settings};
 pub use store::S3BlobStore;

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::{PathAndQuery, Scheme};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::Connection;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -25,14 +24,18 @@ use crate::meter::{Meter, MeteredStream};
 use crate::proxy::Proxies;
 use crate::{Http2, HttpClientSettings};
 
-type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+/// The connection to the target's host: directly or through a tunnel, or to a proxy, with TLS if that has an `https://`
+/// address.
+type Tcp = MaybeHttpsStream<TokioIo<TcpStream>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<Tcp, BoxError>> + Send>>;
 /// The stream of a connection: plain TCP or TLS.
-pub(crate) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;
+pub(crate) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Tcp>>>>;
 
 /// The connector, TLS included, with a timeout.
 #[derive(Clone)]
 pub(crate) struct Connector {
     https_connector: HttpsConnector<FirstHop>,
+    first: FirstHop,
     timeout: Duration,
     max_header_bytes: u64,
     http2_only: bool,
@@ -50,32 +53,30 @@ impl Connector {
         let first = FirstHop { direct: tcp, to_proxy, proxies, tunnel_all: http2_only };
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         let https_connector = match settings.http2 {
-            Http2::Off => builder.enable_http1().wrap_connector(first),
-            Http2::Negotiated => builder.enable_all_versions().wrap_connector(first),
-            Http2::PriorKnowledge => builder.enable_http2().wrap_connector(first),
+            Http2::Off => builder.enable_http1().wrap_connector(first.clone()),
+            Http2::Negotiated => builder.enable_all_versions().wrap_connector(first.clone()),
+            Http2::PriorKnowledge => builder.enable_http2().wrap_connector(first.clone()),
         };
         Self {
             https_connector,
+            first,
             timeout: settings.connect_timeout,
             max_header_bytes: settings.max_header_bytes,
             http2_only,
         }
     }
-}
 
-impl Connector {
     /// Opens a connection to the host of an address.
     pub(crate) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
-        let (timeout, limit) = (self.timeout, self.max_header_bytes);
+        let forwarded = self.first.forwarding(&address).is_some();
         let connecting = async {
             poll_fn(|cx| self.https_connector.poll_ready(cx)).await?;
             self.https_connector.call(address).await
         };
-        let stream = before_deadline(timeout, connecting).await.ok_or(ConnectTimedOut)??;
-        let connected = stream.connected();
-        let http2 = self.http2_only || connected.is_negotiated_h2();
-        let stream = MeteredStream::new(TokioIo::new(stream), limit, http2);
-        Ok(Link { meter: stream.meter().clone(), io: TokioIo::new(stream), http2, forwarded: connected.is_proxied() })
+        let stream = before_deadline(self.timeout, connecting).await.ok_or(ConnectTimedOut)??;
+        let http2 = self.http2_only || stream.connected().is_negotiated_h2();
+        let stream = MeteredStream::new(TokioIo::new(stream), self.max_header_bytes, http2);
+        Ok(Link { meter: stream.meter().clone(), io: TokioIo::new(stream), http2, forwarded })
     }
 }
 
@@ -100,24 +101,25 @@ pub(crate) struct FirstHop {
 }
 
 impl FirstHop {
-    fn by_proxy(&self, proxy: &Intercept, target: &Uri) -> BoxConnecting<Hop> {
-        let mut to_proxy = self.to_proxy.clone();
-        if target.scheme() == Some(&Scheme::HTTP) && !self.tunnel_all {
-            let connecting = to_proxy.call(proxy.uri().clone());
-            return Box::pin(async move {
-                let link = connecting.await.map_err(ProxyUnreachable)?;
-                Ok(Hop { link, forwarded: true })
-            });
+    /// Returns the proxy that forwards the requests to a target, if one does.
+    fn forwarding(&self, target: &Uri) -> Option<Intercept> {
+        let is_forwarded = target.scheme() == Some(&Scheme::HTTP) && !self.tunnel_all;
+        is_forwarded.then(|| self.proxies.intercept(target)).flatten()
+    }
+
+    async fn connect(mut self, target: Uri) -> Result<Tcp, BoxError> {
+        if let Some(proxy) = self.forwarding(&target) {
+            return Ok(self.to_proxy.call(proxy.uri().clone()).await.map_err(ProxyUnreachable)?);
         }
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+        let Some(proxy) = self.proxies.intercept(&target) else {
+            return Ok(MaybeHttpsStream::Http(self.direct.call(target).await?));
+        };
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy);
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
         }
-        let Some(target) = with_port(target) else {
-            return Box::pin(async { Err(io::Error::other("the target has no host").into()) });
-        };
-        let connecting = tunnel.call(target);
-        Box::pin(async move { Ok(Hop { link: connecting.await?, forwarded: false }) })
+        let target = with_port(&target).ok_or_else(|| io::Error::other("the target has no host"))?;
+        Ok(tunnel.call(target).await?)
     }
 }
 
@@ -132,65 +134,15 @@ fn with_port(target: &Uri) -> Option<Uri> {
 }
 
 impl Service<Uri> for FirstHop {
-    type Response = Hop;
+    type Response = Tcp;
     type Error = BoxError;
-    type Future = BoxConnecting<Hop>;
+    type Future = Connecting;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.direct.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        if let Some(proxy) = self.proxies.intercept(&target) {
-            return self.by_proxy(&proxy, &target);
-        }
-        let connecting = self.direct.call(target);
-        Box::pin(async move { Ok(Hop { link: MaybeHttpsStream::Http(connecting.await?), forwarded: false }) })
-    }
-}
-
-/// The connection from [`FirstHop`].
-pub(crate) struct Hop {
-    link: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// True if a proxy forwards the requests, which then contain the whole target.
-    forwarded: bool,
-}
-
-impl Connection for Hop {
-    fn connected(&self) -> Connected {
-        // Without the addresses of the link, which nothing uses and each answer would copy.
-        Connected::new().proxy(self.forwarded)
-    }
-}
-
-impl Read for Hop {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.link).poll_read(cx, buf)
-    }
-}
-
-impl Write for Hop {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.link).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.link).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.link).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.link.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.link).poll_write_vectored(cx, bufs)
+        Box::pin(self.clone().connect(target))
     }
 }

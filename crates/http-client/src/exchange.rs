@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use crate::body::{self, BodyError, RequestBody};
 use crate::errors::{Error, Loss, http2_error};
-use crate::meter::BodyPhase;
 use crate::origin::{ConnectionInUse, Origin};
 
 /// The origin of calls to one host, and the headers that the client adds to them.
@@ -53,7 +52,6 @@ pub struct ResponseBody {
 
 struct Reading {
     incoming: Incoming,
-    phase: BodyPhase,
     in_use: ConnectionInUse,
 }
 
@@ -93,6 +91,7 @@ pub(crate) async fn exchange<E: From<Error>>(
             opened => opened?,
         };
         let answer_bytes = in_use.meter().answer_bytes();
+        in_use.meter().begin_head();
         prepare(&mut request, &in_use, target);
         let response = match &mut in_use {
             ConnectionInUse::Http1 { connection, .. } => connection.send(request).await,
@@ -100,11 +99,9 @@ pub(crate) async fn exchange<E: From<Error>>(
         };
         let error = match response {
             Ok(response) => {
-                let phase = in_use.meter().begin_body();
-                return Ok(response.map(|incoming| ResponseBody {
-                    reading: Some(Reading { incoming, phase, in_use }),
-                    has_ended: false,
-                }));
+                in_use.meter().begin_body();
+                let reading = |incoming| Reading { incoming, in_use };
+                return Ok(response.map(|incoming| ResponseBody { reading: Some(reading(incoming)), has_ended: false }));
             }
             Err(error) => error,
         };
@@ -158,9 +155,8 @@ impl ResponseBody {
     }
 
     fn end(&mut self) {
-        if let Some(Reading { incoming, phase, in_use }) = self.reading.take() {
+        if let Some(Reading { incoming, in_use }) = self.reading.take() {
             drop(incoming);
-            drop(phase);
             in_use.release();
         }
     }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -24,35 +24,10 @@ struct Counters {
     limit: u64,
     exceeded: AtomicBool,
     answer_bytes: AtomicU64,
-    head: Mutex<HeadState>,
-}
-
-/// The state of the answer on an HTTP/1 connection. HTTP/2 frames carry their own state.
-#[derive(Debug, Default)]
-struct HeadState {
-    /// The number of received heads.
-    answers: u64,
-    /// True from an answer's head to the end of its body.
-    in_body: bool,
-    /// Bytes that were read outside of bodies.
-    bytes: u64,
-}
-
-/// The phase in which a body is read. It ends on drop.
-pub(crate) struct BodyPhase {
-    meter: Meter,
-    answer: u64,
-}
-
-impl Drop for BodyPhase {
-    fn drop(&mut self) {
-        let mut head = self.meter.head();
-        // The next call on the connection may already have its head.
-        if head.answers == self.answer {
-            head.in_body = false;
-            head.bytes = 0;
-        }
-    }
+    /// The bytes that were read while a head was pending. HTTP/2 frames carry their own state.
+    head_bytes: AtomicU64,
+    /// True from an answer's head to the next request, on an HTTP/1 connection.
+    in_body: AtomicBool,
 }
 
 impl Meter {
@@ -62,7 +37,8 @@ impl Meter {
             limit,
             exceeded: AtomicBool::new(false),
             answer_bytes: AtomicU64::new(0),
-            head: Mutex::default(),
+            head_bytes: AtomicU64::new(0),
+            in_body: AtomicBool::new(false),
         }))
     }
 
@@ -76,33 +52,30 @@ impl Meter {
         self.0.exceeded.load(Ordering::Acquire).then_some(TooManyBytes(self.0.limit))
     }
 
-    /// Starts the body phase after the final head.
-    pub(crate) fn begin_body(&self) -> BodyPhase {
-        let mut head = self.head();
-        head.answers += 1;
-        head.in_body = true;
-        BodyPhase { meter: self.clone(), answer: head.answers }
+    /// Awaits the head of the answer to a new request.
+    pub(crate) fn begin_head(&self) {
+        self.0.head_bytes.store(0, Ordering::Release);
+        self.0.in_body.store(false, Ordering::Release);
+    }
+
+    /// Awaits the body, after the final head.
+    pub(crate) fn begin_body(&self) {
+        self.0.in_body.store(true, Ordering::Release);
     }
 
     fn awaits_head(&self) -> bool {
-        !self.head().in_body
+        !self.0.in_body.load(Ordering::Acquire)
     }
 
     /// Counts bytes from an HTTP/1 connection.
     fn count(&self, bytes: u64) -> Result<(), TooManyBytes> {
         self.0.answer_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let mut head = self.head();
-        if !head.in_body {
-            head.bytes = head.bytes.saturating_add(bytes);
-            if head.bytes > self.0.limit {
-                return Err(TooManyBytes(self.0.limit));
-            }
+        let of_head = if self.awaits_head() { bytes } else { 0 };
+        let before = self.0.head_bytes.fetch_add(of_head, Ordering::AcqRel);
+        if of_head > 0 && before.saturating_add(of_head) > self.0.limit {
+            return Err(TooManyBytes(self.0.limit));
         }
         Ok(())
-    }
-
-    fn head(&self) -> MutexGuard<'_, HeadState> {
-        self.0.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -243,17 +216,13 @@ mod tests {
         let mut stream = MeteredStream::new(tokio::io::repeat(b'x'), 100_000, false);
         let meter = stream.meter.clone();
         for _ in 0..3 {
+            meter.begin_head();
             stream.read_exact(&mut vec![0; 50_000]).await.unwrap();
-            let body = meter.begin_body();
+            meter.begin_body();
             stream.read_exact(&mut vec![0; 300_000]).await.unwrap();
-            drop(body);
         }
         assert_eq!(meter.answer_bytes(), 3 * 350_000);
-        let previous = meter.begin_body();
-        let next = meter.begin_body();
-        drop(previous);
-        stream.read_exact(&mut vec![0; 300_000]).await.unwrap();
-        drop(next);
+        meter.begin_head();
         assert!(stream.read_exact(&mut vec![0; 300_000]).await.is_err());
     }
 
@@ -263,7 +232,7 @@ mod tests {
         let meter = stream.meter.clone();
         let mut buf = vec![0; 400_000];
         assert_eq!(read_once(&mut stream, &mut buf).await.unwrap().unwrap(), HEAD_READ_BYTES);
-        let _body = meter.begin_body();
+        meter.begin_body();
         assert_eq!(read_once(&mut stream, &mut buf).await.unwrap().unwrap(), 400_000);
     }
 

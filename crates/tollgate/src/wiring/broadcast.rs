@@ -125,7 +125,6 @@ pub fn sender(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn 
         allow_private_addresses: config.allow_private_addresses,
         operator_ca_file: telemetry.and_then(|telemetry| telemetry.ca_file.clone()),
         operator_client_identity: telemetry.and_then(|telemetry| telemetry.client_identity.clone()),
-        ..BroadcastSettings::default()
     };
     let sender = HttpMessageSender::new(&settings, clock);
     Ok(Arc::new(sender.context("traces cannot be delivered")?))
