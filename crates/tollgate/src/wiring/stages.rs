@@ -79,7 +79,7 @@ pub struct Followed<'a> {
     rates: RateLimits,
 }
 
-/// What follows the change feed.
+/// The caches that follow the change feed.
 struct Changes {
     watcher: Arc<ChangeWatcher>,
     catalogue: Arc<LiveCatalogue>,
