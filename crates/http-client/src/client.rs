@@ -224,7 +224,10 @@ mod tests {
         };
         let calling = async {
             for _ in 0..4 {
-                drop(get(&client, &url).await.unwrap());
+                let answer = get(&client, &url).await.unwrap();
+                // No other target makes the client forget the connection.
+                drop(client.target(&"http://other:1/".parse().unwrap()));
+                drop(answer);
             }
         };
         tokio::join!(serving, calling);

@@ -20,7 +20,6 @@ mod origin;
 mod pool;
 mod proxy;
 mod settings;
-mod staggered;
 mod tls;
 
 pub use client::HttpClient;

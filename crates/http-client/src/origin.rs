@@ -44,7 +44,7 @@ impl Origins {
         if let Some(origin) = known.get(&key) {
             return Arc::clone(origin);
         }
-        known.retain(|_, origin| Arc::strong_count(origin) > 1 || !origin.pools.iter().all(|pool| pool.is_empty()));
+        known.retain(|_, origin| Arc::strong_count(origin) > 1 || !origin.pools.iter().all(Pool::is_unused));
         let origin = Arc::new(Origin::new(uri, &self.opener, &self.settings));
         known.insert(key, Arc::clone(&origin));
         origin

@@ -138,10 +138,10 @@ impl Pool {
         }
     }
 
-    /// Returns true if no connection is idle or shared.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns true if it has no connection, also none in use.
+    pub(crate) fn is_unused(self: &Arc<Self>) -> bool {
         let state = self.state();
-        state.idle.is_empty() && state.shared.is_none()
+        state.idle.is_empty() && state.shared.is_none() && Arc::strong_count(self) == 1
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
