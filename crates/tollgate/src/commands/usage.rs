@@ -164,8 +164,6 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records per page.
-
 /// A property that usage records are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordGroup {

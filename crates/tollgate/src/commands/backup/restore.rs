@@ -249,7 +249,6 @@ impl Drop for StagedDatabase {
 
 /// Characters that need no escaping in the path of a URL.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
-/// The maximum number of listed problems.
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
