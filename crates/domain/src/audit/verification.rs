@@ -1,4 +1,4 @@
-//! The results of a verification.
+//! The results of a verification, and new entries of the chain.
 
 use std::fmt;
 

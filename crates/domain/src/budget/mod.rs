@@ -13,7 +13,6 @@ pub mod entries;
 mod journal;
 mod journaled_ledger;
 mod model;
-mod period;
 mod ports;
 mod store;
 
@@ -27,6 +26,5 @@ pub use journaled_ledger::{
     RenewingLedger, RenewingLedgerPorts,
 };
 pub use model::*;
-pub use period::*;
 pub use ports::*;
 pub use store::*;

@@ -1,4 +1,4 @@
-//! Documents and their quota.
+//! Documents, their quota, and the running promotions.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The shared parts of the use cases that manage guardrails.
+//! The shared parts of the use cases that manage guardrails, and their audit entries.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A guardrail's record.
+//! A guardrail's record, and its assignments to keys.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

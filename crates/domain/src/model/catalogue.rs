@@ -1,4 +1,4 @@
-//! The immutable snapshot of the catalogue.
+//! The immutable snapshot of the catalogue, and the stores of its rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Destinations of traces, and messages to them.
+//! Destinations of traces, messages to them, and the sampling of requests.
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! The part of a request that providers receive.
+//! The part of a request that providers receive, and its inline content.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Rate limits, and the rejection by one.
+//! Rate limits, the rejection by one, and the limiter.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

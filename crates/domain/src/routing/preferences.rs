@@ -1,4 +1,4 @@
-//! Routing preferences of a request.
+//! Routing preferences of a request, and providers with similar names.
 
 use std::fmt;
 

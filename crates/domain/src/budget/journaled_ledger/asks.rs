@@ -1,4 +1,4 @@
-//! Requests that wait for a draw.
+//! Requests that wait for a draw, and recent rejections.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

@@ -1,10 +1,13 @@
-//! Evaluates a request: first the filters, then the models and endpoints.
+//! Evaluates a request without sending it: first the filters, then the models, the endpoints and the bounds of its plans.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::verdict::{Decider, EndpointVerdict, KeyRejection, Verdict};
-use crate::decision::{DecisionRequest, ExplainGuardrailError, RequestPreview, SubmitDecisionError, UnpricedModels};
+use super::verdict::{Decider, EndpointVerdict, ExplainGuardrailError, KeyRejection, Verdict};
+use crate::decision::submit::filter::InputFilter;
+use crate::decision::submit::hold::Holds;
+use crate::decision::submit::route::RoutePlanner;
+use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
@@ -25,15 +28,22 @@ pub(super) struct RequestEvaluation {
     pub(super) bounds: Vec<Usd>,
 }
 
-impl RequestEvaluation {
+/// Filters and plans requests without sending, holding or charging.
+pub(crate) struct RequestEvaluator {
+    pub(in crate::decision) filter: Arc<InputFilter>,
+    pub(in crate::decision) planner: Arc<RoutePlanner>,
+    pub(in crate::decision) holds: Arc<Holds>,
+}
+
+impl RequestEvaluator {
     pub(super) async fn evaluate(
+        &self,
         request: &DecisionRequest,
         policy: &Arc<Policy>,
-        decisions: &RequestPreview,
         (workspace, is_limited): (WorkspaceId, bool),
         key_rejection: Option<KeyRejection>,
-    ) -> Result<Self, ExplainGuardrailError> {
-        let (filtered, blocked) = match decisions.filter(policy, &request.provider_input).await? {
+    ) -> Result<RequestEvaluation, ExplainGuardrailError> {
+        let (filtered, blocked) = match self.filter.scan(policy, &request.provider_input).await? {
             Ok(filtered) => (Some(filtered), None),
             Err(blocked) => (None, Some(Decider::Filter(blocked))),
         };
@@ -44,41 +54,37 @@ impl RequestEvaluation {
         let request = DecisionRequest { provider_input: Arc::clone(provider_input), ..request.clone() };
         let findings = filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default();
         let sent = filtered.map(|filtered| filtered.provider_input);
-        let preview = match (decisions.plan(&request, policy, is_limited, workspace), rejection.is_some()) {
-            (Ok(preview), _) => preview,
-            (Err(_), true) => {
+        let catalogue = self.planner.catalogue.snapshot();
+        let models = match self.planner.resolve(&catalogue, &request) {
+            Ok(models) => models,
+            Err(_) if rejection.is_some() => {
                 let (endpoints, bounds) = (Vec::new(), Vec::new());
-                return Ok(Self {
-                    model: None,
-                    decided_by: rejection,
-                    endpoints,
-                    findings,
-                    provider_input: sent,
-                    bounds,
-                });
+                let (model, decided_by, provider_input) = (None, rejection, sent);
+                return Ok(RequestEvaluation { model, decided_by, endpoints, findings, provider_input, bounds });
             }
-            (Err(error), false) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         };
+        let unpriced = if is_limited { self.planner.settings.unpriced } else { UnpricedModels::Free };
         let verdict = |candidate: &Candidate| EndpointVerdict {
             model: candidate.model.clone(),
             endpoint: Arc::clone(&candidate.endpoint),
-            verdict: match policy.permits(candidate, &preview.catalogue) {
+            verdict: match policy.permits(candidate, &catalogue) {
                 Err(forbidden) => Verdict::Forbidden(forbidden),
-                Ok(()) if !candidate.is_priced && preview.unpriced == UnpricedModels::Reject => Verdict::Unpriced,
+                Ok(()) if !candidate.is_priced && unpriced == UnpricedModels::Reject => Verdict::Unpriced,
                 Ok(()) => evaluate_endpoint(&request, candidate, workspace),
             },
         };
-        let endpoints = preview.candidates.iter().map(verdict).collect();
-        let (bounds, unroutable) = match preview.outcome {
-            Ok(bounds) => (bounds, None),
+        let endpoints = models.iter().flat_map(|model| &model.candidates).map(verdict).collect();
+        let (bounds, unroutable) = match self.planner.plan(&request, Some(policy.as_ref()), is_limited, workspace) {
+            Ok(plan) => (self.holds.costs(&plan.sub_requests), None),
             Err(error) => (Vec::new(), deciding_rule(error)?),
         };
-        Ok(Self {
+        Ok(RequestEvaluation {
             decided_by: rejection.or(unroutable),
             bounds: sent.as_ref().map(|_| bounds).unwrap_or_default(),
             findings,
             provider_input: sent,
-            model: Some(preview.model),
+            model: models.first().map(|model| model.model.clone()),
             endpoints,
         })
     }

@@ -5,10 +5,10 @@ mod verdict;
 
 use std::sync::Arc;
 
-use self::evaluation::RequestEvaluation;
+pub(crate) use self::evaluation::RequestEvaluator;
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
 use crate::budget::{LedgerReader, Payer, admit};
-use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
+use crate::decision::{DecisionRequest, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
@@ -33,13 +33,13 @@ pub struct ExplainGuardrailPorts {
 /// Explains whether a request of a key with this guardrail would be sent, and which rule decides.
 pub struct ExplainGuardrail {
     ports: ExplainGuardrailPorts,
-    decisions: RequestPreview,
+    decisions: RequestEvaluator,
 }
 
 impl ExplainGuardrail {
     /// Creates the use case; `decisions` is the use case that would answer the request.
     pub fn new(ports: ExplainGuardrailPorts, decisions: &SubmitDecision) -> Self {
-        Self { ports, decisions: decisions.preview() }
+        Self { ports, decisions: decisions.evaluator() }
     }
 
     /// Explains a request of a key with this guardrail, assigned or not. The default guardrail of its workspace applies
@@ -85,9 +85,7 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let key_rejection = self.key_rejection(key.as_ref(), workspace.as_ref());
-        let evaluation =
-            RequestEvaluation::evaluate(request, &policy, &self.decisions, (workspace_id, is_limited), key_rejection)
-                .await?;
+        let evaluation = self.decisions.evaluate(request, &policy, (workspace_id, is_limited), key_rejection).await?;
         // A free request fits even into a limit that was lowered below the spent amount.
         let rejection = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
         let fitting = evaluation.bounds.iter().copied().find(|bound| rejection(*bound).is_none());

@@ -44,10 +44,9 @@ use self::request::Arrival;
 use self::route::RoutePlanner;
 use self::settle::Settlement;
 use self::shared_call::SingleFlight;
-use super::preview::RequestPreview;
 use super::{
-    Broadcast, ClientConnection, Decision, DecisionProvider, DecisionRequest, DecisionSettings, Metrics, RequestOrigin,
-    SubmitDecisionError,
+    Broadcast, ClientConnection, Decision, DecisionProvider, DecisionRequest, DecisionSettings, Metrics,
+    RequestEvaluator, RequestOrigin, SubmitDecisionError,
 };
 use crate::api_key::InferenceKey;
 use crate::budget::Ledger;
@@ -180,9 +179,10 @@ impl SubmitDecision {
         self.settlement.record_quota.status()
     }
 
-    /// Returns a preview of requests, which sends nothing.
-    pub(crate) fn preview(&self) -> RequestPreview {
-        RequestPreview::new(Arc::clone(&self.filter), Arc::clone(&self.planner), Arc::clone(&self.holds))
+    /// Returns an evaluator of requests, which sends nothing.
+    pub(in crate::decision) fn evaluator(&self) -> RequestEvaluator {
+        let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
+        RequestEvaluator { filter, planner, holds: Arc::clone(&self.holds) }
     }
 
     /// Answers a request.

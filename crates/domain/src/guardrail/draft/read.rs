@@ -1,4 +1,4 @@
-//! Parses a draft from JSON.
+//! Parses a draft from JSON, and applies it to a guardrail.
 
 use super::GuardrailDraft;
 use crate::budget::{ResetInterval, SpendLimit};

@@ -1,4 +1,4 @@
-//! Applies filters to a provider input.
+//! Applies filters to the documents of a provider input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One delivery to one destination.
+//! One delivery to one destination, and the settings of deliveries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The fields of a destination as a caller sends them, and their validation.
+//! The fields of a destination as a caller sends them, their validation and their audit view.
 
 use super::errors::InvalidDestination;
 use super::url::{MASK, Origin, checked_url, parse_sampling_rate, unmasked_url};

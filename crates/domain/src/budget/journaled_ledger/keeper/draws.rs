@@ -1,4 +1,4 @@
-//! Draws of allowances.
+//! Draws of allowances, and their returns.
 
 use std::collections::HashMap;
 use std::sync::Arc;

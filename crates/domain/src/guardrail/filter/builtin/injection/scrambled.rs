@@ -1,4 +1,4 @@
-//! Words with scrambled inner letters, which models read like the original words.
+//! Words with scrambled inner letters or spaced letters, which models read like the original words.
 
 use std::ops::Range;
 
