@@ -141,7 +141,7 @@ fn second_address_is_caught_when_planted() {
     let with = |b: &str| {
         let files = [
             ("src/lib.rs", "pub mod a; pub mod b; mod c;"),
-            ("src/a.rs", "pub struct A; pub(crate) struct Hidden;"),
+            ("src/a.rs", "pub struct A; pub(crate) struct Private;"),
             ("src/b.rs", b),
             ("src/c.rs", "pub use crate::a::*; pub struct C;"),
         ];
