@@ -10,8 +10,8 @@ use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destinat
 use domain::system::{Clock, parse_retry_after};
 use http::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use http_client::body::{full, read_beginning};
-use http_client::{ConnectCause, Error, Http2, HttpClient, HttpClientSettings, Loss, Repeat};
+use http_client::body::read_beginning;
+use http_client::{ConnectCause, Error, Http2, HttpClient, HttpClientSettings};
 
 use crate::signature::signature;
 use crate::{BroadcastError, BroadcastSettings, otlp};
@@ -110,10 +110,7 @@ impl MessageSender for HttpMessageSender {
         let request = self.request(to, delivery)?;
         let call = async {
             let client = if to.id == Destination::OPERATORS { &self.operator_client } else { &self.client };
-            let build = |_: Option<Loss>| Ok::<_, Error>(request.clone().map(full));
-            let target = client.target(request.uri());
-            let answer = client.send(&target, None, Repeat::IfNotProcessed, build).await;
-            let answer = answer.map_err(|error| from_call(&error))?;
+            let answer = client.send(request).await.map_err(|error| from_call(&error))?;
             let (status, asked) = (answer.status(), retry_after(answer.headers(), self.clock.now()));
             judged(status, asked, delivery.is_test)?;
             Ok(answer.into_body())

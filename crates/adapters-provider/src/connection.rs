@@ -191,13 +191,15 @@ impl Connection {
             }
             build().map_err(SendError::Unbuilt)
         };
-        self.client.send(&self.target, sent.deadline(), Repeat::IfSilent, build).await.map_err(|error| match error {
-            SendError::Unbuilt(failure) => failure,
-            SendError::Unanswered(error) => {
-                sent.end_sending(error.may_be_processed());
-                failure(&error)
-            }
-        })
+        self.client.send_built(&self.target, sent.deadline(), Repeat::IfSilent, build).await.map_err(
+            |error| match error {
+                SendError::Unbuilt(failure) => failure,
+                SendError::Unanswered(error) => {
+                    sent.end_sending(error.may_be_processed());
+                    failure(&error)
+                }
+            },
+        )
     }
 
     /// Classifies a response with another status than 200, by the beginning of its body.

@@ -92,7 +92,7 @@ impl HttpService for Transport {
         let target = self.client.target(request.uri());
         let build = |_: Option<Loss>| Ok::<_, Error>(request.clone().map(|body| body.map_err(Into::into).boxed()));
         // The library repeats what may be repeated.
-        let sending = self.client.send(&target, None, Repeat::IfNotProcessed, build);
+        let sending = self.client.send_built(&target, None, Repeat::IfNotProcessed, build);
         let answer = before_deadline(limit, sending).await.ok_or_else(|| timed_out(limit))?;
         let answer = answer.map_err(|error| self.unanswered(&error))?;
         let timer = Box::pin(sleep(self.timeout));

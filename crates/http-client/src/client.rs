@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use tokio::time::Instant;
 
-use crate::body::RequestBody;
+use crate::body::{RequestBody, full};
 use crate::connector::Connector;
 use crate::errors::{Error, Loss};
 use crate::exchange::{Repeat, ResponseBody, Target, exchange};
@@ -91,6 +92,16 @@ impl HttpClient {
         Target { origin: self.origins.of(uri), headers, host: host(uri), is_https }
     }
 
+    /// Sends a request and returns the head of the answer, whatever its status. It is sent once more on another connection
+    /// if the server certainly did not process it. The time is not bounded: see [`before_deadline`](crate::before_deadline).
+    ///
+    /// # Errors
+    /// No connection could be made, or it broke before the head of the answer.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<ResponseBody>, Error> {
+        let build = |_| Ok(request.clone().map(full));
+        self.send_built(&self.target(request.uri()), None, Repeat::IfNotProcessed, build).await
+    }
+
     /// Sends the request that `build` builds and returns the head of the answer, whatever its status. A request that is
     /// lost is built and sent once more on another connection, as `repeat` allows; `build` learns the loss. The time is not
     /// bounded, except that of opening a connection: drop the future to cancel the call. If that happens after `deadline`
@@ -98,7 +109,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// `build` failed, no connection could be made, or it broke before the head of the answer.
-    pub async fn send<E: From<Error>>(
+    pub async fn send_built<E: From<Error>>(
         &self,
         target: &Target,
         deadline: Option<Instant>,
@@ -140,7 +151,6 @@ fn host(uri: &Uri) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::full;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -163,9 +173,7 @@ mod tests {
     }
 
     async fn get(client: &HttpClient, address: &str) -> Result<Response<ResponseBody>, Error> {
-        let uri: Uri = address.parse().unwrap();
-        let build = |_| Ok(Request::get(uri.clone()).body(full("")).unwrap());
-        client.send(&client.target(&uri), None, Repeat::IfNotProcessed, build).await
+        client.send(Request::get(address).body(Bytes::new()).unwrap()).await
     }
 
     /// Reads a request and answers it; returns its head.
@@ -258,7 +266,7 @@ mod tests {
                     losses.push(loss);
                     Ok::<_, Error>(Request::get(uri.clone()).body(full("")).unwrap())
                 };
-                let end = client.send(&target, None, repeat, build).await;
+                let end = client.send_built(&target, None, repeat, build).await;
                 (end.map(|response| response.status().as_u16()), losses)
             };
             let ((), (end, losses)) = tokio::join!(serving, calling);

@@ -189,7 +189,7 @@ impl Drop for Http2Call {
     fn drop(&mut self) {
         let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if is_late && self.connection.meter.answer_bytes() == self.bytes_before {
-            tracing::debug!("provider connection retired: silent until the deadline");
+            tracing::debug!("connection retired: silent until the deadline");
             self.retire();
         }
     }

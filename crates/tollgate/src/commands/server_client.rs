@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request};
-use http_client::body::full;
-use http_client::{HttpClient, HttpClientSettings, Loss, Repeat, before_deadline};
+use http_client::{HttpClient, HttpClientSettings, before_deadline};
 
 /// The maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -61,11 +60,9 @@ impl ServerClient {
         if json.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let request = request.body(json.unwrap_or_default())?;
-        let build = |_: Option<Loss>| Ok::<_, http_client::Error>(request.clone().map(full));
+        let request = request.body(json.unwrap_or_default().into())?;
         let answered = async {
-            let target = self.client.target(request.uri());
-            let response = self.client.send(&target, None, Repeat::IfNotProcessed, build).await?;
+            let response = self.client.send(request).await?;
             let status = response.status().as_u16();
             let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
             let body = response.into_body().read(MAX_RESPONSE_BYTES).await?;
