@@ -244,14 +244,12 @@ request_timeout_ms = {request_timeout}
 timeout_ms = {rate_timeout}
 [journal]
 max_bytes = 67108864
-retention_ms = 5000
 [[providers]]
 slug = "alpha"
 name = "Alpha AI"
 wire = "system-one"
 base_url = "{provider}"
 api_key = "env:ALPHA_API_KEY"
-connect_timeout_ms = 2000
 attempt_timeout_ms = 4500
 [[endpoints]]
 model = "acme/alone"
@@ -265,7 +263,6 @@ name = "Beta AI"
 wire = "system-one"
 base_url = "{overcharging}"
 api_key = "env:ALPHA_API_KEY"
-connect_timeout_ms = 2000
 attempt_timeout_ms = 4500
 [[endpoints]]
 model = "acme/overcharged"

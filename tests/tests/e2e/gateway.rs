@@ -113,7 +113,6 @@ name = "Alpha AI"
 wire = "system-one"
 base_url = "{alpha}"
 api_key = "env:ALPHA_API_KEY"
-connect_timeout_ms = 1000
 attempt_timeout_ms = {attempt_timeout_ms}
 
 [[providers]]
@@ -121,7 +120,6 @@ slug = "beta"
 name = "Beta AI"
 wire = "system-one"
 base_url = "{beta}"
-connect_timeout_ms = 1000
 attempt_timeout_ms = {attempt_timeout_ms}
 
 [[endpoints]]

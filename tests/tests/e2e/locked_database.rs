@@ -72,7 +72,7 @@ async fn requests_are_answered_while_the_database_is_locked_and_recorded_afterwa
 /// Starts a gateway with a request timeout of two seconds and a far longer busy timeout.
 async fn gateway_with_short_timeout(alpha: &Upstream) -> Result<TestGateway> {
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
-    let limits = "[limits]\nrequest_timeout_ms = 2000\nbudget_wait_ms = 30000\n[storage]\nbusy_timeout_ms = 30000\n";
+    let limits = "[limits]\nrequest_timeout_ms = 2000\n[storage]\nbusy_timeout_ms = 30000\n";
     let mut instance = Instance::new(&format!("{limits}{providers}"))?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
     TestGateway::of(instance).await

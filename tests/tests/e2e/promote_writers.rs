@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
+use tollgate_tests::SecondHand;
 
 use crate::gateway::TestGateway;
 use crate::promote::file_id;
@@ -52,15 +53,18 @@ async fn promote_bounds_the_number_of_documents_and_charges_empty_files() -> Res
     ensure!(metadata["used_bytes"] == 2048 && metadata["charged_bytes"] == 1024, "{metadata}");
     ensure!(metadata["file_bytes"] == 0, "{metadata}");
 
-    let gateway = TestGateway::start("[limits]\nworkspace_max_documents = 2\n").await?;
+    let gateway = TestGateway::start("").await?;
+    let hand = SecondHand::of(&gateway.instance).await?;
+    hand.execute("UPDATE workspaces SET document_count = 999998").await?;
+    hand.close().await?;
     let id = gateway.instance.put("sess_a", "empty", b"").await?;
     let promote = async || gateway.server.promote(&gateway.inference.secret, "sess_a", &id).await;
     for _ in 0..2 {
         promote().await?.ok()?;
     }
-    let envelope = promote().await?.error(403, "the workspace has 2 documents and may have 2")?;
+    let envelope = promote().await?.error(403, "the workspace has 1000000 documents and may have 1000000")?;
     let metadata = &envelope["error"]["metadata"];
-    ensure!(metadata["max_documents"] == 2 && metadata["documents"] == 2, "{envelope}");
+    ensure!(metadata["max_documents"] == 1_000_000 && metadata["documents"] == 1_000_000, "{envelope}");
     ensure!(gateway.instance.document_blobs()?.len() == 2);
     Ok(())
 }

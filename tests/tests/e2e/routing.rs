@@ -15,7 +15,7 @@ async fn gateway(alpha: &Upstream, beta: &Upstream, more: &str) -> Result<TestGa
         "[[providers]]\nslug = \"alpha\"\nname = \"Alpha AI\"\nwire = \"system-one\"\nbase_url = \"{}\"\n\
          attempt_timeout_ms = 3000\n\
          [[providers]]\nslug = \"beta\"\nname = \"Beta AI\"\nwire = \"system-one\"\nbase_url = \"{}\"\n\
-         attempt_timeout_ms = 3000\nzdr = true\ndata_collection = \"deny\"\n{more}",
+         attempt_timeout_ms = 3000\ndata_collection = \"zdr\"\n{more}",
         alpha.base_url(),
         beta.base_url()
     ))

@@ -54,7 +54,7 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     };
     telemetry::start(&context.config.log, level)?;
     if matches!(command, Command::Serve(_)) {
-        LOG.start_writer(context.config.log.buffer_bytes).context("cannot start the log writer thread")?;
+        LOG.start_writer().context("cannot start the log writer thread")?;
     }
     // One thread for background tasks: the HTTP server has its own threads, and with fewer handovers usage records are
     // written sooner.

@@ -44,7 +44,6 @@ pub struct RawEndpoint {
     quantization: Option<Name<Quantization>>,
     method: Option<Name<ChatMethod>>,
     temperature: Option<String>,
-    min_label_probability: Option<String>,
     top_logprobs: Option<Within<usize, 2, 255>>,
 }
 
@@ -61,7 +60,7 @@ impl Named for ChatMethod {
 }
 
 /// Keys for chat models only.
-const CHAT_KEYS: [&str; 4] = ["method", "temperature", "min_label_probability", "top_logprobs"];
+const CHAT_KEYS: [&str; 3] = ["method", "temperature", "top_logprobs"];
 
 /// Checks `[[endpoints]]`.
 pub fn endpoints(
@@ -83,10 +82,6 @@ fn endpoint(
     }
     let provider = provider(section, providers)?;
     let own = capabilities(shared, provider.wire)?;
-    if own.collects == Some(true) && own.zdr.is_none() && provider.capabilities.zdr == Some(true) {
-        let fault = format!("is \"allow\", but the provider {} has zdr = true; set zdr = false here", provider.slug);
-        return Err(section.fault("data_collection", fault));
-    }
     Ok(EndpointConfig {
         upstream_model: section.upstream_model.as_str().to_owned(),
         provider: provider.slug.clone(),
@@ -153,21 +148,16 @@ fn chat(section: &Section<RawEndpoint>, wire: Wire) -> Result<ChatSettings, Conf
         };
     }
     let method = section.method.map_or(shipped.method, Name::get);
-    if method == ChatMethod::Structured
-        && let Some(key) = ["min_label_probability", "top_logprobs"].iter().find(|key| section.has(key))
-    {
-        return Err(
-            section.fault(key, "has no meaning beside method = \"structured\", which reads no label probabilities")
-        );
+    if method == ChatMethod::Structured && section.has("top_logprobs") {
+        let fault = "has no meaning beside method = \"structured\", which reads no label probabilities";
+        return Err(section.fault("top_logprobs", fault));
     }
     let temperature = decimal(section, "temperature", section.temperature.as_deref(), ["0.05", "20"])?;
-    let min_label_probability =
-        decimal(section, "min_label_probability", section.min_label_probability.as_deref(), ["0", "1"])?;
     Ok(ChatSettings {
         method,
         temperature_milli: temperature.unwrap_or(shipped.temperature_milli),
-        min_label_probability_milli: min_label_probability.unwrap_or(shipped.min_label_probability_milli),
         top_logprobs: section.top_logprobs.map_or(shipped.top_logprobs, Within::get),
+        ..shipped
     })
 }
 

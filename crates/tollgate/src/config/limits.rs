@@ -27,7 +27,6 @@ pub struct RawLimits {
     max_trace_bytes: Option<Within<usize, 2, MIB>>,
     max_file_bytes: Option<Positive<u64>>,
     workspace_quota_bytes: Option<u64>,
-    workspace_max_documents: Option<Positive<u64>>,
     workspace_record_bytes_per_day: Option<u64>,
     requests_per_minute: Option<PerMinute>,
     tokens_per_minute: Option<PerMinute>,
@@ -35,7 +34,6 @@ pub struct RawLimits {
     workspace_tokens_per_minute: Option<PerMinute>,
     max_in_flight: Option<Positive<usize>>,
     body_memory_bytes: Option<Positive<usize>>,
-    budget_wait_ms: Option<Millis<0, 60_000>>,
     request_timeout_ms: Option<PositiveMillis>,
 }
 
@@ -57,11 +55,9 @@ pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError>
         },
         max_file_bytes: stored(section.max_file_bytes.map_or(100 * MIB, Positive::get)),
         workspace_quota_bytes: stored(section.workspace_quota_bytes.unwrap_or(10_240 * MIB)),
-        workspace_max_documents: stored(section.workspace_max_documents.map_or(1_000_000, Positive::get)),
         workspace_record_bytes_per_day: Some(record_bytes).filter(|bytes| *bytes > 0),
         key_rates: rates(section.requests_per_minute, section.tokens_per_minute),
         workspace_rates: rates(section.workspace_requests_per_minute, section.workspace_tokens_per_minute),
-        budget_wait: section.budget_wait_ms.map_or(Duration::from_millis(250), Millis::get),
         admission: admission(section, max_json_bytes)?,
         request_timeout: section.request_timeout_ms.map_or(Duration::from_mins(1), Millis::get),
     })

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::broadcast::{broadcast, telemetry};
 use super::endpoints::endpoints;
 use super::files::read_text;
 use super::limits::{limits, retention};
@@ -12,6 +11,7 @@ use super::reload::restart_values;
 use super::routing::{models, money, routing, throttling, unknown_usage};
 use super::server::{RawEgress, log, max_stale_keys, sandbox, server};
 use super::storage::{blobs, journal, storage};
+use super::telemetry::telemetry;
 use super::tree::Tree;
 use super::{Config, ConfigError, Environment, ProxyConfig};
 
@@ -69,7 +69,6 @@ fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<
         throttling: throttling(&tree.section("throttling")?),
         retention: retention(&tree.section("retention")?),
         allow_private_addresses: egress.allow_private_addresses.unwrap_or(false),
-        broadcast: broadcast(&tree.section("broadcast")?)?,
         telemetry: telemetry(&tree.section("telemetry")?, environment)?,
         providers,
         proxy: ProxyConfig {

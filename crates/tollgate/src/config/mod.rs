@@ -1,6 +1,5 @@
 //! Configuration: a TOML file with overrides by environment variables, checked at the start.
 
-mod broadcast;
 mod bucket;
 mod endpoints;
 mod environment;
@@ -19,12 +18,12 @@ mod server;
 mod settings;
 mod source;
 mod storage;
+mod telemetry;
 mod tree;
 mod urls;
 mod values;
 mod warnings;
 
-pub use broadcast::{BroadcastConfig, TelemetryConfig};
 pub use bucket::{BucketConfig, CredentialSource};
 pub use endpoints::EndpointConfig;
 pub use environment::Environment;
@@ -34,9 +33,9 @@ pub use providers::{CapabilitySettings, ModelLocationConfig, ProviderConfig, Res
 pub use secret::{NamedSecret, SecretSource};
 pub use section::ConfigError;
 pub use settings::*;
-pub use source::ConfigurationSource;
-pub use source::used_variables;
+pub use source::{ConfigurationSource, used_variables};
 pub use storage::with_storage_url;
+pub use telemetry::TelemetryConfig;
 pub use values::{nearest, similar};
 pub use warnings::{QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::secret::SecretSource;
 use super::section::{ConfigError, Section};
-use super::values::{Millis, Name, Named, Positive, PositiveMillis, RequiredText, Within, alternatives, nearest_hint};
+use super::values::{Millis, Name, Named, PositiveMillis, RequiredText, Within, alternatives, nearest_hint};
 use super::{headers, urls};
 
 /// One of `[[providers]]`
@@ -38,12 +38,8 @@ pub struct ProviderConfig {
     pub auth_scheme: Option<String>,
     /// Headers of each call: names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// The maximum time to connect.
-    pub connect_timeout: Duration,
     /// The maximum time of an attempt.
     pub attempt_timeout: Duration,
-    /// The maximum size of a response body in bytes.
-    pub max_response_bytes: usize,
     /// Certificates trusted in addition to the platform's.
     pub ca_file: Option<PathBuf>,
     /// The files of the client certificate and of its key.
@@ -99,33 +95,27 @@ pub struct CapabilitySettings {
     pub question_types: Option<Vec<QuestionType>>,
     /// The limits of a request.
     pub limits: EndpointLimits,
-    /// True for zero data retention.
-    pub zdr: Option<bool>,
-    /// True if prompts may be stored or trained on.
-    pub collects: Option<bool>,
+    /// The use of prompts at the provider.
+    pub data_policy: Option<DataPolicy>,
 }
 
 impl CapabilitySettings {
     /// Returns these settings with the values of `other` in place of missing ones.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
-        let data_policy_of_its_own = self.zdr == Some(true);
         Self {
             confidence: self.confidence.or(other.confidence),
             decimals: self.decimals.or(other.decimals),
             images: self.images.or(other.images),
             question_types: self.question_types.or_else(|| other.question_types.clone()),
             limits: self.limits.or(other.limits),
-            zdr: self.zdr.or(other.zdr),
-            // An endpoint with zero retention collects nothing, even if its provider's default says otherwise.
-            collects: self.collects.or(if data_policy_of_its_own { None } else { other.collects }),
+            data_policy: self.data_policy.or(other.data_policy),
         }
     }
 
-    /// Returns the data policy. Missing values default to the least private; zero retention implies no collection.
+    /// Returns the data policy; the default is the least private one.
     pub fn data_policy(&self) -> DataPolicy {
-        let zdr = self.zdr.unwrap_or(false);
-        DataPolicy { zdr, collects: !zdr && self.collects.unwrap_or(true) }
+        self.data_policy.unwrap_or(DataPolicy { zdr: false, collects: true })
     }
 }
 
@@ -144,9 +134,7 @@ pub struct RawProvider {
     auth_header: Option<String>,
     auth_scheme: Option<String>,
     headers: Option<Vec<String>>,
-    connect_timeout_ms: Option<PositiveMillis>,
     attempt_timeout_ms: Option<PositiveMillis>,
-    max_response_bytes: Option<Positive<usize>>,
     ca_file: Option<String>,
     client_cert_file: Option<String>,
     client_key_file: Option<String>,
@@ -196,9 +184,7 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         headers: fixed_headers(section, auth_header.as_deref())?,
         auth_header,
         auth_scheme: auth_scheme(section)?,
-        connect_timeout: section.connect_timeout_ms.map_or(Duration::from_secs(2), Millis::get),
         attempt_timeout: section.attempt_timeout_ms.map_or(Duration::from_secs(30), Millis::get),
-        max_response_bytes: section.max_response_bytes.map_or(8 * 1024 * 1024, Positive::get),
         ca_file: section.certificate_file("ca_file", section.ca_file.as_deref())?,
         client_identity: section.client_identity(
             ("client_cert_file", section.client_cert_file.as_deref()),
@@ -283,18 +269,16 @@ pub struct RawCapabilities {
     max_questions: Option<Within<usize, 1, 1_000_000>>,
     // Requests have at most 255 options and 10 levels.
     max_options: Option<Within<usize, 1, 255>>,
-    max_levels: Option<Within<usize, 1, 255>>,
     max_body_bytes: Option<Within<usize, 1, LARGEST>>,
     max_input_tokens: Option<Within<usize, 1, LARGEST>>,
-    zdr: Option<bool>,
-    data_collection: Option<DataCollection>,
+    data_collection: Option<Name<DataPolicy>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum DataCollection {
-    Allow,
-    Deny,
+impl Named for DataPolicy {
+    fn names() -> Vec<(&'static str, Self)> {
+        let policy = |zdr, collects| Self { zdr, collects };
+        vec![("allow", policy(false, true)), ("deny", policy(false, false)), ("zdr", policy(true, false))]
+    }
 }
 
 impl Named for ConfidenceSource {
@@ -315,7 +299,7 @@ impl Named for AttachmentForm {
 
 /// Checks the keys of a provider or an endpoint.
 pub fn capabilities(section: &Section<RawCapabilities>, wire: Wire) -> Result<CapabilitySettings, ConfigError> {
-    let said = CapabilitySettings {
+    Ok(CapabilitySettings {
         confidence: section.confidence.map(Name::get),
         decimals: section.probability_decimals.map(Within::get),
         images: images(section, wire)?,
@@ -323,17 +307,12 @@ pub fn capabilities(section: &Section<RawCapabilities>, wire: Wire) -> Result<Ca
         limits: EndpointLimits {
             max_questions: section.max_questions.map(Within::get),
             max_options: section.max_options.map(Within::get),
-            max_levels: section.max_levels.map(Within::get),
+            max_levels: section.max_options.map(Within::get),
             max_body_bytes: section.max_body_bytes.map(Within::get),
             max_input_tokens: section.max_input_tokens.map(Within::get),
         },
-        zdr: section.zdr,
-        collects: section.data_collection.map(|collection| collection == DataCollection::Allow),
-    };
-    if said.zdr == Some(true) && said.collects == Some(true) {
-        return Err(section.fault("data_collection", "is \"allow\", which contradicts zdr = true"));
-    }
-    Ok(said)
+        data_policy: section.data_collection.map(Name::get),
+    })
 }
 
 fn images(section: &Section<RawCapabilities>, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {

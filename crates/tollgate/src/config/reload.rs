@@ -5,12 +5,11 @@ use super::{Config, RestartValues, SandboxConfig, schema};
 
 /// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
 /// `[[models]]` are applied too.
-const RELOADABLE: [(&str, &[&str]); 5] = [
+const RELOADABLE: [(&str, &[&str]); 4] = [
     ("sandbox", &["enabled", "errors"]),
     ("log", &["filter"]),
-    ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
-    ("routing", &["max_concurrent_subrequests"]),
-    ("throttling", &["max_backoff_ms", "auth_backoff_ms"]),
+    ("money", &["max_tokens_per_byte", "unpriced_models"]),
+    ("throttling", &["auth_backoff_ms"]),
 ];
 
 /// Returns true if a reload applies the key.
@@ -36,7 +35,6 @@ impl Config {
         config.sandbox = self.sandbox.reloaded(loaded.sandbox);
         config.log.server_filter = loaded.log.server_filter;
         config.money = loaded.money;
-        config.routing.max_concurrent_subrequests = loaded.routing.max_concurrent_subrequests;
         config.throttling = loaded.throttling;
         config
     }
@@ -61,10 +59,9 @@ impl Config {
             "blobs" => self.blobs == other.blobs,
             "limits" => self.limits == other.limits,
             "rate_limits" => self.rate_limits == other.rate_limits,
-            "log" => (self.log.format, self.log.buffer_bytes) == (other.log.format, other.log.buffer_bytes),
+            "log" => self.log.format == other.log.format,
             "money" => self.unknown_usage == other.unknown_usage,
             "retention" => self.retention == other.retention,
-            "broadcast" => self.broadcast == other.broadcast,
             "egress" => self.allow_private_addresses == other.allow_private_addresses,
             "telemetry" => self.telemetry == other.telemetry,
             "routing" => self.routing.seed == other.routing.seed,
@@ -96,14 +93,14 @@ mod tests {
             "[server]\nlisten = \"127.0.0.1:2\"\n[sandbox]\nenabled = false\n[log]\nfilter = \"debug\"\n\
              [money]\nunreported_usage = \"free\"\nunpriced_models = \"free\"\n[limits]\nrequest_timeout_ms = 7\n\
              [throttling]\nauth_backoff_ms = 3\n\
-             [routing]\nseed = 1\nmax_concurrent_subrequests = 2\n\
+             [routing]\nseed = 1\n\
              [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n\
              [[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n[[models]]\nmodel = \"a/b\"\n",
         );
         let next = running.reloaded(loaded.clone());
         assert_eq!((next.providers.len(), next.endpoints.len(), next.models.len()), (1, 1, 1));
         assert_eq!((next.sandbox.enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
-        assert_eq!((next.money, next.routing.max_concurrent_subrequests), (loaded.money, 2));
+        assert_eq!(next.money, loaded.money);
         assert_eq!(next.throttling.auth_backoff.as_millis(), 3);
         assert_eq!((&next.server, &next.limits, next.routing.seed), (&running.server, &running.limits, None));
         let expected = ["limits.request_timeout_ms", "money.unreported_usage", "routing.seed", "server.listen"];

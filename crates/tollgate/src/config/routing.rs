@@ -8,7 +8,7 @@ use domain::usage::UnknownUsage;
 use serde::Deserialize;
 
 use super::section::Section;
-use super::values::{Millis, Name, Named, RequiredText, Within};
+use super::values::{Millis, Name, Named, RequiredText};
 use super::{ConfigError, ModelConfig, MoneyConfig, RoutingConfig};
 
 /// An hour: above any request timeout.
@@ -30,8 +30,7 @@ pub struct RawModel {
 pub struct RawMoney {
     unreported_usage: Option<Name<UnknownUsage>>,
     max_tokens_per_byte: Option<String>,
-    unpriced_models: Option<Name<UnpricedModels>>,
-    default_usd_per_token: Option<String>,
+    unpriced_models: Option<String>,
 }
 
 /// The keys of `[routing]`.
@@ -39,7 +38,6 @@ pub struct RawMoney {
 #[serde(deny_unknown_fields)]
 pub struct RawRouting {
     seed: Option<u64>,
-    max_concurrent_subrequests: Option<Within<usize, 1, 64>>,
 }
 
 impl Named for SingleFlightMode {
@@ -51,13 +49,6 @@ impl Named for SingleFlightMode {
 impl Named for UnknownUsage {
     fn names() -> Vec<(&'static str, Self)> {
         vec![("charge_bound", Self::Bound), ("free", Self::Free)]
-    }
-}
-
-impl Named for UnpricedModels {
-    fn names() -> Vec<(&'static str, Self)> {
-        // The price is a key of its own.
-        vec![("reject", Self::Reject), ("free", Self::Free), ("default_price", Self::DefaultPrice(Price::ZERO))]
     }
 }
 
@@ -98,52 +89,36 @@ pub fn money(section: &Section<RawMoney>) -> Result<MoneyConfig, ConfigError> {
         Some(text) => text.parse().map_err(|error: InvalidTokenFactor| section.fault("max_tokens_per_byte", error))?,
         None => TokenFactor::ONE,
     };
-    let unpriced_models = section.unpriced_models.map_or(UnpricedModels::Reject, Name::get);
-    let unpriced_models = match (unpriced_models, default_price(section)?) {
-        (UnpricedModels::DefaultPrice(_), Some(price)) => UnpricedModels::DefaultPrice(price),
-        (UnpricedModels::DefaultPrice(_), None) => {
-            return Err(section.fault("unpriced_models", "= \"default_price\" requires default_usd_per_token"));
-        }
-        (_, Some(_)) => {
-            return Err(section.fault("default_usd_per_token", "requires unpriced_models = \"default_price\""));
-        }
-        (other, None) => other,
-    };
-    Ok(MoneyConfig { max_tokens_per_byte, unpriced_models })
+    Ok(MoneyConfig { max_tokens_per_byte, unpriced_models: unpriced_models(section)? })
 }
 
-fn default_price(section: &Section<RawMoney>) -> Result<Option<Price>, ConfigError> {
-    let Some(text) = &section.default_usd_per_token else { return Ok(None) };
-    match text.parse::<Price>() {
-        Ok(price) if price > Price::ZERO => Ok(Some(price)),
-        _ => Err(section.fault("default_usd_per_token", "must be a price in USD per token, above 0")),
+/// Parses the rule for models without a price: a name, or a price that replaces the missing one.
+fn unpriced_models(section: &Section<RawMoney>) -> Result<UnpricedModels, ConfigError> {
+    match section.unpriced_models.as_deref() {
+        None | Some("reject") => Ok(UnpricedModels::Reject),
+        Some("free") => Ok(UnpricedModels::Free),
+        Some(text) => match text.parse::<Price>() {
+            Ok(price) if price > Price::ZERO => Ok(UnpricedModels::DefaultPrice(price)),
+            _ => Err(section.fault("unpriced_models", "must be reject, free, or a price in USD per token, above 0")),
+        },
     }
 }
 
 /// Returns the settings of `[routing]`.
 pub fn routing(section: &Section<RawRouting>) -> RoutingConfig {
-    RoutingConfig {
-        seed: section.seed,
-        max_concurrent_subrequests: section.max_concurrent_subrequests.map_or(4, Within::get),
-    }
+    RoutingConfig { seed: section.seed }
 }
 
 /// The keys of `[throttling]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawThrottling {
-    max_backoff_ms: Option<Millis<0, HOUR_MS>>,
-    auth_backoff_ms: Option<Millis<0, HOUR_MS>>,
+    // A back-off is at most a minute.
+    auth_backoff_ms: Option<Millis<0, 60_000>>,
 }
-
-const HOUR_MS: u64 = 3_600_000;
 
 /// Checks `[throttling]`.
 pub fn throttling(section: &Section<RawThrottling>) -> HealthPolicy {
     let constants = HealthPolicy::default();
-    HealthPolicy {
-        max_backoff: section.max_backoff_ms.map_or(constants.max_backoff, Millis::get),
-        auth_backoff: section.auth_backoff_ms.map_or(constants.auth_backoff, Millis::get),
-        ..constants
-    }
+    HealthPolicy { auth_backoff: section.auth_backoff_ms.map_or(constants.auth_backoff, Millis::get), ..constants }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use super::broadcast::{RawBroadcast, RawTelemetry};
 use super::bucket::RawBlobs;
 use super::endpoints::RawEndpoint;
 use super::limits::{RawLimits, RawRetention};
@@ -11,6 +10,7 @@ use super::rate_limits::RawRateLimits;
 use super::routing::{RawModel, RawMoney, RawRouting, RawThrottling};
 use super::server::{RawEgress, RawKeys, RawLog, RawSandbox, RawServer};
 use super::storage::{RawJournal, RawStorage};
+use super::telemetry::RawTelemetry;
 use super::values::{keys, nearest};
 
 /// A section of the file.
@@ -24,7 +24,7 @@ pub struct SectionSchema {
 }
 
 /// All sections.
-pub static SECTIONS: LazyLock<[SectionSchema; 19]> = LazyLock::new(|| {
+pub static SECTIONS: LazyLock<[SectionSchema; 18]> = LazyLock::new(|| {
     let table = |name, keys| SectionSchema { name, is_list: false, keys };
     let list = |name, keys| SectionSchema { name, is_list: true, keys };
     [
@@ -42,7 +42,6 @@ pub static SECTIONS: LazyLock<[SectionSchema; 19]> = LazyLock::new(|| {
         list("models", keys::<RawModel>()),
         table("money", keys::<RawMoney>()),
         table("retention", keys::<RawRetention>()),
-        table("broadcast", keys::<RawBroadcast>()),
         table("egress", keys::<RawEgress>()),
         table("telemetry", keys::<RawTelemetry>()),
         table("routing", keys::<RawRouting>()),

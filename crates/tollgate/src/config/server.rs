@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
 use super::section::Section;
-use super::values::{Millis, Positive, PositiveMillis, Within};
+use super::values::{Millis, Positive, PositiveMillis};
 use super::{
     ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, SandboxConfig, ServerConfig, WireNamesConfig, urls,
 };
@@ -28,7 +28,6 @@ pub struct RawServer {
     trusted_proxies: Option<Vec<String>>,
     record_client_address: Option<bool>,
     keep_alive_ms: Option<PositiveMillis>,
-    write_timeout_ms: Option<Millis<1_000, 3_600_000>>,
     max_connections_per_worker: Option<Positive<usize>>,
     drain_ms: Option<Millis<0, 600_000>>,
     shutdown_timeout_ms: Option<Millis<0, 3_600_000>>,
@@ -60,7 +59,6 @@ fn connection(section: &Section<RawServer>, max_json_bytes: usize) -> Connection
     let constants = ConnectionSettings::default();
     ConnectionSettings {
         keep_alive: section.keep_alive_ms.map_or(constants.keep_alive, Millis::get),
-        write_timeout: section.write_timeout_ms.map_or(constants.write_timeout, Millis::get),
         // A client that sends a too long body before it reads still gets its 413.
         linger_bytes: constants.linger_bytes.max(u64::try_from(max_json_bytes).unwrap_or(u64::MAX).saturating_mul(2)),
         ..constants
@@ -79,8 +77,6 @@ fn trusted_proxies(section: &Section<RawServer>) -> Result<Vec<IpNet>, ConfigErr
     })
 }
 
-const MIB: u64 = 1024 * 1024;
-
 /// The keys of `[sandbox]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,7 +91,6 @@ pub struct RawSandbox {
 pub struct RawLog {
     format: Option<LogFormat>,
     filter: Option<String>,
-    buffer_bytes: Option<Within<usize, 65_536, { 1024 * MIB }>>,
 }
 
 /// The keys of `[keys]`.
@@ -132,7 +127,6 @@ pub fn log(section: &Section<RawLog>, environment: &Environment) -> Result<LogCo
     }
     Ok(LogConfig {
         format: section.format.unwrap_or(LogFormat::Text),
-        buffer_bytes: section.buffer_bytes.map_or(4 << 20, Within::get),
         filter: environment.first(&["RUST_LOG"]),
         server_filter: section.filter.clone(),
     })

@@ -20,9 +20,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use toml::Value;
 
-use super::{
-    BroadcastConfig, BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, SecretSource, TelemetryConfig,
-};
+use super::{BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, SecretSource, TelemetryConfig};
 
 /// All settings of the process.
 #[derive(Debug, Clone)]
@@ -59,8 +57,6 @@ pub struct Config {
     pub retention: RetentionPolicy,
     /// `egress.allow_private_addresses`: true if traces may be sent to addresses of private networks.
     pub allow_private_addresses: bool,
-    /// `[broadcast]`
-    pub broadcast: BroadcastConfig,
     /// `[telemetry]`, if a collector is configured.
     pub telemetry: Option<TelemetryConfig>,
     /// `[[providers]]`
@@ -138,8 +134,6 @@ pub struct StorageConfig {
     pub start_timeout: Duration,
     /// Connections for reads.
     pub read_connections: u32,
-    /// The maximum size of the database; `None` is the limit of SQLite.
-    pub max_database_bytes: Option<u64>,
     /// The key that encrypts the secrets of destinations.
     pub encryption_key: Option<NamedSecret>,
 }
@@ -199,8 +193,6 @@ pub struct JournalConfig {
     pub sync: JournalSync,
     /// The maximum size of unfolded charges, in bytes.
     pub max_bytes: u64,
-    /// The retention time of folded segments.
-    pub keep: Duration,
 }
 
 /// The point at which a response may be sent.
@@ -262,16 +254,12 @@ pub struct LimitsConfig {
     pub max_file_bytes: u64,
     /// The maximum size of a workspace's documents in bytes.
     pub workspace_quota_bytes: u64,
-    /// The maximum number of a workspace's documents.
-    pub workspace_max_documents: u64,
     /// The maximum size of a workspace's usage records per UTC day, in bytes; `None` is no bound.
     pub workspace_record_bytes_per_day: Option<u64>,
     /// The default rates of keys.
     pub key_rates: RateLimits,
     /// The default rates of workspaces.
     pub workspace_rates: RateLimits,
-    /// The time that a request waits for other requests' holds to end.
-    pub budget_wait: Duration,
     /// The limits on concurrent operations and on the memory of their bodies.
     pub admission: AdmissionSettings,
     /// The maximum time of a Decisions request with all its attempts.
@@ -304,8 +292,6 @@ pub enum OnRateStoreFailure {
 pub struct LogConfig {
     /// The format of a line.
     pub format: LogFormat,
-    /// The maximum size of buffered lines while a server runs, in bytes.
-    pub buffer_bytes: usize,
     /// `RUST_LOG`, if it is set: for all commands.
     pub filter: Option<String>,
     /// `log.filter`: for the server, unless `RUST_LOG` is set.
@@ -336,8 +322,6 @@ pub struct MoneyConfig {
 pub struct RoutingConfig {
     /// The seed of the random numbers; `None` draws one at each start.
     pub seed: Option<u64>,
-    /// Concurrent sub-requests of one split request.
-    pub max_concurrent_subrequests: usize,
 }
 
 /// The proxy variables in their usual meaning.

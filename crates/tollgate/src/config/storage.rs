@@ -15,11 +15,6 @@ use super::{
     SecretSource, StorageConfig, urls,
 };
 
-/// Sixteen pages. A smaller number is probably a number of pages.
-const SMALLEST_DATABASE: u64 = 65_536;
-/// The limit of SQLite: 2^32 - 2 pages of 4096 bytes.
-const LARGEST_DATABASE: u64 = 17_592_186_036_224;
-
 /// The default wait of a start for the database.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -38,7 +33,6 @@ pub struct RawStorage {
     busy_timeout_ms: Option<u64>,
     start_timeout_ms: Option<Millis<0, 86_400_000>>,
     read_connections: Option<Positive<u32>>,
-    max_database_bytes: Option<Within<u64, SMALLEST_DATABASE, LARGEST_DATABASE>>,
     encryption_key: Option<SecretSource>,
 }
 
@@ -80,7 +74,6 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
         start_timeout: section.start_timeout_ms.map_or(START_TIMEOUT, Millis::get),
         read_connections: section.read_connections.map_or(4, Positive::get),
-        max_database_bytes: section.max_database_bytes.map(Within::get),
         encryption_key,
     })
 }
@@ -166,8 +159,6 @@ const MIB: u64 = 1 << 20;
 /// A few segments.
 const SMALLEST_JOURNAL: u64 = 64 * MIB;
 const LARGEST_JOURNAL: u64 = 1024 * 1024 * MIB;
-/// A week.
-const LONGEST_KEEP: u64 = 604_800_000;
 
 /// The keys of `[journal]`.
 #[derive(Deserialize)]
@@ -176,7 +167,6 @@ pub struct RawJournal {
     path: Option<String>,
     sync: Option<JournalSync>,
     max_bytes: Option<Within<u64, SMALLEST_JOURNAL, LARGEST_JOURNAL>>,
-    retention_ms: Option<Millis<0, LONGEST_KEEP>>,
 }
 
 /// Checks `[journal]`. By default the folder is beside the database or the files of this machine, with the database's
@@ -191,7 +181,6 @@ pub fn journal(section: &Section<RawJournal>, storage: &StorageConfig) -> Journa
             JournalSync::Interval
         }),
         max_bytes: section.max_bytes.map_or(1024 * MIB, Within::get),
-        keep: section.retention_ms.map_or(Duration::from_mins(10), Millis::get),
     }
 }
 

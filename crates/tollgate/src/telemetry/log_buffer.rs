@@ -14,6 +14,8 @@ const FLUSH_EVERY: Duration = Duration::from_millis(100);
 const FLUSH_AT: usize = 32 * 1024;
 /// The capacity that an empty buffer keeps, in bytes.
 const KEPT_CAPACITY: usize = 256 * 1024;
+/// The maximum size of buffered lines, in bytes.
+const CAPACITY: usize = 4 << 20;
 /// The delay before a write to a blocked descriptor is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
@@ -68,16 +70,15 @@ impl LogBuffer {
         Self { state: Mutex::new(state), changed: Condvar::new(), written: Condvar::new() }
     }
 
-    /// Starts the writer thread: logging threads no longer wait for standard error. `capacity` is the size of the
-    /// buffer in bytes.
+    /// Starts the writer thread: logging threads no longer wait for standard error.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start_writer(&'static self, capacity: usize) -> io::Result<()> {
+    pub fn start_writer(&'static self) -> io::Result<()> {
         let report = |count| tracing::warn!(count, "log lines dropped");
         let writer = thread::Builder::new().name("log".to_owned());
         writer.spawn(move || self.write_until_closed(io::stderr(), report))?;
-        self.lock().capacity = Some(capacity);
+        self.lock().capacity = Some(CAPACITY);
         Ok(())
     }
 

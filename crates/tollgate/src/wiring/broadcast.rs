@@ -121,10 +121,10 @@ fn publish_alerts(config: &Config, stores: &Stores, background: &Background) {
 pub fn sender(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn MessageSender>> {
     let telemetry = config.telemetry.as_ref();
     let settings = BroadcastSettings {
-        timeout: config.broadcast.timeout,
         allow_private_addresses: config.allow_private_addresses,
         operator_ca_file: telemetry.and_then(|telemetry| telemetry.ca_file.clone()),
         operator_client_identity: telemetry.and_then(|telemetry| telemetry.client_identity.clone()),
+        ..BroadcastSettings::default()
     };
     let sender = HttpMessageSender::new(&settings, clock);
     Ok(Arc::new(sender.context("traces cannot be delivered")?))
@@ -132,11 +132,8 @@ pub fn sender(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn 
 
 fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
     DeliverySettings {
-        max_attempts: config.broadcast.max_attempts,
-        retry_initial_delay: config.broadcast.retry_initial_delay,
-        retry_max_delay: config.broadcast.retry_max_delay,
         operators: operator_collector(config, stores),
-        ..DeliverySettings::new(config.broadcast.timeout)
+        ..DeliverySettings::new(BroadcastSettings::default().timeout)
     }
 }
 

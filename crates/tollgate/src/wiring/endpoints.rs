@@ -138,8 +138,8 @@ mod tests {
             output_usd_per_million_tokens = "250000"
             confidence = "native"
             question_types = ["noul"]
-            max_levels = 4
-            zdr = true
+            max_options = 4
+            data_collection = "zdr"
             quantization = "fp8"
             [[providers]]
             slug = "chat"
@@ -159,7 +159,12 @@ mod tests {
         assert_eq!((first.attachments, first.decimals), (AttachmentForm::Assets, 3));
         assert_eq!(first.confidence, ConfidenceSource::Native);
         assert_eq!(first.question_types, Some(vec![QuestionType::Noul]));
-        let limits = EndpointLimits { max_questions: Some(5), max_levels: Some(4), ..EndpointLimits::default() };
+        let limits = EndpointLimits {
+            max_questions: Some(5),
+            max_options: Some(4),
+            max_levels: Some(4),
+            ..EndpointLimits::default()
+        };
         assert_eq!(first.own_limits, limits);
         assert_eq!(first.data_policy, DataPolicy { zdr: true, collects: false });
         assert_eq!(first.quantization, Quantization::Fp8);

@@ -93,7 +93,7 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
     }
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
-    let journals = LocalJournals::new(&config.journal.path, store_id, config.journal.keep);
+    let journals = LocalJournals::new(&config.journal.path, store_id, SEGMENT_RETENTION);
     let live = journals.live().context("the journals cannot be read")?;
     RecoverJournals::new(Arc::clone(&store), Arc::new(journals), config.unknown_usage).execute().await?;
     let began = stores.clock.monotonic();
@@ -151,6 +151,8 @@ fn count(metrics: &dyn Metrics, report: &RecoveryReport) {
 
 /// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.
 pub const SEGMENT_BYTES: u64 = 16 << 20;
+/// The retention time of folded segments: charges that a restored or promoted database lacks are folded again.
+const SEGMENT_RETENTION: Duration = Duration::from_mins(10);
 const MAX_PAYLOAD_BYTES: usize = 2 << 20;
 /// The size of a segment under a limit on file sizes.
 const SMALL_SEGMENT_BYTES: u64 = 128 << 10;
@@ -217,7 +219,7 @@ impl Journals {
     }
 
     fn on_disk(&self, process: ProcessId, durability: Durability) -> Result<Arc<dyn UsageJournal>, UsageJournalError> {
-        let local = LocalJournalSettings { store: self.store, durability, keep: self.config.keep };
+        let local = LocalJournalSettings { store: self.store, durability, keep: SEGMENT_RETENTION };
         let ports = JournalPorts { disk: Arc::new(LocalDisk), clock: Arc::clone(&self.clock) };
         let create = |segment_bytes: u64, max_payload_bytes: usize| {
             let max_unfolded_bytes = self.config.max_bytes;
@@ -259,7 +261,7 @@ impl RecoverableJournals {
         let (database, clock) = (stores.database.clone(), Arc::clone(&stores.clock));
         let adoption = AdoptionSettings { adopt_after: ADOPT_AFTER, heartbeat: heartbeat(config) };
         Self {
-            local: LocalJournals::new(&config.journal.path, store, config.journal.keep),
+            local: LocalJournals::new(&config.journal.path, store, SEGMENT_RETENTION),
             store: StoreJournals::new(database, clock, adoption, move || current.get()),
         }
     }

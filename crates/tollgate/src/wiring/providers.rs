@@ -229,9 +229,7 @@ impl Clients<'_> {
 
 /// Applies the provider's settings for connections and responses.
 fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
-    settings.connect_timeout = provider.connect_timeout;
     settings.http2 = if provider.http2_prior_knowledge { Http2::PriorKnowledge } else { Http2::Negotiated };
-    settings.max_response_bytes = provider.max_response_bytes;
 }
 
 #[cfg(test)]
@@ -309,8 +307,7 @@ mod tests {
 
     #[test]
     fn connection_settings_reach_the_client() {
-        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_response_bytes = 9\n\
-                    connect_timeout_ms = 7\n\
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\n\
                     [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\n\
                     http2_prior_knowledge = true\n";
         let config = load_text(None, text, &with_key()).unwrap();
@@ -320,8 +317,8 @@ mod tests {
             settings
         };
         let (first, second) = (applied(0), applied(1));
-        assert_eq!((first.max_header_bytes, first.max_response_bytes), (256 << 10, 9));
-        assert_eq!((first.connect_timeout, first.http2), (Duration::from_millis(7), Http2::Negotiated));
+        assert_eq!((first.max_header_bytes, first.max_response_bytes), (256 << 10, 8 << 20));
+        assert_eq!((first.connect_timeout, first.http2), (Duration::from_secs(2), Http2::Negotiated));
         let pings = http_client::PingSettings { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) };
         assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), Some(pings)));
         assert_eq!(second.http2, Http2::PriorKnowledge);

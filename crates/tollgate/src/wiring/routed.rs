@@ -114,15 +114,14 @@ const RECORD_SHARE: u32 = 20;
 fn settings(config: &Config) -> DecisionSettings {
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     let record_time = (config.limits.request_timeout / RECORD_SHARE).min(RECORD_TIME);
+    let deadline = config.limits.request_timeout.saturating_sub(record_time);
     DecisionSettings {
-        deadline: config.limits.request_timeout.saturating_sub(record_time),
         unknown_usage: config.unknown_usage,
         max_tokens_per_byte: config.money.max_tokens_per_byte,
         unpriced: config.money.unpriced_models,
-        budget_wait: config.limits.budget_wait,
-        max_concurrent_subrequests: config.routing.max_concurrent_subrequests,
         max_record_bytes_per_day: config.limits.workspace_record_bytes_per_day,
         models: models.collect::<HashMap<_, _>>(),
+        ..DecisionSettings::new(deadline)
     }
 }
 
@@ -329,15 +328,14 @@ mod tests {
             DecisionSettings { deadline, max_record_bytes_per_day, ..DecisionSettings::new(Duration::from_mins(1)) };
         assert_eq!(shipped, expected);
         let config = read(
-            "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
+            "[limits]\nrequest_timeout_ms = 20\nworkspace_record_bytes_per_day = 0\n\
              [money]\nunreported_usage = \"free\"\nmax_tokens_per_byte = \"2\"\nunpriced_models = \"free\"\n\
-             [routing]\nmax_concurrent_subrequests = 2\n\
              [[models]]\nmodel = \"a/b\"\nsingle_flight = \"split_cost\"\n",
         );
         let set = settings(&config);
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
         assert_eq!(set.max_record_bytes_per_day, None, "0 is no bound");
-        assert_eq!((set.max_concurrent_subrequests, set.budget_wait), (2, Duration::from_millis(7)));
+        assert_eq!((set.max_concurrent_subrequests, set.budget_wait), (4, Duration::from_millis(250)));
         assert_eq!((set.max_tokens_per_byte.times(3), set.unpriced), (6, UnpricedModels::Free));
         assert_eq!(set.options(&"a/b".parse().unwrap()).single_flight, SingleFlightMode::SplitCost);
         assert_eq!(set.options(&"a/c".parse().unwrap()).single_flight, SingleFlightMode::Off);
@@ -355,9 +353,9 @@ mod tests {
     fn board_has_every_endpoint_and_the_configured_policy() {
         let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
-        let config = read("[throttling]\nmax_backoff_ms = 7_000\n");
+        let config = read("[throttling]\nauth_backoff_ms = 7_000\n");
         let board = health(&config, &endpoints);
-        assert_eq!((board.len(), board.policy().max_backoff), (2, Duration::from_secs(7)));
+        assert_eq!((board.len(), board.policy().auth_backoff), (2, Duration::from_secs(7)));
         let wall = chrono::DateTime::UNIX_EPOCH;
         let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
         assert_eq!((beat(0), beat(600), beat(1_000)), (None, None, None));

@@ -34,6 +34,8 @@ use crate::control::StatusParts;
 
 /// Queued large requests per workspace.
 const SCAN_QUEUE_PER_WORKSPACE: usize = 256;
+/// The maximum number of documents of a workspace.
+const MAX_DOCUMENTS: u64 = 1_000_000;
 /// The minimum size that a document counts as, in bytes.
 const MIN_CHARGED_BYTES: u64 = 1_024;
 
@@ -291,10 +293,7 @@ fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) ->
     };
     let limits = StorageLimits {
         max_file_bytes: config.limits.max_file_bytes,
-        quota: DocumentQuota {
-            bytes: config.limits.workspace_quota_bytes,
-            documents: config.limits.workspace_max_documents,
-        },
+        quota: DocumentQuota { bytes: config.limits.workspace_quota_bytes, documents: MAX_DOCUMENTS },
         min_charged_bytes: MIN_CHARGED_BYTES,
     };
     PromoteContainerFile::new(ports, limits)

@@ -268,7 +268,6 @@ pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
         read_connections: storage.read_connections,
-        max_bytes: storage.max_database_bytes,
         encryption_key: match storage.read_encryption_key() {
             Ok(None) => KeySetting::Unset,
             Ok(Some(key)) => KeySetting::Key(key),

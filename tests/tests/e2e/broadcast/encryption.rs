@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use tollgate_tests::{Behaviour, Instance, Upstream};
 
-use super::{SECRET, collect, create, decide, fast_delivery, wait_until, webhook};
+use super::{SECRET, collect, create, decide, local_receivers, wait_until, webhook};
 use crate::gateway::TestGateway;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -24,7 +24,7 @@ fn holds_secret(instance: &Instance) -> Result<bool> {
 #[tokio::test]
 async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let plain = fast_delivery("max_attempts = 1000");
+    let plain = local_receivers("");
     let encrypted = format!("{plain}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n");
     let mut instance = Instance::new(&encrypted)?;
     instance.set_env("SECRETS_KEY", KEY);
@@ -59,7 +59,7 @@ async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
 #[tokio::test]
 async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let encrypted = format!("{}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n", fast_delivery(""));
+    let encrypted = format!("{}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n", local_receivers(""));
     let mut instance = Instance::new(&encrypted)?;
     instance.set_env("SECRETS_KEY", KEY);
     let mut gateway = TestGateway::of(instance).await?;
@@ -84,7 +84,7 @@ async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Res
 #[tokio::test]
 async fn plain_secrets_are_read_with_a_key_and_encrypted_when_changed() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let plain = fast_delivery("");
+    let plain = local_receivers("");
     let gateway = TestGateway::start(&plain).await?;
     let id = create(&gateway, &webhook(&receiver)).await?;
     gateway.server.stop().await?;

@@ -24,7 +24,7 @@ async fn private_destination_addresses_are_rejected() -> Result<()> {
 #[tokio::test]
 async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
-    let gateway = TestGateway::start(&fast_delivery("")).await?;
+    let gateway = TestGateway::start(&local_receivers("")).await?;
     let hook = with(
         webhook(&receiver),
         json!({"config": {

@@ -69,11 +69,8 @@ pub fn endpoint_warnings(endpoint: &Endpoint) -> Vec<String> {
 /// Returns warnings about limits above those of the wire.
 fn limits_above_wire(endpoint: &Endpoint) -> Vec<String> {
     let (own, wire) = (endpoint.own_limits, endpoint.wire.limits());
-    let pairs = [
-        ("max_questions", own.max_questions, wire.max_questions),
-        ("max_options", own.max_options, wire.max_options),
-        ("max_levels", own.max_levels, wire.max_levels),
-    ];
+    let pairs =
+        [("max_questions", own.max_questions, wire.max_questions), ("max_options", own.max_options, wire.max_options)];
     let beyond = |(key, own, wire): (&str, Option<usize>, Option<usize>)| {
         let (own, wire) = own.zip(wire)?;
         let name = endpoint.wire.as_str();

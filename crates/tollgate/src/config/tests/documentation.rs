@@ -117,7 +117,6 @@ fn every_key_of_a_section_has_an_example_that_is_accepted() {
         assert_eq!(examples.len(), section.keys.len(), "{}", section.name);
         for (key, example) in examples {
             let required = match key {
-                "default_usd_per_token" => "unpriced_models = \"default_price\"\n".to_owned(),
                 "otlp_client_cert_file" => "otlp_url = \"https://h\"\notlp_client_key_file = \"k\"\n".to_owned(),
                 "otlp_client_key_file" => "otlp_url = \"https://h\"\notlp_client_cert_file = \"c\"\n".to_owned(),
                 _ if section.name == "telemetry" && key != "otlp_url" => "otlp_url = \"http://h\"\n".to_owned(),

@@ -63,7 +63,7 @@ fn misspelt_names_are_reported_with_the_nearest_name() {
         ("model_location = \"pth\"", "must be body, path or both; the nearest is path"),
         ("response_wrapper = \"workersai\"", "or databricks; the nearest is workers-ai"),
         ("question_types = [\"chioce\"]", "must hold noul, choice, score or box; the nearest is choice"),
-        ("data_collection = \"denny\"", "must be allow or deny; the nearest is deny"),
+        ("data_collection = \"denny\"", "must be allow, deny or zdr; the nearest is deny"),
     ] {
         let message = provider_fault(lines);
         assert!(message.ends_with(expected), "{lines}: {message}");
@@ -148,8 +148,8 @@ fn headers_and_schemes_reject_secrets() {
 
 const ALL_CAPABILITIES: &str = "confidence = \"native\"\nprobability_decimals = 4\nimage_transport = \"assets\"\n\
      question_types = [\"noul\", \"box\"]\n\
-     max_questions = 128\nmax_options = 20\nmax_levels = 5\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\nzdr = true\n\
-     data_collection = \"deny\"";
+     max_questions = 128\nmax_options = 20\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\n\
+     data_collection = \"zdr\"";
 
 #[test]
 fn endpoint_inherits_attributes_of_provider() {
@@ -161,7 +161,7 @@ fn endpoint_inherits_attributes_of_provider() {
     let limits = EndpointLimits {
         max_questions: Some(128),
         max_options: Some(20),
-        max_levels: Some(5),
+        max_levels: Some(20),
         max_body_bytes: Some(2_000),
         max_input_tokens: Some(32_768),
     };
@@ -170,40 +170,31 @@ fn endpoint_inherits_attributes_of_provider() {
         ALL_CAPABILITIES,
         "confidence = \"computed\"\nprobability_decimals = 1\nimage_transport = \"none\"\n\
          question_types = [\"score\", \"score\"]\n\
-         max_questions = 1\nzdr = false\ndata_collection = \"allow\"",
+         max_questions = 1\ndata_collection = \"allow\"",
     );
     let own = own.unwrap().capabilities;
     assert_eq!((own.confidence, own.decimals), (Some(ConfidenceSource::Computed), Some(1)));
     assert_eq!((own.images, own.question_types), (Some(AttachmentForm::None), Some(vec![QuestionType::Score])));
     assert_eq!((own.limits.max_questions, own.limits.max_options), (Some(1), Some(20)));
-    assert_eq!((own.zdr, own.collects), (Some(false), Some(true)));
+    assert_eq!(own.data_policy, Some(DataPolicy { zdr: false, collects: true }));
 }
 
 #[test]
 fn zero_retention_implies_no_data_collection() {
     let policy =
         |of_provider: &str, of_endpoint: &str| both(of_provider, of_endpoint).unwrap().capabilities.data_policy();
-    assert_eq!(policy("zdr = true", ""), DataPolicy { zdr: true, collects: false });
-    assert_eq!(policy("data_collection = \"allow\"", "zdr = true"), DataPolicy { zdr: true, collects: false });
+    assert_eq!(policy("data_collection = \"zdr\"", ""), DataPolicy { zdr: true, collects: false });
+    assert_eq!(
+        policy("data_collection = \"allow\"", "data_collection = \"zdr\""),
+        DataPolicy { zdr: true, collects: false }
+    );
     assert_eq!(policy("data_collection = \"deny\"", ""), DataPolicy { zdr: false, collects: false });
-    assert_eq!(policy("zdr = true", "zdr = false"), DataPolicy { zdr: false, collects: true });
-    for (of_provider, of_endpoint, expected) in [
-        (
-            "zdr = true\ndata_collection = \"allow\"",
-            "",
-            "providers[0].data_collection is \"allow\", which contradicts zdr = true",
-        ),
-        (
-            "",
-            "zdr = true\ndata_collection = \"allow\"",
-            "endpoints[0].data_collection is \"allow\", which contradicts zdr = true",
-        ),
-        ("zdr = true", "data_collection = \"allow\"", "the provider typesafe has zdr = true"),
-        ("zdr = true", "data_collection = \"sometimes\"", "must be allow or deny"),
-    ] {
-        let message = both_fault(of_provider, of_endpoint);
-        assert!(message.contains(expected), "{message}");
-    }
+    assert_eq!(
+        policy("data_collection = \"zdr\"", "data_collection = \"allow\""),
+        DataPolicy { zdr: false, collects: true }
+    );
+    let message = both_fault("data_collection = \"sometimes\"", "");
+    assert!(message.contains("must be allow, deny or zdr"), "{message}");
 }
 
 #[test]
@@ -213,7 +204,6 @@ fn capability_error_names_origin_when_value_does_not_fit() {
         ("", "probability_decimals = 16", "tollgate.toml, line 9: endpoints[0].probability_decimals must be 1 to 15"),
         ("", "max_questions = 0", "max_questions must be 1 to"),
         ("", "max_options = 256", "max_options must be 1 to 255"),
-        ("", "max_levels = 256", "max_levels must be 1 to 255"),
         ("", "max_input_tokens = 0", "max_input_tokens must be 1 to"),
         ("", "max_body_bytes = 2000000000000", "max_body_bytes must be 1 to"),
         ("", "confidence = \"entropy\"", "confidence must be system-one, computed or native"),
@@ -234,7 +224,7 @@ fn capability_error_names_origin_when_value_does_not_fit() {
             "which the wire openai-decisions does not support",
         ),
         ("", "quantization = \"int3\"", "quantization must be int4, int8"),
-        ("", "zdr = \"yes\"", "must be true or false"),
+        ("", "zdr = true", "unknown key endpoints.zdr"),
         ("quantization = \"int4\"", "", "unknown key providers.quantization"),
         ("", "max_question = 1", "the nearest known one is endpoints.max_questions"),
     ] {
@@ -254,22 +244,21 @@ fn chat_endpoint_has_method() {
     const CHAT: &str = "wire = \"chat-completions\"";
     let chat = |lines: &str| both(CHAT, lines).unwrap().chat;
     assert_eq!(chat(""), ChatSettings::default());
-    let all = chat("method = \"logprobs\"\ntemperature = \"1.35\"\nmin_label_probability = \"0.8\"\ntop_logprobs = 64");
+    let all = chat("method = \"logprobs\"\ntemperature = \"1.35\"\ntop_logprobs = 64");
     let expected = ChatSettings {
         method: ChatMethod::Logprobs,
         temperature_milli: 1_350,
-        min_label_probability_milli: 800,
+        min_label_probability_milli: 500,
         top_logprobs: 64,
     };
     assert_eq!(all, expected);
     assert_eq!(chat("method = \"structured\"\ntemperature = \"20\"").temperature_milli, 20_000);
-    assert_eq!(chat("temperature = \"0.05\"\nmin_label_probability = \"0\"").min_label_probability_milli, 0);
+    assert_eq!(chat("temperature = \"0.05\"").temperature_milli, 50);
     for (lines, expected) in [
         ("method = \"guess\"", "method must be auto, logprobs or structured"),
         ("temperature = \"0.049\"", "temperature must be a decimal number from 0.05 to 20 with"),
         ("temperature = \"20.001\"", "temperature must be a decimal number from 0.05 to 20 with"),
         ("temperature = 1", "must be a string"),
-        ("min_label_probability = \"1.1\"", "min_label_probability must be a decimal number from 0 to 1 with"),
         ("top_logprobs = 1", "top_logprobs must be 2 to 255"),
         ("top_logprobs = 256", "top_logprobs must be 2 to 255"),
         ("method = \"structured\"\ntop_logprobs = 5", "top_logprobs has no meaning beside method = \"structured\""),
@@ -277,7 +266,7 @@ fn chat_endpoint_has_method() {
         let message = both_fault(CHAT, lines);
         assert!(message.contains(expected), "{lines}: {message}");
     }
-    for key in ["method = \"auto\"", "temperature = \"1\"", "min_label_probability = \"0.5\"", "top_logprobs = 20"] {
+    for key in ["method = \"auto\"", "temperature = \"1\"", "top_logprobs = 20"] {
         let message = both_fault("wire = \"openai-decisions\"", key);
         assert!(
             message.contains("is for the wire chat-completions; the provider speaks openai-decisions"),

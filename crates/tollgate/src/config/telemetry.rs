@@ -1,28 +1,13 @@
-//! `[broadcast]` and `[telemetry]`
+//! `[telemetry]`
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use domain::observability::{checked_header, checked_url};
 use domain::secret::SecretString;
 use serde::Deserialize;
 
 use super::section::Section;
-use super::values::{Millis, Within};
 use super::{ConfigError, Environment, NamedSecret, SecretSource};
-
-/// `[broadcast]`: the delivery of traces to destinations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BroadcastConfig {
-    /// The maximum time for one delivery.
-    pub timeout: Duration,
-    /// Attempts before a message becomes a dead letter.
-    pub max_attempts: u32,
-    /// The delay after the first failure.
-    pub retry_initial_delay: Duration,
-    /// The maximum delay.
-    pub retry_max_delay: Duration,
-}
 
 /// `[telemetry]`: the operator's own collector, which receives the traces of all workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,20 +28,8 @@ pub struct TelemetryConfig {
     pub otlp_privacy_mode: bool,
 }
 
-/// The maximum of all times here: an hour, in milliseconds.
-const LONGEST: u64 = 3_600_000;
 /// The maximum number of headers.
 const MOST_HEADERS: usize = 20;
-
-/// The keys of `[broadcast]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawBroadcast {
-    timeout_ms: Option<Millis<10, LONGEST>>,
-    max_attempts: Option<Within<u32, 1, 1_000>>,
-    retry_initial_delay_ms: Option<Millis<1, LONGEST>>,
-    retry_max_delay_ms: Option<Millis<1, LONGEST>>,
-}
 
 /// The keys of `[telemetry]`.
 #[derive(Deserialize)]
@@ -80,21 +53,6 @@ const DEPENDENT: [&str; 6] = [
     "otlp_client_key_file",
     "otlp_privacy_mode",
 ];
-
-/// Checks `[broadcast]`.
-pub fn broadcast(section: &Section<RawBroadcast>) -> Result<BroadcastConfig, ConfigError> {
-    let retry_initial_delay = section.retry_initial_delay_ms.map_or(Duration::from_secs(1), Millis::get);
-    let retry_max_delay = section.retry_max_delay_ms.map_or(Duration::from_mins(5), Millis::get);
-    if retry_initial_delay > retry_max_delay {
-        return Err(section.fault("retry_initial_delay_ms", "must not be more than retry_max_delay_ms"));
-    }
-    Ok(BroadcastConfig {
-        timeout: section.timeout_ms.map_or(Duration::from_secs(10), Millis::get),
-        max_attempts: section.max_attempts.map_or(12, Within::get),
-        retry_initial_delay,
-        retry_max_delay,
-    })
-}
 
 /// Checks `[telemetry]`. Returns `None` if no collector is configured.
 pub fn telemetry(
@@ -161,15 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn broadcast_and_telemetry_have_defaults() {
+    fn egress_and_telemetry_have_defaults() {
         let config = read("").unwrap();
-        let shipped = BroadcastConfig {
-            timeout: Duration::from_secs(10),
-            max_attempts: 12,
-            retry_initial_delay: Duration::from_secs(1),
-            retry_max_delay: Duration::from_mins(5),
-        };
-        assert_eq!(config.broadcast, shipped);
         assert!(!config.allow_private_addresses);
         assert!(read("[egress]\nallow_private_addresses = true\n").unwrap().allow_private_addresses);
         assert_eq!(config.telemetry, None);
@@ -188,12 +139,6 @@ mod tests {
     #[test]
     fn telemetry_error_names_key_and_not_its_value() {
         for (text, expected) in [
-            ("[broadcast]\nmax_attempts = 0\n", "max_attempts"),
-            ("[broadcast]\ntimeout_ms = 1\n", "timeout_ms"),
-            (
-                "[broadcast]\nretry_initial_delay_ms = 10\nretry_max_delay_ms = 9\n",
-                "must not be more than retry_max_delay_ms",
-            ),
             ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
             ("[telemetry]\notlp_privacy_mode = true\n", "requires otlp_url"),
             ("[telemetry]\notlp_ca_file = \"ca.pem\"\n", "requires otlp_url"),
