@@ -65,11 +65,11 @@ impl Holds {
         amount: Usd,
         attempts: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
-        let (held, is_first) = {
+        let (before, is_first) = {
             let hold = request.hold();
             (hold.amount, hold.at.is_none())
         };
-        let more = Usd::from_pico(amount.pico().saturating_sub(held.pico()).max(0));
+        let more = Usd::from_pico(amount.pico().saturating_sub(before.pico()).max(0));
         // No account can hold the largest amount. An unlimited request proceeds without a hold of it.
         let is_out_of_range = !request.is_limited && amount == Usd::from_pico(i64::MAX);
         if !is_first && (more == Usd::ZERO || is_out_of_range) {
@@ -89,7 +89,7 @@ impl Holds {
         if granted.is_ok() && request.is_limited {
             self.metrics.record_hold(None, took);
         }
-        let granted = granted.map_err(|exceeded| exceeded.including_held(held));
+        let granted = granted.map_err(|exceeded| exceeded.including_held(before));
         let mut hold = request.hold();
         Ok(match granted {
             Ok(at) => {
