@@ -1,6 +1,7 @@
 //! The blob store port over a folder.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +11,12 @@ use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, O
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use rustix::fd::OwnedFd;
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
-use crate::copy::{CancelFlag, CancelOnDrop, CopyTask};
-use crate::listing::Listing;
-use crate::partial::{self, PartialFile};
-use crate::reader::FileReader;
-use crate::root::Root;
+use crate::copy::{self, CancelFlag, CancelOnDrop, CopyTask, PartialFile};
 use crate::source::{BUFFER_BYTES, OpenResult, Source};
-use crate::tree::{self, CreatedFolders, ObjectPath, PARTIAL, unavailable};
+use crate::tree::{self, CreatedFolders, ObjectPath, PARTIAL, Root, unavailable};
 
 /// Stores objects as files under one folder, at the path that the key spells. Unix only.
 ///
@@ -201,7 +198,7 @@ impl BlobStore for LocalBlobStore {
     }
 
     async fn sweep_partial(&self, older_than: Duration) -> Result<u64, StoreError> {
-        self.blocking(move |store| partial::sweep(&store.partial, older_than)).await
+        self.blocking(move |store| copy::sweep(&store.partial, older_than)).await
     }
 }
 
@@ -218,5 +215,112 @@ impl HealthProbe for LocalBlobStore {
             probe.file.write_all(b"probe").map_err(unavailable)
         });
         tokio::time::timeout(PROBE, write).await.map_err(StoreError::unavailable)?
+    }
+}
+
+pub(crate) struct Listing<'a> {
+    pub(crate) after: Option<&'a str>,
+    pub(crate) limit: usize,
+    pub(crate) found: Vec<BlobMeta>,
+}
+
+impl Listing<'_> {
+    /// Walks a folder whose keys begin with `path`, which is empty or ends with a slash.
+    pub(crate) fn walk(&mut self, folder: &OwnedFd, path: &str) -> Result<(), StoreError> {
+        for name in self.sorted_names(folder, path)? {
+            if self.found.len() >= self.limit {
+                return Ok(());
+            }
+            let key = format!("{path}{name}");
+            if let Some(folder_name) = name.strip_suffix('/') {
+                if let Some(inner) = tree::open_folder_in(folder, folder_name)? {
+                    self.walk(&inner, &key)?;
+                }
+            } else if let Some(stat) = tree::stat_in(folder, &name)? {
+                let (size_bytes, modified_at) = tree::size_and_time(&stat);
+                self.found.push(BlobMeta { key: BlobKey::from_listing(key), size_bytes, modified_at });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names that may contain keys of this listing. Folder names end with a slash, so that they sort like
+    /// the keys inside.
+    fn sorted_names(&self, folder: &OwnedFd, path: &str) -> Result<Vec<String>, StoreError> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder).map_err(unavailable)? {
+            let entry = entry.map_err(unavailable)?;
+            // Keys are always UTF-8.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if matches!(name, "." | "..") || (path.is_empty() && name == PARTIAL) {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(folder, name)?,
+                known => known,
+            };
+            let name = match kind {
+                FileType::Directory => format!("{name}/"),
+                FileType::RegularFile => name.to_owned(),
+                _ => continue,
+            };
+            if self.may_follow(&format!("{path}{name}")) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns true if the key, or a key inside the folder, sorts after `after`.
+    fn may_follow(&self, key: &str) -> bool {
+        self.after.is_none_or(|after| key > after || (key.ends_with('/') && after.starts_with(key)))
+    }
+}
+
+/// Reads the file type on file systems that omit it in directory entries.
+fn kind_of(folder: &OwnedFd, name: &str) -> Result<FileType, StoreError> {
+    match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode)),
+        Err(Errno::NOENT) => Ok(FileType::Unknown),
+        Err(error) => Err(unavailable(error)),
+    }
+}
+
+/// An open file, read on the threads for blocking work.
+pub(crate) struct FileReader {
+    /// `None` while a piece is read, and after an error.
+    file: Option<File>,
+    remaining: u64,
+}
+
+impl FileReader {
+    /// Reads `size_bytes` bytes of the file from where it stands.
+    pub(crate) fn new(file: File, size_bytes: u64) -> Self {
+        Self { file: Some(file), remaining: size_bytes }
+    }
+}
+
+#[async_trait]
+impl ByteSource for FileReader {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        if self.remaining == 0 {
+            return Ok(None);
+        }
+        let Some(file) = self.file.take() else {
+            return Err(StoreError::unavailable("the object could not be read before"));
+        };
+        let wanted = self.remaining.min(BUFFER_BYTES as u64);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(BUFFER_BYTES));
+            (&file).take(wanted).read_to_end(&mut piece).map(|_| (file, piece))
+        });
+        let (file, piece) = read.await.map_err(StoreError::unavailable)?.map_err(unavailable)?;
+        if (piece.len() as u64) < wanted {
+            return Err(StoreError::unavailable("the object became shorter while it was read"));
+        }
+        self.file = Some(file);
+        self.remaining -= wanted;
+        Ok(Some(piece))
     }
 }

@@ -1,15 +1,16 @@
-//! Cached key look-ups.
+//! Cached key look-ups, and cached and compiled policies of keys.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::api_key::{GrantCache, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{GrantCache, GrantScope, InferenceKey, KeyGrant, KeyGrants};
 use domain::error::StoreError;
+use domain::guardrail::{Guardrail, GuardrailPolicies, GuardrailRepository, Policy};
+use domain::ids::GuardrailId;
 use domain::secret::ApiKeyHash;
 
-use crate::changed::{Changed, DropChanged};
-use crate::shared_fills::SharedFills;
-use crate::status::{CacheStatus, Lookups};
+use crate::shared_fills::{CacheStatus, Lookups, SharedFills};
+use crate::watcher::{Changed, DropChanged};
 use crate::{ChangeWatcher, Freshness};
 
 /// Finds grants in memory, else in `inner`; concurrent look-ups of one key share one call of `inner`.
@@ -29,8 +30,8 @@ type Grants = SharedFills<ApiKeyHash, Arc<KeyGrant>, Miss>;
 /// The reason for a look-up without a result to cache.
 #[derive(Debug, thiserror::Error)]
 enum Miss {
-    #[error("key not found")]
-    Unknown,
+    #[error("key or guardrail not found")]
+    NotFound,
     #[error("the lookup failed")]
     Store(#[source] StoreError),
 }
@@ -69,14 +70,14 @@ impl CachedKeyGrants {
         let look_up = async {
             match self.inner.find(hash).await {
                 Ok(Some(grant)) => Ok(grant),
-                Ok(None) => Err(Miss::Unknown),
+                Ok(None) => Err(Miss::NotFound),
                 Err(error) => Err(Miss::Store(error)),
             }
         };
         match self.grants.fill(*hash, look_up).await {
             Ok(grant) => Ok(Some(grant)),
             Err(miss) => match &*miss {
-                Miss::Unknown => Ok(None),
+                Miss::NotFound => Ok(None),
                 Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
                 Miss::Store(StoreError::Unavailable(_)) => Err(StoreError::unavailable(miss)),
             },
@@ -109,5 +110,123 @@ impl KeyGrants for CachedKeyGrants {
             // Boxed, because most look-ups are hits and should not reserve stack for misses.
             None => Box::pin(self.look_up(freshness, hash)).await,
         }
+    }
+}
+
+/// The number of times that a key is read again because its guardrail was deleted.
+const TRIES: usize = 3;
+
+/// The guardrail of a workspace and that of a key, in the order of their application.
+type Pair = (Option<GuardrailId>, Option<GuardrailId>);
+
+/// Finds policies in memory, else compiles them from the repository; concurrent look-ups of one pair of guardrails
+/// share one read.
+///
+/// A change of a guardrail drops the policies of every pair with it, and pending reads that began earlier. Changes of
+/// keys drop none.
+pub struct CachedPolicies {
+    guardrails: Arc<dyn GuardrailRepository>,
+    grants: Arc<dyn KeyGrants>,
+    watcher: Arc<ChangeWatcher>,
+    policies: Arc<Policies>,
+    lookups: Lookups,
+}
+
+type Policies = SharedFills<Pair, Arc<Policy>, Miss>;
+
+impl DropChanged for Policies {
+    fn drop_changed(&self, changed: &Changed) {
+        match changed {
+            Changed::Everything => self.drop_where(|_, _| true),
+            Changed::Named { guardrails, .. } if guardrails.is_empty() => {}
+            Changed::Named { guardrails, .. } => {
+                self.drop_where(|pair, _| [pair.0, pair.1].iter().flatten().any(|id| guardrails.contains(id)));
+            }
+        }
+    }
+}
+
+impl CachedPolicies {
+    /// Creates the cache. `grants` is read when a key's guardrail was deleted, so it must not be a cache. `capacity` is
+    /// the largest number of cached policies.
+    pub fn new(
+        guardrails: Arc<dyn GuardrailRepository>,
+        grants: Arc<dyn KeyGrants>,
+        watcher: Arc<ChangeWatcher>,
+        capacity: u64,
+    ) -> Self {
+        let policies = Arc::new(Policies::new(capacity));
+        watcher.attach(Arc::clone(&policies) as Arc<dyn DropChanged>);
+        Self { guardrails, grants, watcher, policies, lookups: Lookups::default() }
+    }
+
+    /// Returns the cache's status.
+    pub fn status(&self) -> CacheStatus {
+        self.lookups.status(self.policies.count())
+    }
+
+    async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+        let freshness = self.watcher.freshness().await.map_err(Miss::Store)?;
+        if let Some(policy) = self.lookups.count(self.policies.get(&pair)) {
+            return Ok(policy);
+        }
+        // Boxed, because most look-ups are hits and should not reserve stack for misses.
+        Box::pin(self.look_up(freshness, pair)).await
+    }
+
+    async fn look_up(&self, freshness: Freshness, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+        if freshness == Freshness::Stale {
+            self.watcher.refresh().await.map_err(Miss::Store)?;
+        }
+        self.policies.fill(pair, self.make(pair)).await
+    }
+
+    async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {
+        let mut guardrails: Vec<Guardrail> = Vec::with_capacity(2);
+        for id in [pair.0, pair.1].into_iter().flatten() {
+            if guardrails.iter().all(|found| found.id != id) {
+                guardrails.push(self.guardrails.find(id).await.map_err(Miss::Store)?.ok_or(Miss::NotFound)?);
+            }
+        }
+        let ids: Vec<String> = guardrails.iter().map(|guardrail| guardrail.id.to_string()).collect();
+        let policy = Policy::compile(guardrails).map_err(|fault| {
+            let what = format!("the filters of guardrail {} cannot be used: {fault}", ids.join(" and "));
+            Miss::Store(StoreError::Corrupt(what))
+        })?;
+        Ok(Arc::new(policy))
+    }
+
+    /// Returns the current guardrails of the key; none for a deleted key.
+    async fn now(&self, key: &InferenceKey) -> Result<Pair, StoreError> {
+        let grant = self.grants.find(&key.hash()).await?;
+        match grant.as_deref().map(|grant| &grant.scope) {
+            Some(GrantScope::Inference { workspace_guardrail_id, guardrail_id, .. }) => {
+                Ok((*workspace_guardrail_id, *guardrail_id))
+            }
+            Some(GrantScope::Management) | None => Err(StoreError::unavailable("the key is gone")),
+        }
+    }
+}
+
+#[async_trait]
+impl GuardrailPolicies for CachedPolicies {
+    async fn find(&self, key: &InferenceKey) -> Result<Option<Arc<Policy>>, StoreError> {
+        let mut pair = (key.workspace_guardrail_id(), key.guardrail_id());
+        for _ in 0..TRIES {
+            if pair == (None, None) {
+                return Ok(None);
+            }
+            match self.policy(pair).await {
+                Ok(policy) => return Ok(Some(policy)),
+                Err(miss) => match &*miss {
+                    // Deleted since the key was looked up: the key has another guardrail by now, or none.
+                    Miss::NotFound => pair = Box::pin(self.now(key)).await?,
+                    Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
+                    Miss::Store(StoreError::Unavailable(_)) => return Err(StoreError::unavailable(miss)),
+                },
+            }
+        }
+        // Never "no policy" for a key with a guardrail.
+        Err(StoreError::unavailable("the guardrail of the key was not found"))
     }
 }

@@ -1,7 +1,8 @@
-//! A cache with shared reads that are discarded if a change overtakes them.
+//! A cache with shared reads that are discarded if a change overtakes them, and its counters.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -114,6 +115,38 @@ impl<K: Copy + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The status of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// The approximate number of entries.
+    pub entries: u64,
+    /// Look-ups answered from memory since the start.
+    pub hits: u64,
+    /// Other look-ups since the start.
+    pub misses: u64,
+}
+
+/// Look-up counters since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Lookups {
+    /// Counts a look-up and returns its result.
+    pub(crate) fn count<T>(&self, found: Option<T>) -> Option<T> {
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    pub(crate) fn status(&self, entries: u64) -> CacheStatus {
+        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
+        CacheStatus { entries, hits, misses }
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
-//! The follower of the change feed.
+//! The follower of the change feed, and the cache invalidations from one read of it.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use domain::change_feed::{ChangeFeed, ChangePosition, ChangeSignal, Changes};
+use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSignal, ChangeSubject, Changes};
 use domain::error::StoreError;
+use domain::ids::{GuardrailId, WorkspaceId};
+use domain::secret::ApiKeyHash;
 use domain::system::Clock;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::LiveCatalogue;
-use crate::changed::{Changed, DropChanged};
 
 /// The longest duration of a read of the feed, including the wait for a concurrent one.
 const READ_WITHIN: Duration = Duration::from_secs(1);
@@ -229,4 +231,51 @@ impl ChangeWatcher {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The cache entries that a set of changes makes outdated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// Every entry.
+    Everything,
+    /// The subjects that the changes name.
+    Named {
+        keys: HashSet<ApiKeyHash>,
+        workspaces: HashSet<WorkspaceId>,
+        guardrails: HashSet<GuardrailId>,
+        catalogue: bool,
+        destinations: bool,
+    },
+}
+
+/// A cache that drops changed entries.
+pub(crate) trait DropChanged: Send + Sync {
+    /// Drops changed entries, and discards pending reads of them that began earlier.
+    fn drop_changed(&self, changed: &Changed);
+}
+
+impl Changed {
+    pub(crate) fn of(changes: &[Change]) -> Self {
+        let (mut keys, mut workspaces, mut guardrails) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut catalogue, mut destinations) = (false, false);
+        for change in changes {
+            match change.subject {
+                ChangeSubject::Key(hash) => drop(keys.insert(hash)),
+                ChangeSubject::Workspace(id) => drop(workspaces.insert(id)),
+                ChangeSubject::Guardrail(id) => drop(guardrails.insert(id)),
+                ChangeSubject::Catalogue => catalogue = true,
+                ChangeSubject::Destinations => destinations = true,
+                ChangeSubject::Everything => return Self::Everything,
+            }
+        }
+        Self::Named { keys, workspaces, guardrails, catalogue, destinations }
+    }
+
+    pub(crate) fn has_catalogue(&self) -> bool {
+        matches!(self, Self::Everything | Self::Named { catalogue: true, .. })
+    }
+
+    pub(crate) fn has_destinations(&self) -> bool {
+        matches!(self, Self::Everything | Self::Named { destinations: true, .. })
+    }
 }

@@ -1,16 +1,18 @@
-//! The disk interface of the journal, which tests replace by a failing one.
+//! Files of segments on the local disk, and the points at which a test kills the process.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::fault_points::reach;
+#[cfg(feature = "fault-points")]
+pub(crate) use hook::reach;
+#[cfg(feature = "fault-points")]
+pub use hook::set_fault_hook;
 
 /// An open segment file.
 pub trait SegmentFile: fmt::Debug + Send + Sync {
@@ -111,3 +113,25 @@ impl SegmentFile for LocalFile {
         synced
     }
 }
+
+#[cfg(feature = "fault-points")]
+mod hook {
+    use std::sync::OnceLock;
+
+    static HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
+
+    /// Sets a function that receives the name of each reached point. Only the first call has an effect.
+    pub fn set_fault_hook(hook: fn(&'static str)) {
+        HOOK.set(hook).ok();
+    }
+
+    pub(crate) fn reach(point: &'static str) {
+        if let Some(hook) = HOOK.get() {
+            hook(point);
+        }
+    }
+}
+
+#[cfg(not(feature = "fault-points"))]
+#[inline]
+pub(crate) fn reach(_: &'static str) {}

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use uuid::Uuid;
 
-use crate::disk::sync_parent;
-use crate::error::JournalError;
-use crate::fault_points::reach;
-use crate::segment_file::open_regular;
+use crate::disk::{reach, sync_parent};
+use crate::segment::open_regular;
+use crate::settings::JournalError;
 
 const LOCK: &str = "lock";
 /// The prefix of unfinished folders; an unlocked one belongs to a crashed start.

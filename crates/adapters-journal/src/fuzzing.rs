@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::error::JournalError;
 use crate::format::{Entry, Header, Origin, encode_entry};
 use crate::reader::{ReadReport, read_segments};
+use crate::settings::JournalError;
 
 const STORE: Uuid = Uuid::from_u128(1);
 const PROCESS: Uuid = Uuid::from_u128(2);

@@ -4,17 +4,13 @@
 //! between them, and cut off a torn end. The payload of an entry is opaque.
 
 mod disk;
-mod error;
-mod fault_points;
 mod folder;
 mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod quarantine;
 mod reader;
 mod search;
 mod segment;
-mod segment_file;
 mod settings;
 mod tail;
 #[cfg(feature = "testing")]
@@ -23,15 +19,12 @@ pub mod testing;
 mod usage_journal;
 mod writer;
 
-pub use disk::{Disk, LocalDisk, SegmentFile};
-pub use error::JournalError;
 #[cfg(feature = "fault-points")]
-pub use fault_points::set_fault_hook;
+pub use disk::set_fault_hook;
+pub use disk::{Disk, LocalDisk, SegmentFile};
 pub use folder::{FolderLock, OrphanFolder, find_orphans};
 pub use format::{Entry, Origin};
-pub use quarantine::quarantine_gaps;
-pub use reader::{Gap, GapReason, ReadReport, read_folder};
-pub use settings::JournalSettings;
-pub use tail::StoredEntry;
+pub use reader::{Gap, GapReason, ReadReport, quarantine_gaps, read_folder};
+pub use settings::{JournalError, JournalSettings};
 pub use usage_journal::{Durability, LocalJournal, LocalJournalSettings, LocalJournals};
 pub use writer::{Journal, JournalPorts, JournalStatus};

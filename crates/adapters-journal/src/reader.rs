@@ -1,17 +1,20 @@
-//! The reader of a folder: every entry with a valid checksum, once and in order, and the gaps between them.
+//! The reader of a folder: every entry with a valid checksum, once and in order, and the gaps between them, whose
+//! bytes are quarantined.
 
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use uuid::Uuid;
 
-use crate::error::JournalError;
-use crate::fault_points::reach;
+use crate::disk::{reach, sync_parent};
 use crate::format::{Entry, HEADER_BYTES, Header, HeaderError, MAX_READ_PAYLOAD_BYTES, decode_entry, entry_bytes};
 use crate::search::EntrySearch;
-use crate::segment::list_segments;
-use crate::segment_file::{MAX_SEGMENT_BYTES, NotASegment, read_segment_file};
+use crate::segment::{MAX_SEGMENT_BYTES, NotASegment, list_segments, open_regular, read_segment_file};
+use crate::settings::JournalError;
 
 /// The result of reading a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -337,6 +340,43 @@ impl Reader {
     fn gap(&mut self, reason: GapReason, sequences: Range<u64>, bytes: Option<(PathBuf, Range<u64>)>) {
         self.report.gaps.push(Gap { reason, sequences, bytes });
     }
+}
+
+/// Copies the bytes of gaps into a folder, one file each, and returns the files. Existing copies are kept, so that a
+/// repeated recovery adds no files.
+///
+/// # Errors
+/// [`JournalError::Folder`].
+pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let mut files = Vec::new();
+    for (segment, range) in gaps.iter().filter_map(|gap| gap.bytes.as_ref()).filter(|(_, range)| !range.is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(JournalError::folder(folder))?;
+        let name = segment.file_stem().and_then(|stem| stem.to_str()).unwrap_or("segment");
+        let path = folder.join(format!("{process}-{name}-{}", range.start));
+        let mut options = OpenOptions::new();
+        let mut target = match options.write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(JournalError::folder(path)(error)),
+        };
+        reach("quarantine file created");
+        let copied = open_regular(segment, OFlags::RDONLY).and_then(|source| {
+            // It is no file any more.
+            let Ok(mut source) = source else { return Ok(()) };
+            source.seek(SeekFrom::Start(range.start))?;
+            std::io::copy(&mut source.take(range.end - range.start), &mut target)?;
+            reach("quarantine file written");
+            target.sync_all()?;
+            sync_parent(&path)
+        });
+        if let Err(error) = copied {
+            // The next recovery would take a partial copy for a complete one.
+            fs::remove_file(&path).ok();
+            return Err(JournalError::folder(path)(error));
+        }
+        files.push(path);
+    }
+    Ok(files)
 }
 
 #[cfg(test)]

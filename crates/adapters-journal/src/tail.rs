@@ -4,18 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::SegmentFile;
+use domain::budget::JournalEntry;
 
-/// An unfolded entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredEntry {
-    /// The sequence number.
-    pub sequence: u64,
-    /// The kind of the payload.
-    pub kind: u8,
-    /// The payload.
-    pub payload: Arc<[u8]>,
-}
+use crate::disk::SegmentFile;
 
 #[derive(Debug)]
 pub(crate) struct TailEntry {
@@ -76,7 +67,7 @@ impl Tail {
     }
 
     /// Removes and returns the unwritten entries.
-    pub(crate) fn take_unwritten(&mut self) -> Vec<StoredEntry> {
+    pub(crate) fn take_unwritten(&mut self) -> Vec<JournalEntry> {
         let first = self.entries.partition_point(|entry| entry.place.is_some());
         let taken: Vec<TailEntry> = self.entries.drain(first..).collect();
         for entry in &taken {
@@ -84,7 +75,7 @@ impl Tail {
             self.memory_bytes -= entry.length;
         }
         let stored = |TailEntry { sequence, kind, payload, .. }: TailEntry| {
-            payload.map(|payload| StoredEntry { sequence, kind, payload })
+            payload.map(|payload| JournalEntry { sequence, kind, payload })
         };
         taken.into_iter().filter_map(stored).collect()
     }
@@ -162,7 +153,7 @@ enum Content {
 }
 
 impl EntryLocation {
-    pub(crate) fn load(self) -> io::Result<StoredEntry> {
+    pub(crate) fn load(self) -> io::Result<JournalEntry> {
         let payload = match self.content {
             Content::Memory(payload) => payload,
             Content::Disk(place, length) => {
@@ -171,6 +162,6 @@ impl EntryLocation {
                 payload.into()
             }
         };
-        Ok(StoredEntry { sequence: self.sequence, kind: self.kind, payload })
+        Ok(JournalEntry { sequence: self.sequence, kind: self.kind, payload })
     }
 }

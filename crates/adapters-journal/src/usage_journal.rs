@@ -13,14 +13,12 @@ use domain::budget::{
 use domain::ids::ProcessId;
 use uuid::Uuid;
 
-use crate::error::JournalError;
-use crate::fault_points::reach;
+use crate::disk::reach;
 use crate::folder::{OrphanFolder, find_live, find_orphans};
 use crate::format::Origin;
-use crate::quarantine::quarantine_gaps;
-use crate::reader::{FolderReader, Gap, GapReason, last_sequence, read_folder, trim_folder};
-use crate::settings::JournalSettings;
-use crate::tail::StoredEntry;
+
+use crate::reader::{FolderReader, Gap, GapReason, last_sequence, quarantine_gaps, read_folder, trim_folder};
+use crate::settings::{JournalError, JournalSettings};
 use crate::writer::{Journal, JournalPorts};
 
 /// The folder for unreadable parts of journals, beside the folders of processes.
@@ -120,8 +118,7 @@ impl UsageJournal for LocalJournal {
     }
 
     fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, UsageJournalError> {
-        let stored = self.journal.unfolded(max_entries, max_bytes).map_err(port_error)?;
-        Ok(stored.into_iter().map(port_entry).collect())
+        self.journal.unfolded(max_entries, max_bytes).map_err(port_error)
     }
 
     fn remove_folded(&self, up_to: u64) {
@@ -145,12 +142,8 @@ impl UsageJournal for LocalJournal {
     }
 
     async fn seal(&self) -> Vec<JournalEntry> {
-        self.journal.seal().into_iter().map(port_entry).collect()
+        self.journal.seal()
     }
-}
-
-fn port_entry(StoredEntry { sequence, kind, payload }: StoredEntry) -> JournalEntry {
-    JournalEntry { sequence, kind, payload }
 }
 
 /// The journals of ended processes below a folder.

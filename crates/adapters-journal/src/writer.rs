@@ -1,29 +1,23 @@
 //! The writer of the journal of the running process.
 
-mod chain;
 mod shared;
 mod state;
-mod threads;
 
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::budget::JournalEntry;
 use domain::system::{Clock, LineLimit};
 use tokio::sync::watch;
 
-use self::chain::Segments;
-use self::shared::Shared;
-use self::state::State;
-use self::threads::Threads;
-use crate::disk::Disk;
-use crate::error::JournalError;
-use crate::fault_points::reach;
+use self::shared::{Shared, Threads};
+use self::state::{Segments, State};
+use crate::disk::{Disk, reach};
 use crate::folder::FolderLock;
 use crate::format::{Origin, entry_bytes};
-use crate::settings::JournalSettings;
-use crate::tail::StoredEntry;
+use crate::settings::{JournalError, JournalSettings};
 
 /// The journal of the running process. Its folder stays locked until the journal is sealed or dropped.
 pub struct Journal {
@@ -153,7 +147,7 @@ impl Journal {
 
     /// Ends the journal and releases its folder. Returns the entries that the disk rejected; a second call returns none.
     /// Blocks.
-    pub fn seal(&self) -> Vec<StoredEntry> {
+    pub fn seal(&self) -> Vec<JournalEntry> {
         let unwritten = {
             let mut state = self.shared.lock();
             state.is_sealed = true;
@@ -183,7 +177,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Folder`].
-    pub fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<StoredEntry>, JournalError> {
+    pub fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, JournalError> {
         let synced = *self.shared.synced.borrow();
         let batch = self.shared.lock().tail.batch(synced, max_entries, max_bytes);
         let loaded: io::Result<_> = batch.into_iter().map(crate::tail::EntryLocation::load).collect();

@@ -1,20 +1,22 @@
-//! Metrics of decision requests: cost, usage and rejections.
+//! Metrics of decisions, and of messages to destinations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
 use domain::ids::IdMap;
+use domain::observability::OutboxStatus;
 use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::buckets;
-use crate::usd::{UsdCounter, write_counters};
+use crate::sample::{self, UsdCounter, write_counters};
 
 /// The metrics; the help texts below describe them.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ impl DecisionMetrics {
     pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let families = Families::register(registry);
         let settled = OutcomeCounters::register(registry);
-        let added = buckets::of_own_work();
+        let added = sample::of_own_work();
         registry.register_with_unit(
             "gateway_overhead",
             "Latency of Decisions requests without the time at providers",
@@ -111,7 +113,7 @@ impl DecisionMetrics {
             added.clone(),
         );
         let reservations = HoldCounters::register(registry);
-        let reservation = buckets::of_own_work();
+        let reservation = sample::of_own_work();
         registry.register_with_unit("hold_duration", "Time to place a hold", Unit::Seconds, reservation.clone());
         let filtered = Family::default();
         registry.register("guardrail_actions", "Actions of content filters", filtered.clone());
@@ -211,7 +213,7 @@ impl Families {
     fn register(registry: &mut Registry) -> Self {
         let families = Self {
             attempts: Family::default(),
-            latency: Family::new_with_constructor(buckets::of_calls),
+            latency: Family::new_with_constructor(sample::of_calls),
             tokens: Family::default(),
         };
         registry.register("attempts", "Attempts at providers by outcome", families.attempts.clone());
@@ -302,6 +304,57 @@ impl HoldCounters {
             Some(BudgetScope::Workspace) => &self.by_workspace,
             Some(BudgetScope::Key) => &self.by_key,
             Some(BudgetScope::Guardrail) => &self.by_guardrail,
+        }
+    }
+}
+
+/// The last sample of the outbox.
+#[derive(Debug)]
+pub struct OutboxMetrics {
+    messages: Family<StateLabels, Gauge>,
+    lag: Gauge,
+    failed_samples: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+impl OutboxMetrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self { messages: Family::default(), lag: Gauge::default(), failed_samples: Counter::default() };
+        metrics.set(0, 0);
+        registry.register("outbox_messages", "Outbox messages by state", metrics.messages.clone());
+        registry.register_with_unit(
+            "outbox_lag",
+            "Age of the oldest pending message",
+            Unit::Seconds,
+            metrics.lag.clone(),
+        );
+        registry.register(
+            "outbox_poll_errors",
+            "Failed polls of the outbox; its other metrics are stale then",
+            metrics.failed_samples.clone(),
+        );
+        metrics
+    }
+
+    /// Records a sample.
+    pub fn record_sample(&self, status: &OutboxStatus, now: DateTime<Utc>) {
+        self.set(status.pending, status.dead);
+        let lag = status.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
+        self.lag.set(lag);
+    }
+
+    /// Records a failed sample.
+    pub fn record_sample_failure(&self) {
+        self.failed_samples.inc();
+    }
+
+    fn set(&self, pending: u64, dead: u64) {
+        for (state, count) in [("pending", pending), ("dead", dead)] {
+            self.messages.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 }

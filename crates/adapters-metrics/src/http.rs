@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::buckets;
+use crate::sample;
 
 /// The metrics of inbound requests.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl HttpMetrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             requests: Family::default(),
-            latency: Family::new_with_constructor(buckets::of_calls),
+            latency: Family::new_with_constructor(sample::of_calls),
             in_flight: Gauge::default(),
             rate_limited: Family::default(),
             rejected: Family::default(),

@@ -4,15 +4,12 @@
 //! values from fixed lists. Therefore the configuration bounds the number of series.
 #![warn(missing_docs)]
 
-mod buckets;
 mod decisions;
 mod http;
 mod metrics;
-mod outbox;
 mod sample;
-mod usd;
 
+pub use decisions::OutboxMetrics;
 pub use http::HttpMetrics;
 pub use metrics::{OPENMETRICS, PrometheusMetrics};
-pub use outbox::OutboxMetrics;
 pub use sample::{LabelledValue, MetricKind, MetricSample};

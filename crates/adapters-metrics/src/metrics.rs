@@ -10,9 +10,8 @@ use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::decisions::DecisionMetrics;
+use crate::decisions::{DecisionMetrics, OutboxMetrics};
 use crate::http::HttpMetrics;
-use crate::outbox::OutboxMetrics;
 use crate::sample::MetricSample;
 
 /// The media type of [`PrometheusMetrics::text`].

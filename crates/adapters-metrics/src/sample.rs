@@ -1,12 +1,15 @@
-//! External values that are read at each scrape.
+//! Values of metrics: those that are read at each scrape, US dollars, and the bounds of histograms.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use domain::money::Usd;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
 
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,5 +100,82 @@ impl Collector for MetricSample {
             return self.value(*value, family);
         }
         samples.iter().try_for_each(|sample| self.value(sample.value, family.encode_family(&sample.labels)?))
+    }
+}
+
+/// Picodollars in a dollar.
+const DOLLAR: u64 = 1_000_000_000_000;
+
+/// A sum of money that only grows. The registry's counters would round it to a float.
+#[derive(Debug, Default)]
+pub(crate) struct UsdCounter(AtomicU64);
+
+impl UsdCounter {
+    pub(crate) fn add(&self, amount: Usd) {
+        self.0.fetch_add(amount.pico().unsigned_abs(), Ordering::Relaxed);
+    }
+
+    /// Returns the sum in picodollars.
+    pub(crate) fn pico(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Formats picodollars as a decimal number of dollars, exact.
+fn decimal(pico: u64) -> String {
+    let (whole, rest) = (pico / DOLLAR, pico % DOLLAR);
+    let decimal = format!("{whole}.{rest:012}");
+    let digits = decimal.trim_end_matches('0');
+    if digits.ends_with('.') { format!("{digits}0") } else { digits.to_owned() }
+}
+
+/// Writes a family of counters with their sums in picodollars. `name` ends with the unit; providers
+/// are slugs, which need no escapes.
+pub(crate) fn write_counters<'a>(
+    text: &mut String,
+    name: &str,
+    help: &str,
+    sums: impl IntoIterator<Item = (Option<&'a str>, u64)>,
+) {
+    // Writing to a string does not fail.
+    let _ =
+        writeln!(text, "# HELP tollgate_{name} {help}.\n# TYPE tollgate_{name} counter\n# UNIT tollgate_{name} usd");
+    for (provider, pico) in sums {
+        let labels = provider.map(|slug| format!("{{provider=\"{slug}\"}}")).unwrap_or_default();
+        let _ = writeln!(text, "tollgate_{name}_total{labels} {}", decimal(pico));
+    }
+}
+
+/// Returns buckets for requests and provider calls: half a millisecond to two minutes.
+pub(crate) fn of_calls() -> Histogram {
+    Histogram::new([
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+    ])
+}
+
+/// Returns buckets for work within this process: fifty microseconds to five seconds.
+pub(crate) fn of_own_work() -> Histogram {
+    Histogram::new([
+        0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_decimals() {
+        let counter = UsdCounter::default();
+        assert_eq!(decimal(counter.pico()), "0.0");
+        for (pico, expected) in [
+            (1, "0.000000000001"),
+            (18_017_999, "0.000018018"),
+            (2_999_981_982_000, "3.0"),
+            (i64::MAX, "9223375.036854775807"),
+        ] {
+            counter.add(Usd::from_pico(pico));
+            assert_eq!(decimal(counter.pico()), expected);
+        }
     }
 }

@@ -1,9 +1,15 @@
-//! Random numbers for load distribution. They are unfit for secrets: see [`OsSecrets`](crate::OsSecrets).
+//! Random numbers for load distribution, which are unfit for secrets; ids that sort by creation time; and secrets from
+//! the operating system's random source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::error::StoreError;
-use domain::system::Randomness;
+use domain::ids::{
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+};
+use domain::secret::ApiKeySecret;
+use domain::system::{IdGenerator, Randomness, SecretGenerator};
+use uuid::Uuid;
 
 /// The increment of the state: 2^64 divided by the golden ratio, odd, so that all states occur before one repeats.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -66,6 +72,65 @@ impl Randomness for SeededRandomness {
     }
 }
 
+/// Creates ids from UUIDv7.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UuidV7Ids;
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that makes ids")]
+fn fresh() -> Uuid {
+    Uuid::now_v7()
+}
+
+impl IdGenerator for UuidV7Ids {
+    fn workspace_id(&self) -> WorkspaceId {
+        WorkspaceId::from_uuid(fresh())
+    }
+
+    fn api_key_id(&self) -> ApiKeyId {
+        ApiKeyId::from_uuid(fresh())
+    }
+
+    fn guardrail_id(&self) -> GuardrailId {
+        GuardrailId::from_uuid(fresh())
+    }
+
+    fn document_id(&self) -> DocumentId {
+        DocumentId::from_uuid(fresh())
+    }
+
+    fn decision_id(&self) -> DecisionId {
+        DecisionId::from_uuid(fresh())
+    }
+
+    fn process_id(&self) -> ProcessId {
+        ProcessId::from_uuid(fresh())
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::from_uuid(fresh())
+    }
+
+    fn destination_id(&self) -> DestinationId {
+        DestinationId::from_uuid(fresh())
+    }
+
+    fn outbox_id(&self) -> OutboxId {
+        OutboxId::from_uuid(fresh())
+    }
+}
+
+/// Draws secrets from the operating system's cryptographic random source.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsSecrets;
+
+impl SecretGenerator for OsSecrets {
+    fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable(error.to_string()))?;
+        Ok(ApiKeySecret::from_random(bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +186,32 @@ mod tests {
         let mut alone = draw(&SeededRandomness::new(3), 4_000);
         alone.sort_unstable();
         assert_eq!(drawn, alone);
+    }
+
+    #[test]
+    fn ids_are_unique_and_sort_by_creation() {
+        let made: Vec<DocumentId> = (0..10_000).map(|_| UuidV7Ids.document_id()).collect();
+        assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn ids_have_expected_format() {
+        let workspace = UuidV7Ids.workspace_id();
+        assert_eq!(workspace.uuid().get_version_num(), 7);
+        assert_eq!(workspace.to_string().parse(), Ok(workspace));
+        assert_eq!(UuidV7Ids.api_key_id().uuid().get_version_num(), 7);
+        assert_eq!(UuidV7Ids.guardrail_id().uuid().get_version_num(), 7);
+        let decision = UuidV7Ids.decision_id();
+        assert_eq!(decision.as_str().parse(), Ok(decision.clone()));
+        let request = UuidV7Ids.request_id();
+        assert_eq!(request.as_str().parse(), Ok(request.clone()));
+    }
+
+    #[test]
+    fn secrets_are_distinct_and_not_zero() {
+        let zeros = ApiKeySecret::from_random([0; 32]);
+        let (one, other) = (OsSecrets.api_key_secret().unwrap(), OsSecrets.api_key_secret().unwrap());
+        assert!(one != other && one != zeros && other != zeros);
+        assert!(one.expose().parse::<ApiKeySecret>().is_ok());
     }
 }

@@ -1,6 +1,8 @@
-//! Errors of the server, without credentials.
+//! Errors of the server, without credentials, the status of the shared counts, and log lines about outages.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
@@ -89,4 +91,91 @@ impl ValkeyError {
 /// Returns a text of the server on one line, cut to a bounded length.
 fn bounded(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).take(MAX_TEXT).collect()
+}
+
+/// The status of the shared counts, for metrics and readiness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateStoreStatus {
+    /// The last error while the server is not used; `None` while it is.
+    pub outage: Option<String>,
+    /// Outages since the start.
+    pub outages: u64,
+    /// Requests that this process decided by its share of the limits.
+    pub decided_locally: u64,
+    /// Requests that were rejected because the server was not used.
+    pub rejected: u64,
+    /// Corrections of tokens that the server did not confirm.
+    pub lost_corrections: u64,
+}
+
+/// Counts events since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) outages: Counter,
+    pub(crate) decided_locally: Counter,
+    pub(crate) rejected: Counter,
+    pub(crate) lost_corrections: Counter,
+}
+
+/// A counter.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The shortest interval between two warnings.
+const EVERY: Duration = Duration::from_mins(1);
+
+/// Limits the warnings about outages to one a minute, and announces the end of an outage that was logged.
+#[derive(Debug, Default)]
+pub(crate) struct OutageLog {
+    warned_at: Option<Duration>,
+    is_announced: bool,
+}
+
+impl OutageLog {
+    /// Logs an outage, unless a warning was logged in the last minute.
+    pub(crate) fn warn(&mut self, server: &str, error: &str, on_failure: &'static str, now: Duration) {
+        if !self.is_due(now) {
+            return;
+        }
+        tracing::warn!(server, error, on_failure, "shared rate limits unavailable");
+    }
+
+    /// Logs the end of an outage that was logged.
+    pub(crate) fn recover(&mut self, server: &str) {
+        if std::mem::take(&mut self.is_announced) {
+            tracing::info!(server, "shared rate limits available");
+        }
+    }
+
+    fn is_due(&mut self, now: Duration) -> bool {
+        if self.warned_at.is_some_and(|at| now.saturating_sub(at) < EVERY) {
+            return false;
+        }
+        self.warned_at = Some(now);
+        self.is_announced = true;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warning_is_due_once_a_minute() {
+        let mut log = OutageLog::default();
+        let seconds = [0, 1, 59, 60, 61, 119, 120, 500];
+        let due: Vec<u64> = seconds.into_iter().filter(|at| log.is_due(Duration::from_secs(*at))).collect();
+        assert_eq!(due, [0, 60, 120, 500]);
+    }
 }

@@ -11,12 +11,9 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::buckets::{Bucket, buckets, correct, take, verdict};
-use crate::connector::Connector;
-use crate::link::{Backoff, Link, Unavailable, check_interval};
-use crate::outage_log::OutageLog;
-use crate::script::{Invocation, RateScript};
-use crate::status::Counters;
+use crate::error::{Counters, OutageLog};
+use crate::link::{Backoff, Connector, Link, Unavailable, check_interval};
+use crate::script::{Bucket, Invocation, RateScript, buckets, correct, take, verdict};
 use crate::{RateStoreStatus, ValkeyError, ValkeySettings};
 
 /// The delay that a rejected client gets during an outage.

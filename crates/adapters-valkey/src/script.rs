@@ -1,7 +1,9 @@
-//! The script that counts on the server.
+//! The script that counts on the server, and the buckets of a subject: their keys and limits.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use domain::rate::{Gcra, RateLimited, RateScope, RateSubject, RateUnit};
 use domain::system::Clock;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, RedisError, Script, ServerErrorKind};
@@ -72,4 +74,80 @@ impl RateScript {
         command.arg(self.time_arguments());
         command
     }
+}
+
+/// The largest amount that the script counts exactly. It is larger than any body or answer.
+const MAX_AMOUNT: u64 = 1 << 52;
+
+/// A limit of a subject and the key of its bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    key: String,
+    scope: RateScope,
+    unit: RateUnit,
+    limit: NonZeroU32,
+}
+
+/// Returns the buckets of one unit: of the key, and of its workspace.
+///
+/// The keys consist of ids. The part in braces is the same for a workspace and its keys, so that a cluster keeps them
+/// on one node.
+pub(crate) fn buckets(prefix: &str, subject: &RateSubject, unit: RateUnit) -> Vec<Bucket> {
+    let group = match &subject.workspace {
+        Some((id, _)) => id.uuid(),
+        None => subject.api_key.uuid(),
+    };
+    let bucket = |scope: RateScope, owner, limit: Option<NonZeroU32>| {
+        let key = format!("{prefix}{{{group}}}:{}:{owner}:{}", scope.as_str(), unit.as_str());
+        limit.map(|limit| Bucket { key, scope, unit, limit })
+    };
+    let of_key = bucket(RateScope::Key, subject.api_key.uuid(), subject.key.for_unit(unit));
+    let of_workspace =
+        subject.workspace.and_then(|(id, limits)| bucket(RateScope::Workspace, id.uuid(), limits.for_unit(unit)));
+    of_key.into_iter().chain(of_workspace).collect()
+}
+
+/// Returns the invocation that takes an amount from all buckets or from none. If it takes none, it releases one unit of
+/// each of `released`.
+pub(crate) fn take(buckets: &[Bucket], amount: u64, released: &[Bucket]) -> Invocation {
+    let all = || buckets.iter().chain(released);
+    Invocation {
+        keys: all().map(|bucket| bucket.key.clone()).collect(),
+        arguments: ["take".to_owned(), amount.min(MAX_AMOUNT).to_string(), buckets.len().to_string()]
+            .into_iter()
+            .chain(all().map(|bucket| bucket.limit.to_string()))
+            .collect(),
+    }
+}
+
+/// Returns the invocation that corrects a taken amount in all buckets.
+pub(crate) fn correct(buckets: &[Bucket], taken: u64, used: u64) -> Invocation {
+    Invocation {
+        keys: buckets.iter().map(|bucket| bucket.key.clone()).collect(),
+        arguments: ["correct".to_owned(), taken.min(MAX_AMOUNT).to_string(), used.min(MAX_AMOUNT).to_string()]
+            .into_iter()
+            .chain(buckets.iter().map(|bucket| bucket.limit.to_string()))
+            .collect(),
+    }
+}
+
+/// Reads the reply to [`take`]. `None` is a reply of another form.
+pub(crate) fn verdict(buckets: &[Bucket], amount: u64, reply: &[i64]) -> Option<Result<(), RateLimited>> {
+    let (accepted, levels) = reply.split_first()?;
+    if *accepted == 1 {
+        return Some(Ok(()));
+    }
+    let rejections = buckets.iter().zip(levels.chunks_exact(2)).filter_map(|(bucket, level)| {
+        let level = Gcra::with_level(u64::try_from(level[0]).ok()?, u64::try_from(level[1]).ok()?);
+        rejection(bucket, amount.min(MAX_AMOUNT), level)
+    });
+    rejections.max_by_key(|rejected| rejected.retry_after).map(Err)
+}
+
+/// Computes the wait from the level, with the rule that the limiter of one process has.
+fn rejection(bucket: &Bucket, amount: u64, level: Gcra) -> Option<RateLimited> {
+    let now = std::time::Duration::ZERO;
+    let retry_after = level.check(bucket.limit, amount, now).err()?;
+    let remaining = level.remaining(bucket.limit, now);
+    Some(RateLimited { scope: bucket.scope, unit: bucket.unit, limit: bucket.limit.get(), remaining, retry_after })
 }

@@ -1,10 +1,15 @@
-//! The store itself, the change feed, the catalogue, and broadcasting.
+//! The store itself, the change feed, the catalogue, broadcasting, the audit log, and its account of the managed rows.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DbBackend;
 
-use super::columns::{boolean, index, integer, key, number, optional_number, optional_text, table, text};
-use crate::INCOMPATIBLE_MIGRATIONS;
+use super::columns::{
+    boolean, bytes, index, integer, key, number, optional_bytes, optional_number, optional_text, table, text,
+};
+
+/// The table of migrations that older binaries do not support: the `name` of the migration, and the `reason` for
+/// operators. A binary tolerates any other migration that it does not know.
+pub const INCOMPATIBLE_MIGRATIONS: &str = "incompatible_migrations";
 
 pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
     vec![
@@ -16,6 +21,8 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         table("models", [key(text("id")), number("position"), text("content")]),
         destinations(),
         outbox(),
+        audit_log(),
+        audit_state(),
     ]
 }
 
@@ -25,6 +32,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("destinations_workspace_id", "destinations", &["workspace_id", "created_at"]),
         index("outbox_due", "outbox", &["state", "next_at"]),
         index("outbox_destination_id", "outbox", &["destination_id", "state", "next_at"]),
+        index("audit_log_at", "audit_log", &["at"]),
     ]
 }
 
@@ -121,4 +129,41 @@ pub(super) async fn insert_first_rows(manager: &SchemaManager<'_>) -> Result<(),
         manager.get_connection().execute_unprepared(insert).await?;
     }
     Ok(())
+}
+
+/// The hash of each entry covers the previous one.
+fn audit_log() -> TableCreateStatement {
+    let columns = [
+        key(number("seq")),
+        number("at"),
+        text("actor"),
+        optional_text("source"),
+        text("action"),
+        text("subject"),
+        text("outcome"),
+        text("details"),
+        bytes("previous_hash"),
+        bytes("hash"),
+        number("version").default(1).take(),
+        optional_bytes("state"),
+    ];
+    table("audit_log", columns)
+}
+
+const NUMBERS: [&str; 3] = ["newest_seq", "removed_seq", "removed_count"];
+const HASHES: [&str; 6] =
+    ["newest_hash", "removed_hash", "keys_sum", "assignments_sum", "guardrails_sum", "workspaces_sum"];
+
+/// One row: the beginning and the end of the audit log, the entries that retention removed, and the sums of the managed
+/// rows.
+fn audit_state() -> TableCreateStatement {
+    let columns = [key(integer("id"))].into_iter().chain(NUMBERS.map(number)).chain(HASHES.map(bytes));
+    table("audit_state", columns)
+}
+
+pub(super) async fn insert_audit_state(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    let columns = ["id"].into_iter().chain(NUMBERS).chain(HASHES);
+    let numbers = [1, 0, 0, 0].map(Expr::from);
+    let values = numbers.into_iter().chain(HASHES.map(|_| vec![0_u8; 32].into()));
+    manager.execute(Query::insert().into_table("audit_state").columns(columns).values_panic(values).to_owned()).await
 }
