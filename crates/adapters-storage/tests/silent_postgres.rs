@@ -25,6 +25,8 @@ use domain::secret::ApiKeyHash;
 use domain::testing::join_all;
 use domain::workspace::WorkspaceRepository;
 use futures_util::future::BoxFuture;
+use sea_orm::sqlx::postgres::PgPoolOptions;
+use sea_orm::sqlx::{Connection as _, Error};
 use test_servers::FaultyPostgres;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -303,16 +305,22 @@ async fn vanished_session_with_the_lock_of_writers_is_ended_by_the_server() {
     written.abort();
 }
 
-/// Relays to a server with a delay, and counts the messages of the client that follow a reply: the round trips.
+/// Relays to a server, and counts the messages of the client that follow a reply: the round trips.
 async fn counting_relay(server: String) -> (String, Arc<AtomicUsize>) {
+    let (address, count, _) = limited_relay(server).await;
+    (address, count)
+}
+
+/// Like [`counting_relay`]. After the number of round trips that the second counter holds, the relay swallows all bytes.
+async fn limited_relay(server: String) -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&count);
+    let (count, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
+    let (counter, limit) = (Arc::clone(&count), Arc::clone(&most));
     #[expect(clippy::disallowed_methods, reason = "the relay ends with its test")]
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
-            let (server, counter) = (server.clone(), Arc::clone(&counter));
+            let (server, counter, limit) = (server.clone(), Arc::clone(&counter), Arc::clone(&limit));
             tokio::spawn(async move {
                 let mut upstream = TcpStream::connect(server).await.unwrap();
                 let (mut from_client, mut from_server) = ([0; 16_384], [0; 16_384]);
@@ -323,6 +331,9 @@ async fn counting_relay(server: String) -> (String, Arc<AtomicUsize>) {
                             let Ok(length @ 1..) = read else { return };
                             if std::mem::take(&mut is_reply_last) {
                                 counter.fetch_add(1, Ordering::SeqCst);
+                            }
+                            if counter.load(Ordering::SeqCst) > limit.load(Ordering::SeqCst) {
+                                std::future::pending::<()>().await;
                             }
                             upstream.write_all(&from_client[..length]).await.unwrap();
                         }
@@ -336,7 +347,57 @@ async fn counting_relay(server: String) -> (String, Arc<AtomicUsize>) {
             });
         }
     });
-    (address, count)
+    (address, count, most)
+}
+
+/// A server may fall silent after the test of a connection and before its statement, in a transaction, and between the
+/// last reply and the release.
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_falls_silent_after_any_round_trip_takes_no_connection() {
+    let server = FaultyPostgres::start().unwrap();
+    drop(open(&server).await);
+    for most in 0..6 {
+        let (address, count, limit) = limited_relay(server.address()).await;
+        let settings = StorageSettings { busy_timeout: BUSY, ..StorageSettings::new(server.url_at(&address)) };
+        let database = Database::open(&settings, clock()).await.unwrap();
+        repeat_until_available(&database, 400 + most).await;
+        SeaOrmChangeFeed::new(database.clone()).changes_since(None).await.unwrap();
+        limit.store(count.load(Ordering::SeqCst) + usize::try_from(most).unwrap(), Ordering::SeqCst);
+        for (name, call) in calls(&database).into_iter().rev() {
+            let result = tokio::time::timeout(BOUND, call).await;
+            assert!(result.is_ok(), "{name} hangs after {most} round trips");
+        }
+        unavailable_in_time("the last call", SeaOrmChangeFeed::new(database.clone()).changes_since(None)).await;
+        // A rollback in the background has a time limit, too.
+        let since = Instant::now();
+        while database.pools().iter().any(|pool| pool.busy > 0) {
+            assert!(since.elapsed() < BOUND, "{:?} after {most} round trips", database.pools());
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Why this crate has a pool of its own: after the hook's test of a released connection, the driver's pool tests it again
+/// without a time limit, and the connection keeps its place. Once this test fails, the driver's pool can be used.
+#[tokio::test(flavor = "multi_thread")]
+async fn pool_of_the_driver_keeps_the_place_of_a_server_that_fell_silent_after_its_hook() {
+    let server = FaultyPostgres::start().unwrap();
+    let (address, silence) = relay(server.address()).await;
+    let hook = silence.clone();
+    let options = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(5));
+    let pool = options.after_release(move |connection, _| {
+        let silence = hook.clone();
+        Box::pin(async move {
+            tokio::time::timeout(BUSY, connection.ping()).await.map_err(|_| Error::WorkerCrashed)??;
+            silence.send_replace(true);
+            Ok(true)
+        })
+    });
+    let pool = pool.connect(&server.url_at(&address)).await.unwrap();
+    drop(pool.acquire().await.unwrap());
+    assert!(silence.subscribe().wait_for(|is_silent| *is_silent).await.is_ok());
+    assert!(matches!(pool.acquire().await, Err(Error::PoolTimedOut)));
+    assert_eq!((pool.size(), pool.num_idle()), (1, 0), "the place is not free after far more than the hook's limit");
 }
 
 /// A replica far from its database holds the lock of writers for a round trip per statement: there are few, and a change
