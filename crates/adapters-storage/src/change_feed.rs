@@ -12,13 +12,13 @@ use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::change_notifications::notify_change;
-use crate::chunks::chunks_of;
 use crate::convert::{millis, moment, signed, unsigned};
-use crate::data_version::DataVersion;
 use crate::database::Database;
 use crate::entities::change_feed::{self, Column as Counter};
 use crate::entities::changes::{ActiveModel, Column, Entity, Model};
 use crate::errors::store_error;
+use crate::sqlite::DataVersion;
+use crate::statements::chunks_of;
 
 /// Reads the feed from the database.
 #[derive(Clone)]

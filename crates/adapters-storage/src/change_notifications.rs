@@ -17,13 +17,13 @@ use domain::change_feed::ChangeSignal;
 use domain::error::StoreError;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sea_orm::sqlx::{AssertSqlSafe, Error, Executor as _, Row as _};
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::database::Database;
-use crate::errors::store_error;
+use crate::errors::{driver_error, store_error};
 
 /// The channel of changes.
 const CHANNEL: &str = "tollgate_changes";
@@ -141,16 +141,16 @@ impl ChangeNotifications {
             Error::Database(error) if error.code().is_some_and(|code| UNSUPPORTED_PARAMETER.contains(&&*code)) => {
                 Interruption::Pooler
             }
-            error => Interruption::Lost(failed(error)),
+            error => Interruption::Lost(driver_error(error)),
         })?;
         listener.eager_reconnect(false);
         let query = format!("SELECT current_setting('{SESSION_PARAMETER}', true)");
-        let row = listener.fetch_one(AssertSqlSafe(query)).await.map_err(failed)?;
-        let session: Option<String> = row.try_get(0).map_err(failed)?;
+        let row = listener.fetch_one(AssertSqlSafe(query)).await.map_err(driver_error)?;
+        let session: Option<String> = row.try_get(0).map_err(driver_error)?;
         if session.as_ref() != Some(&self.session) {
             return Err(Interruption::Pooler);
         }
-        listener.listen_all([CHANNEL, &self.own_channel]).await.map_err(failed)?;
+        listener.listen_all([CHANNEL, &self.own_channel]).await.map_err(driver_error)?;
         Ok(listener)
     }
 
@@ -207,7 +207,7 @@ impl ChangeSignal for ChangeNotifications {
 
 /// Waits for a notification and returns its channel.
 async fn receive(listener: &mut PgListener) -> Result<String, StoreError> {
-    let received = listener.try_recv().await.map_err(failed)?;
+    let received = listener.try_recv().await.map_err(driver_error)?;
     let received = received.ok_or_else(|| StoreError::unavailable("the connection for notifications was lost"))?;
     Ok(received.channel().to_owned())
 }
@@ -224,8 +224,4 @@ async fn notify(connection: &impl ConnectionTrait, channel: &str) -> Result<(), 
     let values = [Value::from(channel)];
     let notify = Statement::from_sql_and_values(DbBackend::Postgres, "SELECT pg_notify($1, '')", values);
     connection.execute_raw(notify).await.map_err(store_error).map(drop)
-}
-
-fn failed(error: Error) -> StoreError {
-    store_error(DbErr::Conn(RuntimeErr::SqlxError(std::sync::Arc::new(error))))
 }

@@ -5,8 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use domain::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
 use domain::error::StoreError;
 use domain::ids::ApiKeyId;
+use domain::money::Usd;
 use domain::secret::ApiKeyHash;
 use uuid::Uuid;
 
@@ -58,4 +60,28 @@ pub(crate) fn hash_column(hash: &ApiKeyHash) -> Vec<u8> {
 
 pub(crate) fn hash(bytes: &[u8], column: &str, row: impl Display) -> Result<ApiKeyHash, StoreError> {
     bytes.try_into().map(ApiKeyHash::from_bytes).map_err(|_| corrupt(column, row))
+}
+
+/// Converts the columns of a limit.
+pub(crate) fn spend_limit(
+    pico: Option<i64>,
+    reset: Option<&str>,
+    column: &str,
+    row: impl Display,
+) -> Result<Option<SpendLimit>, StoreError> {
+    let interval = |name| ResetInterval::from_name(name).ok_or_else(|| corrupt(column, row));
+    let reset = reset.map(interval).transpose()?;
+    Ok(pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
+}
+
+/// Converts the columns of the budgets of a workspace, from the shortest period to the longest.
+pub(crate) fn budgets(picos: [Option<i64>; 4]) -> WorkspaceBudgets {
+    let [daily, weekly, monthly, lifetime] = picos.map(|pico| pico.map(Usd::from_pico));
+    WorkspaceBudgets { daily, weekly, monthly, lifetime }
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or('?');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

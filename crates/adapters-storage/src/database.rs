@@ -6,21 +6,20 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::system::Clock;
+use sea_orm::sea_query::Expr;
 use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
-use sea_orm::{DatabaseConnection, EntityTrait, SqlxError};
+use sea_orm::{DatabaseConnection, EntityTrait, QuerySelect, SqlxError};
 use uuid::Uuid;
 
-use crate::budget::UnreadableRows;
 use crate::connections::{CallLimits, Connection, PostgresPool, Transaction, WriteHealth};
-use crate::durable::{Durability, DurableTransaction};
 use crate::encryption::ColumnCipher;
-use crate::entities::store_identity;
-use crate::errors::store_error;
+use crate::entities::store_identity::{self, Column, Entity};
+use crate::errors::{UnreadableRows, store_error};
 use crate::postgres::{PostgresPools, PostgresTransactions};
 use crate::settings::StorageSettings;
-use crate::sqlite_parts::SqliteParts;
+use crate::sqlite::{Durability, SqliteParts};
 
 /// An open database. Clones share its connections.
 #[derive(Clone)]
@@ -242,8 +241,8 @@ impl Database {
     }
 
     /// Begins a transaction like [`Database::begin`] whose commit survives a power failure in every mode.
-    pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
-        self.begin_write(Durability::Synced).await.map(DurableTransaction::new)
+    pub(crate) async fn begin_durable(&self) -> Result<Transaction, StoreError> {
+        self.begin_write(Durability::Synced).await
     }
 
     /// Returns the error of the last write of this process; `None` if it succeeded.
@@ -263,14 +262,14 @@ impl Backend {
 
     fn writer(&self, limits: CallLimits) -> Connection {
         match self {
-            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.writer.clone(), limits),
+            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.writer_pool().clone(), limits),
             Self::Postgres(postgres) => Connection::postgres(Arc::clone(&postgres.pools.writer), limits),
         }
     }
 
     fn readers(&self, limits: CallLimits) -> Connection {
         match self {
-            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.readers.clone(), limits),
+            Self::Sqlite(sqlite) => Connection::sqlite(sqlite.readers.get_sqlite_connection_pool().clone(), limits),
             Self::Postgres(postgres) => Connection::postgres(Arc::clone(&postgres.pools.readers), limits),
         }
     }
@@ -284,5 +283,31 @@ impl Clock for Database {
 
     fn monotonic(&self) -> Duration {
         Self::monotonic(self)
+    }
+}
+
+impl Database {
+    /// Returns the number that the last server recorded; `None` before the first one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the database cannot be read.
+    pub async fn configured_endpoints(&self) -> Result<Option<u64>, StoreError> {
+        let query = Entity::find().select_only().column(Column::ConfiguredEndpoints);
+        let found: Option<Option<i64>> = query.into_tuple().one(self.readers()?).await.map_err(store_error)?;
+        Ok(found.flatten().and_then(|count| count.try_into().ok()))
+    }
+
+    /// Records the number; writes only if it differs.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the database cannot be written.
+    pub async fn record_configured_endpoints(&self, count: u64) -> Result<(), StoreError> {
+        if self.configured_endpoints().await? == Some(count) {
+            return Ok(());
+        }
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let update = Entity::update_many().col_expr(Column::ConfiguredEndpoints, Expr::value(count));
+        update.exec(self.writer()?).await.map_err(store_error)?;
+        Ok(())
     }
 }

@@ -1,7 +1,9 @@
-//! Conversion of database errors.
+//! Conversion of database errors, and the rows that are skipped because they cannot be read.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Display;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::error::StoreError;
 use sea_orm::sqlx::postgres::PgDatabaseError;
@@ -120,4 +122,44 @@ fn sqlx_error(error: &DbErr) -> Option<&SqlxError> {
 fn sqlite_code(error: &SqlxError) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
+}
+
+/// The most rows that are remembered. Further ones are neither logged nor counted.
+const MAX_ROWS: usize = 1024;
+
+/// The unreadable rows that this process skipped: limits and alerts. Each is logged once.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadableRows(Mutex<BTreeSet<String>>);
+
+impl UnreadableRows {
+    /// Skips a row, named by its account or number.
+    pub(crate) fn skip(&self, row: String, error: &StoreError) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.len() >= MAX_ROWS || rows.contains(&row) {
+            return;
+        }
+        tracing::error!(row, error = error as &dyn std::error::Error, "budget alert skipped: row not readable");
+        rows.insert(row);
+    }
+
+    /// Returns the number of skipped rows.
+    pub(crate) fn count(&self) -> u64 {
+        let rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        u64::try_from(rows.len()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Returns the error of a statement of the driver.
+pub(crate) fn query_error(error: SqlxError) -> DbErr {
+    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
+/// Returns the error of a connection of the driver.
+pub(crate) fn connection_error(error: SqlxError) -> DbErr {
+    DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
+/// Converts an error of a connection of the driver.
+pub(crate) fn driver_error(error: SqlxError) -> StoreError {
+    store_error(connection_error(error))
 }

@@ -4,40 +4,44 @@
 //! processes by the lock of the SQLite file or by an advisory lock of PostgreSQL. Reads use separate connections and
 //! never wait for writes.
 
+/// Defines a repository over an open database.
+macro_rules! repository {
+    ($(#[doc = $doc:literal])* $name:ident) => {
+        $(#[doc = $doc])*
+        #[derive(Clone)]
+        pub struct $name {
+            pub(crate) database: crate::Database,
+        }
+
+        impl $name {
+            /// Creates the repository over an open database.
+            pub fn new(database: crate::Database) -> Self {
+                Self { database }
+            }
+        }
+    };
+}
+
 mod audit;
-mod audit_append;
-mod audit_check;
-mod audit_rows;
-mod audit_state;
 mod budget;
 mod change_feed;
 mod change_notifications;
 mod checkpoint;
-mod chunks;
-mod configured_endpoints;
 mod connections;
 mod convert;
-mod copy;
-mod data_version;
 mod database;
-mod database_file;
-mod durable;
 mod encryption;
 mod entities;
 mod errors;
-#[cfg(test)]
-mod failed_transactions;
 mod journal;
 mod lifecycle;
-mod location;
-mod pools;
 mod postgres;
 mod postgres_tls;
 mod repositories;
 mod schema;
 mod settings;
 mod sqlite;
-mod sqlite_parts;
+mod statements;
 mod transfer;
 mod usage;
 
@@ -46,14 +50,14 @@ pub use budget::{SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmLedgerReports};
 pub use change_feed::SeaOrmChangeFeed;
 pub use change_notifications::{ChangeNotifications, PollIntervals};
 pub use checkpoint::{CheckpointLimits, WalStatus};
-pub use copy::copy_database;
 pub use database::Database;
 pub use encryption::{EncryptionKey, KeySetting};
 pub use errors::is_temporary;
 pub use journal::{AdoptionSettings, StoreJournal, StoreJournalSettings, StoreJournals};
-pub use pools::PoolStatus;
+pub use lifecycle::PoolStatus;
 pub use repositories::*;
 pub use schema::MigrationState;
 pub use settings::{StorageSettings, Synchronous};
+pub use sqlite::copy_database;
 pub use transfer::{CopyError, CopyProgress, StoreCopy, TableContent, UnfinishedCopy};
 pub use usage::{ChangedMonths, SeaOrmRejectionStore, SeaOrmUsageRepository, UsageMonths};

@@ -1,4 +1,4 @@
-//! Opening, migrating, probing and closing a database.
+//! Opening, migrating, probing and closing a database, and the status of its pools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,14 @@ use sea_orm::{
 
 use crate::change_feed;
 use crate::checkpoint::Checkpoints;
-use crate::connections::{WriteLockWatch, connection_error};
-use crate::data_version::DataVersionReader;
+use crate::connections::{PostgresPool, WriteLockWatch};
 use crate::database::{Backend, Database, PostgresParts};
-use crate::database_file::DatabaseFile;
-use crate::durable::DurableConnection;
 use crate::entities::store_identity;
-use crate::errors::{is_busy, store_error};
-use crate::location::{Access, Location, is_postgres};
+use crate::errors::{connection_error, is_busy, store_error};
 use crate::postgres::{self, PostgresPools, PostgresTransactions};
 use crate::schema::{self, MigrationState};
-use crate::settings::StorageSettings;
-use crate::sqlite;
-use crate::sqlite_parts::SqliteParts;
+use crate::settings::{Access, Location, StorageSettings, is_postgres};
+use crate::sqlite::{self, DataVersionReader, DatabaseFile, DurableConnection, SqliteParts};
 
 /// The longest duration of a probe; readiness promises an answer within two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -115,7 +110,7 @@ impl Database {
         let unchanged = Expr::col(store_identity::Column::StoreId);
         let update = store_identity::Entity::update_many().col_expr(store_identity::Column::StoreId, unchanged);
         update.exec(&transaction).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)
+        transaction.commit().await
     }
 
     /// Waits for pending writes and closes every connection; later operations are unavailable.
@@ -201,4 +196,42 @@ async fn open_writer(
             Err(error) => return Err(store_error(error)),
         }
     }
+}
+
+/// The status of a connection pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// The name: `reader` or `writer`.
+    pub pool: &'static str,
+    /// Connections in use.
+    pub busy: u64,
+    /// Open connections that are idle.
+    pub idle: u64,
+    /// The limit of connections.
+    pub limit: u64,
+}
+
+impl Database {
+    /// Returns the current status of the pools, without waiting.
+    pub fn pools(&self) -> [PoolStatus; 2] {
+        let counts = match (self.postgres_pools(), self.sqlite()) {
+            (Some(pools), _) => pools.map(PostgresPool::counts),
+            (None, Some(sqlite)) => sqlite.connections().map(counts),
+            (None, None) => Default::default(),
+        };
+        let [reader, writer] = counts;
+        [status("reader", reader), status("writer", writer)]
+    }
+}
+
+fn status(pool: &'static str, (busy, idle, limit): (u64, u64, u64)) -> PoolStatus {
+    PoolStatus { pool, busy, idle, limit }
+}
+
+/// Returns the connections in use, the idle ones, and their limit.
+fn counts(connection: &DatabaseConnection) -> (u64, u64, u64) {
+    let pool = connection.get_sqlite_connection_pool();
+    let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+    // The two counts are not atomic, so that idle may briefly exceed open.
+    (u64::from(pool.size()).saturating_sub(idle), idle, pool.options().get_max_connections().into())
 }

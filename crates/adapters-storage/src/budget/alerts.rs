@@ -15,26 +15,20 @@ use sea_orm::{ConnectionTrait, QueryResult, Value};
 use super::counters::{SpentChange, columns_of, counter_of, subject};
 use super::limits::AccountLimits;
 use super::records::insert_messages;
-use super::statements::{column, pieces, places, read, run};
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
-use crate::errors::{corrupt, store_error};
+use crate::errors::corrupt;
+use crate::statements::{column, pieces, places, read, run};
 
 /// The number of written columns.
 const COLUMNS: usize = 11;
 
-/// Stores budget alerts in the database.
-#[derive(Clone)]
-pub struct SeaOrmBudgetAlerts {
-    database: Database,
+repository! {
+    /// Stores budget alerts in the database.
+    SeaOrmBudgetAlerts
 }
 
 impl SeaOrmBudgetAlerts {
-    /// Creates the store over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
-
     /// Reads an alert; skips a row that cannot be read.
     fn readable(&self, row: &QueryResult) -> Option<BudgetAlert> {
         let alert = to_alert(row);
@@ -79,7 +73,7 @@ impl BudgetAlertStore for SeaOrmBudgetAlerts {
             return Ok(false);
         }
         insert_messages(&transaction, messages.iter(), now).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(true)
     }
 }

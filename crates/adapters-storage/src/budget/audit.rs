@@ -13,11 +13,11 @@ use domain::error::StoreError;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
-use super::charged_record::{ChargedRecord, PayerColumns};
 use super::counters::{counters_at, span_of, subject};
-use super::statements::{column, read};
+use super::records::{ChargedRecord, PayerColumns};
 use crate::convert::{key_column, moment};
 use crate::database::Database;
+use crate::statements::{column, read};
 use crate::usage::{COST_COLUMNS, StoredCosts, ids};
 
 /// The number of records per transaction.

@@ -10,9 +10,9 @@ use domain::ids::ProcessId;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 
-use super::statements::{column, pieces, pieces_of, places, read, run};
 use crate::convert::{millis, moment, parse};
 use crate::errors::corrupt;
+use crate::statements::{column, pieces, pieces_of, places, read, run};
 
 /// The interval of the all-time counters.
 const TOTAL: &str = "total";
@@ -122,13 +122,18 @@ pub(super) fn counters_at(account: Account, at: DateTime<Utc>) -> impl Iterator<
     intervals.into_iter().map(move |interval| CounterId { account, period: CounterPeriod::containing(interval, at) })
 }
 
+/// Returns each counter once, and its columns.
+fn distinct(counters: impl IntoIterator<Item = CounterId>) -> (Vec<CounterId>, Vec<[Value; 4]>) {
+    let counters: BTreeSet<CounterId> = counters.into_iter().collect();
+    counters.into_iter().map(|counter| (counter, columns_of(&counter))).unzip()
+}
+
 /// Reads counters. Those without a row are omitted.
 pub(super) async fn read_counters(
     connection: &impl ConnectionTrait,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, CounterRow>, StoreError> {
-    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let (counters, names) = distinct(counters);
     let rows = read_rows(connection, &names).await?;
     Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
 }
@@ -139,8 +144,7 @@ pub(super) async fn read_balances(
     process: ProcessId,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<(BTreeMap<CounterId, CounterRow>, BTreeMap<CounterId, i64>), StoreError> {
-    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let (counters, names) = distinct(counters);
     let (mut found, mut own) = (BTreeMap::new(), BTreeMap::new());
     for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
         let text = format!(
@@ -294,8 +298,7 @@ pub(super) async fn read_amounts(
     process: ProcessId,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, i64>, StoreError> {
-    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let (counters, names) = distinct(counters);
     let mut found = BTreeMap::new();
     for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
         let text = format!(

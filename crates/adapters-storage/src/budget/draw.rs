@@ -1,27 +1,30 @@
-//! Draws of allowances.
+//! Draws of allowances, and the stored form of their replies for repeated calls.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use domain::budget::allowances::CounterId;
 use domain::budget::{
-    BudgetStoreError, CounterBalance, DrawDecision, DrawReply, DrawRequest, FOLD_AGAIN_FOR, decide_draw, has_answered,
+    BudgetScope, BudgetStoreError, CounterBalance, DrawDecision, DrawReply, DrawRequest, FOLD_AGAIN_FOR, LimitExceeded,
+    ResetInterval, decide_draw, has_answered,
 };
 use domain::error::StoreError;
+use domain::ids::ProcessId;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, Value};
+use serde::{Deserialize, Serialize};
 
 use super::counters::{
-    Amounts, CounterRow, NAMES, any_of, columns_of, positive, read_balances, read_holders, set_amounts, set_counters,
-    sum,
+    Amounts, CounterRow, NAMES, any_of, columns_of, counter_named, positive, read_balances, read_holders, set_amounts,
+    set_counters, sum,
 };
 use super::limits::AccountLimits;
 use super::processes::{self, CallNumber, StoreState};
-use super::reply;
-use super::statements::{pieces_of, run};
 use crate::change_feed;
-use crate::convert::millis;
+use crate::convert::{millis, moment, parse};
 use crate::database::Database;
+use crate::errors::corrupt;
+use crate::statements::{pieces_of, run};
 
 /// The lifetime of a recall, in milliseconds.
 pub(super) const RECALL: i64 = 5_000;
@@ -57,20 +60,20 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
     drop(snapshot);
     // The rows may have changed since: the final decision needs the write lock.
     let transaction = database.begin_durable().await?;
-    let state = processes::read_state(&*transaction, request.process, request.number).await?;
+    let state = processes::read_state(&transaction, request.process, request.number).await?;
     if let CallNumber::Repeated(text) = state.call {
         return repeated(text.as_deref(), request);
     }
     let now = database.now();
     check_age(&state.feed, now)?;
-    let mut balances = Balances::read(&*transaction, request, &state).await?;
-    let decision = balances.decide(&*transaction, request, now).await?;
-    mark(&*transaction, &balances.marks(&decision, now), now).await?;
-    balances.grant(&*transaction, request, &decision).await?;
+    let mut balances = Balances::read(&transaction, request, &state).await?;
+    let decision = balances.decide(&transaction, request, now).await?;
+    mark(&transaction, &balances.marks(&decision, now), now).await?;
+    balances.grant(&transaction, request, &decision).await?;
     let reply = balances.reply(decision);
     if !reply.grants.is_empty() {
-        let text = reply::write(&reply, request.process)?;
-        processes::advance(&*transaction, request.process, request.number, Some(text)).await?;
+        let text = write_reply(&reply, request.process)?;
+        processes::advance(&transaction, request.process, request.number, Some(text)).await?;
     }
     transaction.commit().await?;
     Ok(reply)
@@ -79,7 +82,7 @@ pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<D
 /// Answers a repeated number: with the stored reply of a draw; an error if it was a return.
 fn repeated(text: Option<&str>, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
     match text {
-        Some(text) => Ok(reply::read(text, request.process)?),
+        Some(text) => Ok(read_reply(text, request.process)?),
         None => Err(BudgetStoreError::Number { expected: request.number.saturating_add(1), found: request.number }),
     }
 }
@@ -219,4 +222,106 @@ async fn mark(
         run(transaction, &text, times.into_iter().chain(piece.iter().flat_map(columns_of)).collect()).await?;
     }
     Ok(())
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredReply {
+    feed: u64,
+    grants: Vec<StoredGrant>,
+    answers: Vec<Option<StoredExceeded>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredGrant {
+    scope: String,
+    subject: String,
+    interval: String,
+    start: i64,
+    pico: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredExceeded {
+    scope: String,
+    guardrail_id: Option<String>,
+    is_credit: bool,
+    limit: i64,
+    reset: Option<String>,
+    spent: i64,
+    reserved: i64,
+    wanted: i64,
+    resets_at: Option<i64>,
+    is_uncertain: bool,
+}
+
+const COLUMN: &str = "budget_processes.last_reply";
+
+/// Encodes a reply.
+fn write_reply(reply: &DrawReply, process: ProcessId) -> Result<String, StoreError> {
+    let unwritable = || corrupt(COLUMN, process);
+    let mut grants = Vec::with_capacity(reply.grants.len());
+    for (counter, amount) in &reply.grants {
+        let [
+            Value::String(Some(scope)),
+            Value::String(Some(subject)),
+            Value::String(Some(interval)),
+            Value::BigInt(Some(start)),
+        ] = columns_of(counter)
+        else {
+            return Err(unwritable());
+        };
+        grants.push(StoredGrant { scope, subject, interval, start, pico: amount.pico() });
+    }
+    let answers = reply.answers.iter().map(|answer| answer.as_ref().err().map(to_stored)).collect();
+    serde_json::to_string(&StoredReply { feed: reply.feed, grants, answers }).map_err(|_| unwritable())
+}
+
+/// Decodes a reply.
+fn read_reply(text: &str, process: ProcessId) -> Result<DrawReply, StoreError> {
+    let stored: StoredReply = serde_json::from_str(text).map_err(|_| corrupt(COLUMN, process))?;
+    let mut grants = Vec::with_capacity(stored.grants.len());
+    for StoredGrant { scope, subject, interval, start, pico } in &stored.grants {
+        grants.push((counter_named(scope, subject, interval, *start)?, Usd::from_pico(*pico)));
+    }
+    let mut answers = Vec::with_capacity(stored.answers.len());
+    for answer in stored.answers {
+        answers.push(match answer {
+            Some(stored) => Err(to_exceeded(stored, process)?),
+            None => Ok(()),
+        });
+    }
+    Ok(DrawReply { feed: stored.feed, grants, answers })
+}
+
+fn to_stored(exceeded: &LimitExceeded) -> StoredExceeded {
+    StoredExceeded {
+        scope: exceeded.scope.as_str().to_owned(),
+        guardrail_id: exceeded.guardrail_id.map(|id| id.to_string()),
+        is_credit: exceeded.is_credit,
+        limit: exceeded.limit.pico(),
+        reset: exceeded.reset.map(|reset| reset.as_str().to_owned()),
+        spent: exceeded.spent.pico(),
+        reserved: exceeded.reserved.pico(),
+        wanted: exceeded.wanted.pico(),
+        resets_at: exceeded.resets_at.map(millis),
+        is_uncertain: exceeded.is_uncertain,
+    }
+}
+
+fn to_exceeded(stored: StoredExceeded, process: ProcessId) -> Result<LimitExceeded, StoreError> {
+    let scopes = [BudgetScope::Workspace, BudgetScope::Key, BudgetScope::Guardrail];
+    let scope = scopes.into_iter().find(|scope| scope.as_str() == stored.scope);
+    let interval = |name: String| ResetInterval::from_name(&name).ok_or_else(|| corrupt(COLUMN, process));
+    Ok(LimitExceeded {
+        scope: scope.ok_or_else(|| corrupt(COLUMN, process))?,
+        guardrail_id: stored.guardrail_id.map(|id| parse(&id, COLUMN, process)).transpose()?,
+        is_credit: stored.is_credit,
+        limit: Usd::from_pico(stored.limit),
+        reset: stored.reset.map(interval).transpose()?,
+        spent: Usd::from_pico(stored.spent),
+        reserved: Usd::from_pico(stored.reserved),
+        wanted: Usd::from_pico(stored.wanted),
+        resets_at: stored.resets_at.map(|at| moment(at, COLUMN, process)).transpose()?,
+        is_uncertain: stored.is_uncertain,
+    })
 }

@@ -2,21 +2,23 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use chrono::{DateTime, Utc};
 use domain::budget::allowances::{CounterId, CounterPeriod};
-use domain::budget::{Account, CounterLimit, CounterLimits, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
+use domain::budget::{Account, CounterLimit, CounterLimits, LimitStatus, Payer, SpendLimit};
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 
-use super::statements::{self, pieces, places};
-use crate::convert::{key_column, key_id, parse};
+use super::counters::{out_of_range, read_counters};
+use crate::convert::{budgets, key_column, key_id, parse, spend_limit};
 use crate::errors::{corrupt, store_error};
 use crate::repositories::credit_base;
+use crate::statements::{self, pieces, places};
 
 /// The limits of several accounts, read in one transaction.
 #[derive(Default)]
-pub(super) struct AccountLimits {
+pub(crate) struct AccountLimits {
     workspaces: HashMap<WorkspaceId, Vec<CounterLimit>>,
     keys: HashMap<ApiKeyId, KeyLimit>,
     guardrails: HashMap<GuardrailId, SpendLimit>,
@@ -29,7 +31,7 @@ struct KeyLimit {
 
 impl AccountLimits {
     /// Reads the limits of accounts, and the rows that validate payers.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         connection: &impl ConnectionTrait,
         accounts: impl IntoIterator<Item = Account>,
         payers: impl IntoIterator<Item = &Payer>,
@@ -130,10 +132,42 @@ impl AccountLimits {
         self.of(counter.account).into_iter().filter(|limit| limit.limit.reset == interval).collect()
     }
 
-    /// Returns the limits of a payer, account by account.
-    pub(super) fn of_payer(&self, payer: &Payer) -> Vec<CounterLimits> {
-        let accounts = payer.accounts().map(|account| CounterLimits { account, limits: self.of(account) });
+    /// Returns the limits of accounts, account by account.
+    pub(super) fn of_accounts(&self, accounts: impl IntoIterator<Item = Account>) -> Vec<CounterLimits> {
+        let accounts = accounts.into_iter().map(|account| CounterLimits { account, limits: self.of(account) });
         accounts.filter(|found| !found.limits.is_empty()).collect()
+    }
+
+    /// Returns the limits of accounts with their counters.
+    pub(crate) async fn statuses(
+        &self,
+        connection: &impl ConnectionTrait,
+        accounts: impl IntoIterator<Item = Account>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<LimitStatus>, StoreError> {
+        let limits = self.of_accounts(accounts);
+        let counters = read_counters(connection, limits.iter().flat_map(|limits| limits.counters(now))).await?;
+        let mut statuses = Vec::new();
+        for CounterLimits { account, limits } in limits {
+            for CounterLimit { limit, base, is_credit } in limits {
+                let counter = CounterId { account, period: CounterPeriod::containing(limit.reset, now) };
+                let row = counters.get(&counter).copied().unwrap_or_default();
+                statuses.push(LimitStatus {
+                    scope: account.scope(),
+                    guardrail_id: match account {
+                        Account::Guardrail(id, _) => Some(id),
+                        Account::Workspace(_) | Account::Key(_) => None,
+                    },
+                    is_credit,
+                    limit: limit.amount,
+                    reset: limit.reset,
+                    spent: Usd::from_pico(row.spent.checked_sub(base.pico()).ok_or_else(out_of_range)?),
+                    reserved: Usd::from_pico(row.allotted),
+                    resets_at: limit.reset.map(|reset| reset.end_of(now)),
+                });
+            }
+        }
+        Ok(statuses)
     }
 
     fn add(&mut self, row: &LimitRow) -> Result<(), StoreError> {
@@ -188,15 +222,10 @@ struct LimitRow {
 
 /// Returns the credit, then the budgets.
 fn workspace_limits(row: &LimitRow, id: &str) -> Result<Vec<CounterLimit>, StoreError> {
-    let usd = |pico: Option<i64>| pico.map(Usd::from_pico);
-    let budgets = WorkspaceBudgets {
-        daily: usd(row.budget_daily_pico),
-        weekly: usd(row.budget_weekly_pico),
-        monthly: usd(row.budget_monthly_pico),
-        lifetime: usd(row.budget_lifetime_pico),
-    };
+    let budgets =
+        budgets([row.budget_daily_pico, row.budget_weekly_pico, row.budget_monthly_pico, row.budget_lifetime_pico]);
     let mut limits = Vec::new();
-    if let Some(amount) = usd(row.credit_pico) {
+    if let Some(amount) = row.credit_pico.map(Usd::from_pico) {
         let base = credit_base(row.credit_base_pico, row.credit_late_pico.unwrap_or(0));
         let base = base.ok_or_else(|| corrupt("workspaces.credit_base_pico", id))?;
         let limit = SpendLimit { amount, reset: None };
@@ -204,17 +233,4 @@ fn workspace_limits(row: &LimitRow, id: &str) -> Result<Vec<CounterLimit>, Store
     }
     limits.extend(budgets.limits().map(|limit| CounterLimit { limit, base: Usd::ZERO, is_credit: false }));
     Ok(limits)
-}
-
-fn spend_limit(
-    pico: Option<i64>,
-    reset: Option<&str>,
-    column: &str,
-    row: impl std::fmt::Display,
-) -> Result<Option<SpendLimit>, StoreError> {
-    let reset = match reset {
-        Some(name) => Some(ResetInterval::from_name(name).ok_or_else(|| corrupt(column, row))?),
-        None => None,
-    };
-    Ok(pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
 }

@@ -2,8 +2,6 @@
 
 mod alerts;
 mod audit;
-mod charged_record;
-mod copied_rows;
 mod counters;
 mod draw;
 mod fold;
@@ -11,15 +9,9 @@ mod limits;
 pub(crate) mod processes;
 mod pruning;
 mod records;
-mod reply;
-mod reports;
-mod returns;
-mod statements;
 mod store;
-mod unreadable;
 
 pub use alerts::SeaOrmBudgetAlerts;
+pub(crate) use limits::AccountLimits;
 pub(crate) use processes::count_unended;
-pub use reports::SeaOrmLedgerReports;
-pub use store::SeaOrmBudgetStore;
-pub(crate) use unreadable::UnreadableRows;
+pub use store::{SeaOrmBudgetStore, SeaOrmLedgerReports};

@@ -6,14 +6,15 @@ use chrono::{DateTime, Utc};
 use domain::budget::{BudgetStoreError, LiveProcess, ProcessState, ProcessStatus};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
+use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, SimpleExpr};
-use sea_orm::{ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 
-use super::statements::{column, read};
 use crate::change_feed;
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::entities::budget_processes::{ActiveModel, Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
+use crate::statements::{column, read};
 
 /// The relation of a call number to the previous ones.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use domain::error::StoreError;
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use super::alerts;
-use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
 use super::counters::{Change, NAMES, add_to_counters, any_of, archive, counter_of, counters_at};
-use super::statements::{column, list, pieces, read, run};
+use super::records::{CHARGE_COLUMNS, ChargedRecord};
 use crate::convert::millis;
 use crate::database::Database;
-use crate::errors::store_error;
+
+use crate::statements::{column, list, pieces, read, run};
 
 /// Rows of the first transaction: few, so that other writes do not wait long.
 const FIRST_ROWS: u64 = 16;
@@ -58,7 +58,7 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
             }
         }
         remove(&transaction, &gone).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         rows_wanted = next_rows(rows_wanted, database.monotonic().saturating_sub(began));
         report.removed += gone.len() as u64;
         match end {
@@ -140,7 +140,7 @@ async fn remove_past(database: &Database, before: DateTime<Utc>) -> Result<(), S
     let processes = "DELETE FROM budget_processes WHERE state <> 'live' AND registered_at < ? \
                      AND NOT EXISTS (SELECT 1 FROM adjustments WHERE process_id = budget_processes.id)";
     run(&transaction, processes, vec![millis(before).into()]).await?;
-    transaction.commit().await.map_err(store_error)?;
+    transaction.commit().await?;
     remove_empty_counters(database, past, values().collect()).await
 }
 
@@ -167,7 +167,7 @@ async fn remove_empty_counters(database: &Database, past: &str, values: Vec<Valu
         let transaction = database.begin().await?;
         let delete = format!("DELETE FROM spend_counters WHERE {EMPTY} AND ({})", any_of(found.len()));
         run(&transaction, &delete, names).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The records of a fold.
+//! The records of a fold, the columns of a charge, and rows in the format of PostgreSQL's `COPY`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,17 +7,15 @@ use domain::budget::{FoldEntry, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, Value};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryResult, Value};
 
-use super::charged_record::{CHARGE_COLUMNS, ChargedRecord};
-use super::copied_rows;
 use super::counters::positive;
-use super::statements::{column, list, pieces, places, read, run};
 use crate::connections::Transaction;
-use crate::convert::millis;
+use crate::convert::{key_id, millis, moment};
 use crate::entities::record_bytes;
-use crate::errors::store_error;
-use crate::usage::{RECORD_COLUMNS, ids, record_values};
+use crate::errors::{corrupt, store_error};
+use crate::statements::{column, list, pieces, places, read, run};
+use crate::usage::{RECORD_COLUMN_COUNT, RECORD_COLUMNS, ids, record_values};
 
 /// A cost to add to the accounts of a payer; negative for a removed record.
 pub(super) struct Cost {
@@ -79,22 +77,21 @@ impl<'a> NewRecords<'a> {
     }
 
     async fn insert_records(&self, transaction: &Transaction) -> Result<(), StoreError> {
-        let columns = RECORD_COLUMNS.join(", ");
         if transaction.get_database_backend() == DbBackend::Postgres {
             if self.entries.is_empty() {
                 return Ok(());
             }
-            let rows = copied_rows::encode(self.entries.iter().map(|entry| record_values(&entry.charge.record)))?;
-            let copy = format!("COPY usage_records ({columns}) FROM STDIN (FORMAT binary)");
+            let rows = encode_copy(self.entries.iter().map(|entry| record_values(&entry.charge.record)))?;
+            let copy = format!("COPY usage_records ({RECORD_COLUMNS}) FROM STDIN (FORMAT binary)");
             return transaction.copy_in(copy, rows).await.map_err(store_error);
         }
         for piece in pieces(&self.entries) {
-            let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMNS.len());
+            let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMN_COUNT);
             for entry in piece {
                 values.extend(record_values(&entry.charge.record)?);
             }
-            let places = places(piece.len(), RECORD_COLUMNS.len());
-            run(transaction, &format!("INSERT INTO usage_records ({columns}) VALUES {places}"), values).await?;
+            let places = places(piece.len(), RECORD_COLUMN_COUNT);
+            run(transaction, &format!("INSERT INTO usage_records ({RECORD_COLUMNS}) VALUES {places}"), values).await?;
         }
         Ok(())
     }
@@ -215,4 +212,127 @@ async fn read_known(
 fn removed_cost(row: &sea_orm::QueryResult) -> Result<Cost, StoreError> {
     let ChargedRecord { payer, at, pico, .. } = ChargedRecord::read(row)?;
     Ok(Cost { payer, at, pico: -i128::from(pico) })
+}
+
+/// The columns for [`ChargedRecord::read`].
+pub(super) const CHARGE_COLUMNS: &str = "id, workspace_id, api_key, guardrails, cost_pico, charged_at";
+
+/// The cost of a record, its payer and the time of the charge.
+pub(super) struct ChargedRecord {
+    /// The raw column.
+    pub(super) id: Vec<u8>,
+    pub(super) payer: Payer,
+    pub(super) at: DateTime<Utc>,
+    pub(super) pico: i64,
+}
+
+impl ChargedRecord {
+    /// Reads a row that begins with the columns of [`CHARGE_COLUMNS`].
+    pub(super) fn read(row: &QueryResult) -> Result<Self, StoreError> {
+        let id: Vec<u8> = column(row, 0)?;
+        let payer = PayerColumns::read(row, 1)?.decode(&id)?;
+        let at = moment(column(row, 5)?, "usage_records.charged_at", ids::display_id(&id))?;
+        Ok(Self { payer, at, pico: column(row, 4)?, id })
+    }
+
+    /// Returns the id of an unreadable row, for reports.
+    pub(super) fn id_of(row: &QueryResult) -> String {
+        match column::<Vec<u8>>(row, 0) {
+            Ok(id) => ids::decision_id(&id).map_or_else(|_| ids::display_id(&id), |id| id.to_string()),
+            Err(_) => "a record whose id cannot be read".to_owned(),
+        }
+    }
+}
+
+/// The columns that identify the payer of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PayerColumns {
+    workspace_id: Vec<u8>,
+    api_key: Vec<u8>,
+    guardrails: Option<Vec<u8>>,
+}
+
+impl PayerColumns {
+    /// Reads `workspace_id, api_key, guardrails` from the given column on.
+    pub(super) fn read(row: &QueryResult, first: usize) -> Result<Self, StoreError> {
+        Ok(Self {
+            workspace_id: column(row, first)?,
+            api_key: column(row, first + 1)?,
+            guardrails: column(row, first + 2)?,
+        })
+    }
+
+    /// Decodes the payer; `id` is the column of the record's id, for errors.
+    pub(super) fn decode(&self, id: &[u8]) -> Result<Payer, StoreError> {
+        let unreadable = |column| corrupt(column, ids::display_id(id));
+        let workspace_id = ids::workspace_id(&self.workspace_id);
+        let guardrails = ids::guardrails(self.guardrails.as_deref());
+        Ok(Payer {
+            workspace_id: workspace_id.ok_or_else(|| unreadable("usage_records.workspace_id"))?,
+            api_key: key_id(&self.api_key, "usage_records.api_key", ids::display_id(id))?,
+            guardrails: guardrails.ok_or_else(|| unreadable("usage_records.guardrails"))?,
+        })
+    }
+}
+
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+/// No flags, and no extension of the header.
+const HEADER: [u8; 8] = [0; 8];
+const END: i16 = -1;
+const NULL: i32 = -1;
+
+/// Returns the data of a `COPY` of rows. Values are texts, bytes and 64-bit integers.
+fn encode_copy<const COLUMNS: usize>(
+    rows: impl IntoIterator<Item = Result<[Value; COLUMNS], StoreError>>,
+) -> Result<Vec<u8>, StoreError> {
+    let mut data = [SIGNATURE, &HEADER].concat();
+    let columns = i16::try_from(COLUMNS).map_err(|_| encoding_error("a row with too many columns"))?;
+    for row in rows {
+        data.extend(columns.to_be_bytes());
+        for value in &row? {
+            push_value(&mut data, value)?;
+        }
+    }
+    data.extend(END.to_be_bytes());
+    Ok(data)
+}
+
+fn push_value(data: &mut Vec<u8>, value: &Value) -> Result<(), StoreError> {
+    match value {
+        Value::BigInt(Some(number)) => push_bytes(data, &number.to_be_bytes()),
+        Value::String(Some(text)) => push_bytes(data, text.as_bytes()),
+        Value::Bytes(Some(bytes)) => push_bytes(data, bytes),
+        Value::BigInt(None) | Value::String(None) | Value::Bytes(None) => {
+            data.extend(NULL.to_be_bytes());
+            Ok(())
+        }
+        _ => Err(encoding_error("a value of another type")),
+    }
+}
+
+fn push_bytes(data: &mut Vec<u8>, bytes: &[u8]) -> Result<(), StoreError> {
+    let length = i32::try_from(bytes.len()).map_err(|_| encoding_error("a value of more than 2 GiB"))?;
+    data.extend(length.to_be_bytes());
+    data.extend(bytes);
+    Ok(())
+}
+
+fn encoding_error(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("{what} cannot be copied into the database"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_lengths_and_nulls() {
+        let row = [Value::from(258_i64), Value::from("ab"), Value::Bytes(None)];
+        let data = encode_copy([Ok(row)]).unwrap();
+        let body =
+            [&[0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 2][..], b"ab", &[0xff; 4], &[0xff; 2]].concat();
+        assert_eq!(data, [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &body[..]].concat());
+        assert_eq!(encode_copy::<1>([]).unwrap().len(), 21);
+        assert!(encode_copy([Ok([Value::from(1.5)])]).is_err());
+    }
 }

@@ -1,35 +1,32 @@
-//! The implementation of the port.
+//! The implementations of the ports.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest, LiveProcess,
-    Payer, ProcessStatus, Recall, RemainingAllowances, ReturnRequest,
+    Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest,
+    LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, LiveProcess, Payer, ProcessStatus, PruneReport, Recall,
+    RemainingAllowances, ResetInterval, ReturnRequest, prunable_before,
 };
 use domain::error::StoreError;
-use domain::ids::ProcessId;
+use domain::ids::{ApiKeyId, ProcessId};
+use domain::money::Usd;
 use sea_orm::QueryResult;
 
-use super::counters::{counter_of, subject};
-use super::draw::RECALL;
+use super::audit::Audit;
+use super::counters::{counter_of, read_counters, subject};
+use super::draw::{self, RECALL};
 use super::limits::AccountLimits;
-use super::statements::{column, read};
-use super::{draw, fold, processes, returns};
+use super::{fold, processes, pruning};
 use crate::change_feed;
 use crate::convert::{millis, moment};
-use crate::database::Database;
-use crate::errors::store_error;
 
-/// Stores allowances in the database.
-#[derive(Clone)]
-pub struct SeaOrmBudgetStore {
-    database: Database,
-}
+use crate::statements::{column, read};
 
-impl SeaOrmBudgetStore {
-    /// Creates the store over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores allowances in the database.
+    SeaOrmBudgetStore
 }
 
 #[async_trait]
@@ -37,7 +34,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
         let transaction = self.database.begin().await?;
         processes::register(&transaction, process, false, millis(self.database.now())).await?;
-        transaction.commit().await.map_err(store_error)
+        transaction.commit().await
     }
 
     async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError> {
@@ -50,7 +47,7 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 
     async fn return_allowances(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
-        returns::return_allowances(&self.database, request).await
+        fold::return_allowances(&self.database, request).await
     }
 
     async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
@@ -65,11 +62,11 @@ impl BudgetStore for SeaOrmBudgetStore {
             return Ok(());
         }
         change_feed::set_declared_older_at(&transaction, now).await?;
-        transaction.commit().await.map_err(store_error)
+        transaction.commit().await
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        returns::end(&self.database, process, remaining).await
+        fold::end(&self.database, process, remaining).await
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {
@@ -81,7 +78,7 @@ impl BudgetStore for SeaOrmBudgetStore {
         let feed = change_feed::counters(&snapshot).await?.limits;
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;
-        Ok((limits.of_payer(payer), feed))
+        Ok((limits.of_accounts(payer.accounts()), feed))
     }
 
     async fn signals(&self) -> Result<BudgetSignals, StoreError> {
@@ -109,4 +106,48 @@ fn recall_of(row: &QueryResult) -> Result<Recall, StoreError> {
         counter,
         began_at: moment(column(row, 4)?, "spend_counters.recall_began_at", subject(&counter.account))?,
     })
+}
+
+repository! {
+    /// Reads the ledger for operators, and removes its old records.
+    SeaOrmLedgerReports
+}
+
+impl SeaOrmLedgerReports {
+    /// Returns the spend of keys in their order: of the current period of the interval, or of all time without one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn key_spend(&self, keys: &[(ApiKeyId, Option<ResetInterval>)]) -> Result<Vec<Usd>, StoreError> {
+        let now = self.database.now();
+        let counter = |(id, reset): &(ApiKeyId, Option<ResetInterval>)| CounterId {
+            account: Account::Key(*id),
+            period: CounterPeriod::containing(*reset, now),
+        };
+        let counters: Vec<CounterId> = keys.iter().map(counter).collect();
+        let rows = read_counters(self.database.readers()?, counters.iter().copied()).await?;
+        Ok(counters.iter().map(|counter| Usd::from_pico(rows.get(counter).map_or(0, |row| row.spent))).collect())
+    }
+}
+
+#[async_trait]
+impl LedgerReader for SeaOrmLedgerReports {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        let snapshot = self.database.snapshot().await?;
+        let now = self.database.now();
+        let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
+        limits.check(payer)?;
+        limits.statuses(&snapshot, payer.accounts(), now).await
+    }
+}
+
+#[async_trait]
+impl LedgerMaintenance for SeaOrmLedgerReports {
+    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        Audit::new(&self.database).run().await
+    }
+
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
+        pruning::prune(&self.database, prunable_before(self.database.now(), older_than), limit).await
+    }
 }

@@ -1,16 +1,15 @@
-//! The checkpoint task.
+//! The checkpoint task, and the connection that runs its steps.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use sea_orm::sqlx;
+use sea_orm::sqlx::{self, Connection, SqliteConnection};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{CheckpointConnection, LogState, Step};
-use super::state::Checkpoints;
-use super::status::{CheckpointCounters, CheckpointLimits, count};
+use super::state::{CheckpointLimits, Checkpoints, SharedStatus};
 use crate::database::Database;
+use crate::settings::{Location, StorageSettings};
+use crate::sqlite;
 
 /// Sleeps until a commit, so that an idle process stays idle.
 pub(super) struct CheckpointTask {
@@ -18,7 +17,7 @@ pub(super) struct CheckpointTask {
     checkpoints: Arc<Checkpoints>,
     bounds: CheckpointLimits,
     stop: CancellationToken,
-    counts: Arc<CheckpointCounters>,
+    status: Arc<SharedStatus>,
     /// Opened on first use, and again after an error.
     connection: Option<CheckpointConnection>,
     fails: bool,
@@ -32,8 +31,8 @@ impl CheckpointTask {
         bounds: CheckpointLimits,
         stop: CancellationToken,
     ) -> Self {
-        let counts = Arc::clone(&checkpoints.counts);
-        Self { database, checkpoints, bounds, stop, counts, connection: None, fails: false, is_long: false }
+        let status = Arc::clone(&checkpoints.status);
+        Self { database, checkpoints, bounds, stop, status, connection: None, fails: false, is_long: false }
     }
 
     /// Runs until stopped; a running step is finished first.
@@ -61,7 +60,7 @@ impl CheckpointTask {
 
     /// Runs the steps that the length of the log requires.
     async fn check(&mut self) -> Result<(), sqlx::Error> {
-        count(&self.counts.checks);
+        self.status.update(|status| status.checks += 1);
         // After an error the connection is gone, and the next check opens another one.
         let mut connection = if let Some(connection) = self.connection.take() {
             connection
@@ -92,7 +91,7 @@ impl CheckpointTask {
     async fn step(&self, connection: &mut CheckpointConnection, step: Step) -> Result<Option<LogState>, sqlx::Error> {
         let log = connection.run(step).await?;
         if let Some(log) = log {
-            self.counts.bytes.store(log.bytes, Ordering::Relaxed);
+            self.status.update(|status| status.bytes = log.bytes);
         }
         Ok(log)
     }
@@ -100,8 +99,8 @@ impl CheckpointTask {
     async fn copy(&self, connection: &mut CheckpointConnection) -> Result<Option<LogState>, sqlx::Error> {
         let log = self.step(connection, Step::Copy).await?;
         match log {
-            Some(log) if log.waiting == 0 => count(&self.counts.copied),
-            Some(_) => count(&self.counts.partial),
+            Some(log) if log.waiting == 0 => self.status.update(|status| status.copied += 1),
+            Some(_) => self.status.update(|status| status.partial += 1),
             // Another process is checkpointing, which is sufficient.
             None => {}
         }
@@ -123,7 +122,7 @@ impl CheckpointTask {
         let log = self.step(connection, Step::Restart).await?;
         drop(turn);
         if log.is_some_and(|log| !log.is_blocked) {
-            count(&self.counts.restarted);
+            self.status.update(|status| status.restarted += 1);
             let held_up = self.database.monotonic().saturating_sub(began);
             let held_up_us = u64::try_from(held_up.as_micros()).unwrap_or(u64::MAX);
             tracing::debug!(held_up_us, "wal restarted");
@@ -135,7 +134,7 @@ impl CheckpointTask {
     fn log_transitions(&mut self, checked: Result<(), sqlx::Error>) {
         let failed = checked.is_err();
         if failed {
-            count(&self.counts.failed);
+            self.status.update(|status| status.failed += 1);
         }
         match (update_state(&mut self.fails, failed), checked) {
             (true, Err(error)) => tracing::warn!(
@@ -145,7 +144,7 @@ impl CheckpointTask {
             (true, Ok(())) => tracing::info!("wal checkpoints recovered"),
             (false, _) => {}
         }
-        let bytes = self.counts.bytes.load(Ordering::Relaxed);
+        let bytes = self.status.get().bytes;
         if update_state(&mut self.is_long, bytes >= self.bounds.warn_after) {
             if self.is_long {
                 tracing::warn!(bytes, "wal grows: a reader holds the database for very long");
@@ -171,6 +170,81 @@ fn update_state(state: &mut bool, now: bool) -> bool {
     std::mem::replace(state, now) != now
 }
 
+/// The size of the frame header before each page in the log, in bytes.
+const FRAME_HEADER_BYTES: u64 = 24;
+
+/// A checkpoint step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Reads only the status.
+    Inspect,
+    /// Copies the pages that no reader needs. Waits for no other connection and blocks none.
+    Copy,
+    /// Copies all pages while no connection writes, so that the next commit restarts the log.
+    Restart,
+    /// Like `Restart`, and truncates the file.
+    Truncate,
+}
+
+impl Step {
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Inspect => "PRAGMA wal_checkpoint(NOOP)",
+            Self::Copy => "PRAGMA wal_checkpoint(PASSIVE)",
+            Self::Restart => "PRAGMA wal_checkpoint(RESTART)",
+            Self::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
+        }
+    }
+}
+
+/// The status of the log after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogState {
+    /// The length in bytes.
+    pub(super) bytes: u64,
+    /// The bytes that are not in the database yet.
+    pub(super) waiting: u64,
+    /// True if other connections prevented the complete step.
+    pub(super) is_blocked: bool,
+}
+
+pub(super) struct CheckpointConnection {
+    connection: SqliteConnection,
+    frame_bytes: u64,
+}
+
+impl CheckpointConnection {
+    pub(super) async fn open(settings: &StorageSettings, location: &Location) -> Result<Self, sqlx::Error> {
+        let mut connection = sqlite::checkpointer(settings, location).await?;
+        let page: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut connection).await?;
+        Ok(Self { connection, frame_bytes: number(page) + FRAME_HEADER_BYTES })
+    }
+
+    /// Runs a step; `None` if another process is checkpointing, or there is no log.
+    pub(super) async fn run(&mut self, step: Step) -> Result<Option<LogState>, sqlx::Error> {
+        let row: (i64, i64, i64) = sqlx::query_as(step.sql()).fetch_one(&mut self.connection).await?;
+        Ok(parse_row(row, self.frame_bytes))
+    }
+
+    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+        self.connection.close().await
+    }
+}
+
+/// Parses SQLite's result: blocked, the frames of the log and the copied frames; -1 means neither.
+fn parse_row((is_blocked, frames, copied): (i64, i64, i64), frame_bytes: u64) -> Option<LogState> {
+    let bytes = |frames: i64| number(frames).saturating_mul(frame_bytes);
+    (frames >= 0 && copied >= 0).then(|| LogState {
+        bytes: bytes(frames),
+        waiting: bytes(frames.saturating_sub(copied)),
+        is_blocked: is_blocked != 0,
+    })
+}
+
+fn number(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +257,15 @@ mod tests {
             .map(|now| update_state(&mut state, now))
             .collect();
         assert_eq!(changes, [false, true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn parse_row_reads_sqlite_result() {
+        assert_eq!(parse_row((0, 10, 4), 4120), Some(LogState { bytes: 41_200, waiting: 24_720, is_blocked: false }));
+        assert_eq!(parse_row((1, 10, 10), 4120), Some(LogState { bytes: 41_200, waiting: 0, is_blocked: true }));
+        assert_eq!(parse_row((0, 0, 0), 4120), Some(LogState { bytes: 0, waiting: 0, is_blocked: false }));
+        // Another process is checkpointing; the file has no log.
+        assert_eq!(parse_row((1, -1, -1), 4120), None);
+        assert_eq!(parse_row((0, -1, -1), 4120), None);
     }
 }

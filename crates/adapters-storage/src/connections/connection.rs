@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use sea_orm::sqlx::{Error, PgConnection, Postgres};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+use sea_orm::sqlx::{Error, Postgres, Sqlite, SqlitePool};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 
-use super::limits::{CallLimits, until};
-use super::postgres_pool::{PostgresPool, is_closed};
-use super::statements::{execute, execute_text, fetch_all, fetch_optional, query_error};
-use super::write_health::WriteHealth;
+use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
+use super::statements::{Call, CallLimits, Reply, WriteHealth, run, until};
+use crate::errors::{connection_error, query_error};
 
 /// Connections for single statements, with time limits.
 #[derive(Clone)]
@@ -22,13 +20,13 @@ pub(crate) struct Connection {
 
 #[derive(Clone)]
 enum Kind {
-    Sqlite(DatabaseConnection),
+    Sqlite(SqlitePool),
     Postgres(Arc<PostgresPool>),
 }
 
 impl Connection {
-    pub(crate) fn sqlite(connection: DatabaseConnection, limits: CallLimits) -> Self {
-        Self { kind: Kind::Sqlite(connection), limits, health: None }
+    pub(crate) fn sqlite(pool: SqlitePool, limits: CallLimits) -> Self {
+        Self { kind: Kind::Sqlite(pool), limits, health: None }
     }
 
     pub(crate) fn postgres(pool: Arc<PostgresPool>, limits: CallLimits) -> Self {
@@ -40,33 +38,39 @@ impl Connection {
         Self { health: Some(Arc::clone(health)), ..self }
     }
 
-    /// Runs a statement on a connection to a server. A read is repeated if the server had closed its connection. A write
-    /// may have taken effect then, so that its connection is tested before.
-    async fn on_server<T>(
-        &self,
-        pool: &Arc<PostgresPool>,
-        call: impl for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
-    ) -> Result<T, DbErr> {
-        if self.health.is_none() {
-            let mut connection = pool.acquire().await?;
-            let result = connection.call(self.limits.statement_end(), &call).await;
-            connection.release();
-            match result {
-                Err(error) if is_closed(&error) => {}
-                result => return result.map_err(query_error),
+    async fn run(&self, call: Call) -> Result<Reply, DbErr> {
+        let reply = match &self.kind {
+            Kind::Sqlite(pool) => {
+                let reply = async {
+                    let mut connection = pool.acquire().await.map_err(connection_error)?;
+                    run::<Sqlite>(&mut connection, call).await.map_err(query_error)
+                };
+                until(self.limits.statement_end(), reply).await
             }
+            Kind::Postgres(pool) => self.run_on_server(pool, call).await,
+        };
+        if let Some(health) = &self.health {
+            health.record(&reply);
         }
-        let mut connection = pool.acquire_tested().await?;
-        let result = connection.call(self.limits.statement_end(), call).await;
-        connection.release();
-        result.map_err(query_error)
+        reply
     }
 
-    fn record<T>(&self, result: Result<T, DbErr>) -> Result<T, DbErr> {
-        if let Some(health) = &self.health {
-            health.record(&result);
+    /// Runs a statement on a connection to a server. A read is repeated if the server had closed its connection. A write
+    /// may have taken effect then, so that its connection is tested before.
+    async fn run_on_server(&self, pool: &Arc<PostgresPool>, call: Call) -> Result<Reply, DbErr> {
+        if self.health.is_none() {
+            match self.run_on(pool.acquire(false).await?, call.clone()).await {
+                Err(error) if is_closed(&error) => {}
+                reply => return reply.map_err(query_error),
+            }
         }
-        result
+        self.run_on(pool.acquire(true).await?, call).await.map_err(query_error)
+    }
+
+    async fn run_on(&self, mut connection: PooledConnection, call: Call) -> Result<Reply, Error> {
+        let reply = connection.call(self.limits.statement_end(), |own| Box::pin(run::<Postgres>(own, call))).await;
+        connection.release();
+        reply
     }
 }
 
@@ -80,42 +84,18 @@ impl ConnectionTrait for Connection {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.record(match &self.kind {
-            Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.execute_raw(statement)).await,
-            Kind::Postgres(pool) => {
-                let run = self.on_server(pool, |own| Box::pin(execute::<Postgres>(own, statement.clone())));
-                run.await.map(Into::into)
-            }
-        })
+        self.run(Call::Execute(statement)).await?.done()
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        self.record(match &self.kind {
-            Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.execute_unprepared(text)).await,
-            Kind::Postgres(pool) => {
-                let run = self.on_server(pool, |own| Box::pin(execute_text::<Postgres>(own, text.to_owned())));
-                run.await.map(Into::into)
-            }
-        })
+        self.run(Call::ExecuteText(text.to_owned())).await?.done()
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.record(match &self.kind {
-            Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.query_one_raw(statement)).await,
-            Kind::Postgres(pool) => {
-                let run = self.on_server(pool, |own| Box::pin(fetch_optional::<Postgres>(own, statement.clone())));
-                run.await.map(|row| row.map(Into::into))
-            }
-        })
+        Ok(self.run(Call::FetchOptional(statement)).await?.rows().pop())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.record(match &self.kind {
-            Kind::Sqlite(connection) => until(self.limits.statement_end(), connection.query_all_raw(statement)).await,
-            Kind::Postgres(pool) => {
-                let run = self.on_server(pool, |own| Box::pin(fetch_all::<Postgres>(own, statement.clone())));
-                run.await.map(|rows| rows.into_iter().map(Into::into).collect())
-            }
-        })
+        Ok(self.run(Call::FetchAll(statement)).await?.rows())
     }
 }

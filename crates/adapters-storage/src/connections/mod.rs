@@ -5,20 +5,16 @@
 //! belong to that call.
 
 mod connection;
-mod limits;
 mod postgres_pool;
-mod reachability;
 mod sqlite_session;
 mod statements;
 mod transaction;
-mod write_health;
-mod write_lock;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use connection::Connection;
-pub(crate) use limits::CallLimits;
-pub(crate) use postgres_pool::PostgresPool;
-pub(crate) use reachability::Reachability;
-pub(crate) use statements::connection_error;
+pub(crate) use postgres_pool::{PostgresPool, Reachability};
+pub(crate) use sqlite_session::WriteLockWatch;
+pub(crate) use statements::{CallLimits, WriteHealth};
 pub(crate) use transaction::Transaction;
-pub(crate) use write_health::WriteHealth;
-pub(crate) use write_lock::WriteLockWatch;

@@ -4,19 +4,18 @@
 //! the two disagree, the driver would begin a savepoint in place of a transaction, and no commit of it would last. So a
 //! connection whose transaction did not begin or end as expected is closed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sea_orm::DbErr;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::{Error, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
 use sqlx_core::transaction::TransactionManager;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::limits::unavailable;
-use super::statements::{connection_error, query_error};
-use crate::errors::is_busy;
+use super::statements::{CallLimits, unavailable};
+use crate::errors::{connection_error, is_busy, query_error};
 
 /// The transactions of the driver.
 type Manager = <Sqlite as sea_orm::sqlx::Database>::TransactionManager;
@@ -36,7 +35,7 @@ impl HeldConnections {
 }
 
 /// The connections of a transaction; `None` during a statement and after the end.
-pub(super) type Slot = Mutex<Option<HeldConnections>>;
+pub(super) type Slot = tokio::sync::Mutex<Option<HeldConnections>>;
 
 pub(super) struct SqliteSession(Arc<Slot>);
 
@@ -59,7 +58,7 @@ impl SqliteSession {
             connection.close_on_drop();
             return Err(error);
         }
-        Ok(Self(Arc::new(Mutex::new(Some(HeldConnections { connection, _turn: turn })))))
+        Ok(Self(Arc::new(Slot::new(Some(HeldConnections { connection, _turn: turn })))))
     }
 
     pub(super) fn slot(&self) -> &Arc<Slot> {
@@ -128,4 +127,64 @@ fn depth(held: &HeldConnections) -> usize {
 
 fn ended() -> DbErr {
     unavailable("the transaction has ended")
+}
+
+/// Notices a write lock that this process holds for longer than any transaction may. It looks whenever a writer fails to
+/// get the lock.
+#[derive(Default)]
+pub(crate) struct WriteLockWatch(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The last transaction of this process that got the lock, and its end.
+    holder: Option<(Weak<Slot>, Instant)>,
+    /// The time since which no writer of this process has got the lock.
+    denied_since: Option<Instant>,
+}
+
+impl WriteLockWatch {
+    /// Records a transaction that got the lock.
+    pub(super) fn acquired(&self, slot: &Arc<Slot>, end: Instant) {
+        *self.lock() = State { holder: Some((Arc::downgrade(slot), end)), denied_since: None };
+    }
+
+    /// Records that a writer did not get the lock. Ends an own transaction that is older than any may be. Returns true
+    /// once this has lasted for that long without one: then an idle connection of this process may hold the lock, and
+    /// all of them are to be closed.
+    pub(crate) fn denied(&self) -> bool {
+        let longest = CallLimits::SQLITE.transaction;
+        let now = Instant::now();
+        let mut state = self.lock();
+        if let Some((slot, end)) = &state.holder
+            && *end < now
+            && let Some(slot) = slot.upgrade()
+            // A locked slot is that of a running statement, which has a time limit.
+            && let Ok(mut slot) = slot.try_lock()
+            && let Some(held) = slot.take()
+        {
+            held.close();
+            log(now.duration_since(*end).saturating_add(longest));
+            *state = State::default();
+            return false;
+        }
+        let denied_since = *state.denied_since.get_or_insert(now);
+        let denied_for = now.duration_since(denied_since);
+        if denied_for < longest {
+            return false;
+        }
+        log(denied_for);
+        state.denied_since = Some(now);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn log(denied_for: Duration) {
+    tracing::warn!(
+        denied_for_ms = u64::try_from(denied_for.as_millis()).unwrap_or(u64::MAX),
+        "write lock not available for longer than any transaction; writing connections of this process replaced"
+    );
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::BoxFuture;
+use domain::error::StoreError;
+use futures_util::future::{BoxFuture, TryFutureExt as _};
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgRow;
 use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, PgConnection, Postgres, Sqlite, SqlitePool};
@@ -11,12 +12,10 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statem
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::limits::{CallLimits, unavailable};
 use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
-use super::sqlite_session::SqliteSession;
-use super::statements::{copy_in, execute, execute_text, fetch_all, fetch_optional, query_error};
-use super::write_health::WriteHealth;
-use super::write_lock::WriteLockWatch;
+use super::sqlite_session::{SqliteSession, WriteLockWatch};
+use super::statements::{Call, CallLimits, Reply, WriteHealth, copy_in, run, unavailable};
+use crate::errors::{query_error, store_error};
 
 /// A transaction whose statements and whose duration are limited. Dropping it rolls back. After a failed statement it
 /// cannot be committed: PostgreSQL would report a commit that was a rollback, and SQLite may have rolled back by itself.
@@ -72,9 +71,9 @@ impl Transaction {
         statements: &str,
         limits: CallLimits,
     ) -> Result<(Self, Option<PgRow>), DbErr> {
-        let begun = Self::begin_on(pool.acquire().await?, statements, limits).await;
+        let begun = Self::begin_on(pool.acquire(false).await?, statements, limits).await;
         let begun = match begun {
-            Err(error) if is_closed(&error) => Self::begin_on(pool.acquire_tested().await?, statements, limits).await,
+            Err(error) if is_closed(&error) => Self::begin_on(pool.acquire(true).await?, statements, limits).await,
             begun => begun,
         };
         begun.map_err(query_error)
@@ -95,7 +94,7 @@ impl Transaction {
     }
 
     /// Commits. After an error the transaction may have taken effect or not.
-    pub(crate) async fn commit(self) -> Result<(), DbErr> {
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
         let (end, has_failed) = (self.statement_end(), self.has_failed.load(Ordering::Relaxed));
         let committed = match self.kind {
             _ if has_failed => Err(unavailable("a statement of the transaction failed")),
@@ -105,14 +104,28 @@ impl Transaction {
         if let Some(health) = &self.health {
             health.record(&committed);
         }
-        committed
+        committed.map_err(store_error)
     }
 
     /// Sends rows to PostgreSQL by a `COPY … FROM STDIN`.
     pub(crate) async fn copy_in(&self, statement: String, rows: Vec<u8>) -> Result<(), DbErr> {
         let Kind::Postgres(session) = &self.kind else { return Err(unavailable("the database is a file")) };
-        self.checked(session.run(self.statement_end(), |connection| Box::pin(copy_in(connection, statement, rows))))
-            .await
+        let copied = session.call(self.statement_end(), |connection| Box::pin(copy_in(connection, statement, rows)));
+        self.checked(copied.map_err(query_error)).await
+    }
+
+    async fn run(&self, call: Call) -> Result<Reply, DbErr> {
+        let end = self.statement_end();
+        let reply = async {
+            match &self.kind {
+                Kind::Sqlite(session) => session.call(end, |own| Box::pin(run::<Sqlite>(own, call))).await,
+                Kind::Postgres(session) => {
+                    let reply = session.call(end, |own| Box::pin(run::<Postgres>(own, call))).await;
+                    reply.map_err(query_error)
+                }
+            }
+        };
+        self.checked(reply).await
     }
 
     fn statement_end(&self) -> Instant {
@@ -146,14 +159,6 @@ impl Session {
         connection.call(end, call).await
     }
 
-    async fn run<T>(
-        &self,
-        end: Instant,
-        call: impl for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Error>>,
-    ) -> Result<T, DbErr> {
-        self.call(end, call).await.map_err(query_error)
-    }
-
     async fn commit(self, end: Instant) -> Result<(), DbErr> {
         let taken = self.0.lock().await.take();
         let Some(mut connection) = taken else { return Err(unavailable("the transaction has ended")) };
@@ -181,64 +186,18 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        let end = self.statement_end();
-        self.checked(async {
-            Ok(match &self.kind {
-                Kind::Sqlite(session) => {
-                    session.call(end, |own| Box::pin(execute::<Sqlite>(own, statement))).await?.into()
-                }
-                Kind::Postgres(session) => {
-                    session.run(end, |own| Box::pin(execute::<Postgres>(own, statement))).await?.into()
-                }
-            })
-        })
-        .await
+        self.run(Call::Execute(statement)).await?.done()
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        let (end, text) = (self.statement_end(), text.to_owned());
-        self.checked(async {
-            Ok(match &self.kind {
-                Kind::Sqlite(session) => {
-                    session.call(end, |own| Box::pin(execute_text::<Sqlite>(own, text))).await?.into()
-                }
-                Kind::Postgres(session) => {
-                    session.run(end, |own| Box::pin(execute_text::<Postgres>(own, text))).await?.into()
-                }
-            })
-        })
-        .await
+        self.run(Call::ExecuteText(text.to_owned())).await?.done()
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        let end = self.statement_end();
-        self.checked(async {
-            Ok(match &self.kind {
-                Kind::Sqlite(session) => {
-                    session.call(end, |own| Box::pin(fetch_optional::<Sqlite>(own, statement))).await?.map(Into::into)
-                }
-                Kind::Postgres(session) => {
-                    session.run(end, |own| Box::pin(fetch_optional::<Postgres>(own, statement))).await?.map(Into::into)
-                }
-            })
-        })
-        .await
+        Ok(self.run(Call::FetchOptional(statement)).await?.rows().pop())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        let end = self.statement_end();
-        self.checked(async {
-            Ok(match &self.kind {
-                Kind::Sqlite(session) => {
-                    let rows = session.call(end, |own| Box::pin(fetch_all::<Sqlite>(own, statement))).await?;
-                    rows.into_iter().map(Into::into).collect()
-                }
-                Kind::Postgres(session) => {
-                    let rows = session.run(end, |own| Box::pin(fetch_all::<Postgres>(own, statement))).await?;
-                    rows.into_iter().map(Into::into).collect()
-                }
-            })
-        })
-        .await
+        Ok(self.run(Call::FetchAll(statement)).await?.rows())
     }
 }

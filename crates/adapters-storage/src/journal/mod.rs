@@ -6,8 +6,6 @@
 
 mod entries;
 mod orphans;
-mod shared;
-mod tail;
 mod writer;
 
 use std::sync::{Arc, Mutex};
@@ -21,14 +19,14 @@ use sea_orm::ConnectionTrait;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-pub use self::orphans::{AdoptionSettings, StoreJournals};
-pub use self::shared::StoreJournalSettings;
-use self::shared::{Progress, Shared};
-use self::tail::Tail;
+use self::entries::Tail;
+use self::writer::{Progress, Shared};
 use crate::budget::processes;
 use crate::convert::millis;
 use crate::database::Database;
-use crate::errors::store_error;
+
+pub use self::orphans::{AdoptionSettings, StoreJournals};
+pub use self::writer::StoreJournalSettings;
 
 /// Removes the entries of a process that has ended.
 pub(crate) async fn remove_entries(transaction: &impl ConnectionTrait, process: ProcessId) -> Result<(), StoreError> {
@@ -56,7 +54,7 @@ impl StoreJournal {
     ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), StoreError> {
         let transaction = database.begin().await?;
         processes::register(&transaction, process, true, millis(database.now())).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         let shared = Arc::new(Shared {
             database,
             process,

@@ -120,7 +120,7 @@ impl StoreJournals {
             .filter(Column::FoldedSequence.eq(folded_sequence))
             .filter(Column::SeenAt.eq(seen_at));
         let updated = update.exec(&transaction).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(updated.rows_affected == 1)
     }
 }
@@ -132,8 +132,8 @@ fn signs_of(row: &Model) -> Signs {
 #[async_trait]
 impl OrphanedJournals for StoreJournals {
     async fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
-        let row = Entity::find_by_id(process.to_string()).one(self.database.readers().map_err(port_error)?).await;
-        let row = row.map_err(|error| port_error(store_error(error)))?;
+        let readers = self.database.readers().map_err(port_error)?;
+        let row = processes::find(readers, process).await.map_err(port_error)?;
         Ok(row.is_some_and(|row| row.has_store_journal))
     }
 
@@ -181,7 +181,7 @@ impl OrphanedJournal for StoreOrphan {
     async fn finish(&self) -> Result<(), UsageJournalError> {
         let transaction = self.database.begin().await.map_err(port_error)?;
         entries::remove(&transaction, self.process, None).await.map_err(port_error)?;
-        transaction.commit().await.map_err(|error| port_error(store_error(error)))
+        transaction.commit().await.map_err(port_error)
     }
 
     async fn remove_if_old(&self) -> Result<bool, UsageJournalError> {

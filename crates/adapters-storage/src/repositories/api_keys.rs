@@ -9,40 +9,30 @@ use domain::api_key::{
     KeyReference,
 };
 use domain::audit::AuditDraft;
-use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
-use domain::money::Usd;
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,
 };
 
-use super::rows::{rates, unchanged, workspace_exists};
-use crate::audit::append;
-use crate::audit_rows::{ManagedRow, RowChanges};
-use crate::change_feed::{LimitChange, record_changes};
-use crate::chunks::chunks;
-use crate::convert::{hash, hash_column, key_column, key_id, millis, moment, parse};
-use crate::database::Database;
+use super::rows::{NO_CHANGE, commit_change, rates, unchanged, workspace_exists};
+use crate::audit::{ManagedRow, RowChanges};
+use crate::change_feed::LimitChange;
+use crate::convert::{hash, hash_column, key_column, key_id, millis, moment, parse, spend_limit};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::entities::workspaces;
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks;
 
-/// Stores keys in the database, and reads grants without a cache.
-#[derive(Clone)]
-pub struct SeaOrmApiKeyRepository {
-    database: Database,
+repository! {
+    /// Stores keys in the database, and reads grants without a cache.
+    SeaOrmApiKeyRepository
 }
 
 impl SeaOrmApiKeyRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
-
     /// Adds a key; writing transactions run one after another, so a name that is free here stays so until the commit.
     async fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
         let transaction = self.database.begin().await?;
@@ -56,8 +46,7 @@ impl SeaOrmApiKeyRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, key, &mut rows).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
         Ok(KeyInsertion::Inserted)
     }
 
@@ -82,13 +71,10 @@ impl SeaOrmApiKeyRepository {
             return Ok(false);
         }
         let mut rows = RowChanges::default();
-        rows.key_changed(&transaction, &before).await?;
-        let now = self.database.now();
+        rows.changed(&transaction, &before).await?;
         // The hash under which caches store it: the one before a rotation.
         let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
-        record_changes(&transaction, now, &[subject], limits).await?;
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(&self.database, transaction, (&[subject], limits), audit, &rows).await?;
         Ok(true)
     }
 }
@@ -239,7 +225,7 @@ pub(super) async fn insert(
     rows: &mut RowChanges,
 ) -> Result<(), StoreError> {
     let row = to_row(key).sealed();
-    rows.key(None, Some(&row));
+    rows.row(None, Some(&row));
     let row = row.into_active_model();
     Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
@@ -297,7 +283,7 @@ fn to_key(row: Model) -> Result<ApiKey, StoreError> {
         id,
         hash,
         scope: to_scope(id, &row)?,
-        limit: to_limit(id, &row)?,
+        limit: spend_limit(row.limit_pico, row.limit_reset.as_deref(), "api_keys.limit_reset", id)?,
         rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", id)?,
         label: row.label,
         name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", id))?,
@@ -314,14 +300,6 @@ fn to_scope(id: ApiKeyId, row: &Model) -> Result<ApiKeyScope, StoreError> {
         (MANAGEMENT, None) => Ok(ApiKeyScope::Management),
         _ => Err(corrupt("api_keys.scope", id)),
     }
-}
-
-fn to_limit(id: ApiKeyId, row: &Model) -> Result<Option<SpendLimit>, StoreError> {
-    let reset = match row.limit_reset.as_deref() {
-        Some(name) => Some(ResetInterval::from_name(name).ok_or_else(|| corrupt("api_keys.limit_reset", id))?),
-        None => None,
-    };
-    Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
 }
 
 fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>) -> Result<KeyGrant, StoreError> {

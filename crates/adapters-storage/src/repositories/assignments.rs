@@ -14,13 +14,13 @@ use sea_orm::{
 use super::SeaOrmGuardrailRepository;
 use super::api_keys::by_column;
 use super::guardrails::find;
-use crate::audit::append;
-use crate::audit_rows::RowChanges;
-use crate::change_feed::{LimitChange, record_changes};
-use crate::chunks::chunks;
+use super::rows::commit_change;
+use crate::audit::RowChanges;
+use crate::change_feed::LimitChange;
 use crate::convert::{hash, key_id, moment, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks;
 
 impl SeaOrmGuardrailRepository {
     pub(super) async fn assignments(
@@ -81,12 +81,10 @@ impl SeaOrmGuardrailRepository {
         }
         if !removed.is_empty() {
             removed.sort_unstable();
-            let now = self.database.now();
             let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
             let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
-            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-            append(&transaction, &keys_removed(actor, id, &removed), now, &rows).await?;
-            transaction.commit().await.map_err(store_error)?;
+            let audit = keys_removed(actor, id, &removed);
+            commit_change(&self.database, transaction, (&subjects, LimitChange::None), &audit, &rows).await?;
         }
         Ok(Some(removed.len() as u64))
     }

@@ -13,28 +13,20 @@ use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, Pagina
 use serde::{Deserialize, Serialize};
 
 use super::outbox;
-use super::rows::workspace_exists;
-use crate::audit::append;
-use crate::audit_rows::RowChanges;
-use crate::change_feed::{LimitChange, record_changes};
+use super::rows::{commit_change, workspace_exists};
+use crate::audit::RowChanges;
+use crate::change_feed::LimitChange;
 use crate::convert::{millis, moment, parse};
-use crate::database::Database;
 use crate::encryption::{ColumnCipher, PREFIX, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
-/// Stores destinations in the database.
-#[derive(Clone)]
-pub struct SeaOrmDestinationRepository {
-    database: Database,
+repository! {
+    /// Stores destinations in the database.
+    SeaOrmDestinationRepository
 }
 
 impl SeaOrmDestinationRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
-
     /// Fails if the key does not decrypt a stored destination. A row with another key would stop every server at its
     /// next start.
     async fn check_key(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
@@ -80,10 +72,14 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(DestinationInsert::TooMany);
         }
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
-        let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
-        append(&transaction, audit, now, &RowChanges::default()).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(
+            &self.database,
+            transaction,
+            (&[ChangeSubject::Destinations], LimitChange::None),
+            audit,
+            &RowChanges::default(),
+        )
+        .await?;
         Ok(DestinationInsert::Added)
     }
 
@@ -112,10 +108,14 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if updated.rows_affected == 0 {
             return Ok(false);
         }
-        let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
-        append(&transaction, audit, now, &RowChanges::default()).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(
+            &self.database,
+            transaction,
+            (&[ChangeSubject::Destinations], LimitChange::None),
+            audit,
+            &RowChanges::default(),
+        )
+        .await?;
         Ok(true)
     }
 
@@ -126,10 +126,14 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(false);
         }
         outbox::forget(&transaction, id).await?;
-        let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
-        append(&transaction, audit, now, &RowChanges::default()).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(
+            &self.database,
+            transaction,
+            (&[ChangeSubject::Destinations], LimitChange::None),
+            audit,
+            &RowChanges::default(),
+        )
+        .await?;
         Ok(true)
     }
 

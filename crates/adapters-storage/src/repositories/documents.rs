@@ -14,27 +14,18 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 
-use crate::audit_append::append;
-use crate::audit_rows::RowChanges;
-use crate::chunks::chunks;
+use super::rows::{NO_CHANGE, commit_change};
+use crate::audit::RowChanges;
 use crate::convert::{key_column, millis, moment, parse, signed, unsigned};
-use crate::database::Database;
 use crate::entities::documents::{Column, Entity, Model};
 use crate::entities::{idempotency_claims as claims, workspaces};
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks;
 
-/// Stores documents in the database. The usage of a workspace is a counter in its row, updated in the transaction of a
-/// document, so that quota checks never sum documents.
-#[derive(Clone)]
-pub struct SeaOrmDocumentRepository {
-    database: Database,
-}
-
-impl SeaOrmDocumentRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores documents in the database. The usage of a workspace is a counter in its row, updated in the transaction of a
+    /// document, so that quota checks never sum documents.
+    SeaOrmDocumentRepository
 }
 
 const PENDING: &str = "pending";
@@ -76,7 +67,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         if let Some(claim) = claim {
             take_claim(&transaction, claim, document).await?;
         }
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(Reservation::Reserved)
     }
 
@@ -94,7 +85,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             .col_expr(Column::Sha256, Expr::value(sha256))
             .col_expr(Column::MediaType, Expr::value(media_type))
             .filter(document_condition(workspace_id, id, PENDING))
-            .exec_with_returning(&*transaction)
+            .exec_with_returning(&transaction)
             .await
             .map_err(store_error)?;
         let Some(document) = updated.into_iter().next().map(to_document).transpose()? else { return Ok(None) };
@@ -107,7 +98,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         let gone = remove(&transaction, document_condition(workspace_id, id, PENDING)).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(!gone.is_empty())
     }
 
@@ -120,7 +111,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         let transaction = self.database.begin().await?;
         let stale = Column::State.eq(PENDING).and(Column::CreatedAt.lt(millis(before)));
         let gone = remove(&transaction, stale).await?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(gone)
     }
 
@@ -175,13 +166,12 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         let transaction = self.database.begin_durable().await?;
         let found = Entity::find()
             .filter(document_condition(workspace_id, id, READY))
-            .one(&*transaction)
+            .one(&transaction)
             .await
             .map_err(store_error)?;
         let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
-        remove(&*transaction, document_condition(workspace_id, id, READY)).await?;
-        append(&*transaction, audit, self.database.now(), &RowChanges::default()).await?;
-        transaction.commit().await?;
+        remove(&transaction, document_condition(workspace_id, id, READY)).await?;
+        commit_change(&self.database, transaction, NO_CHANGE, audit, &RowChanges::default()).await?;
         // The bytes are deleted next: the row must be gone for good.
         self.database.check_file()?;
         Ok(Some(document))
@@ -212,7 +202,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         let transaction = self.database.begin().await?;
         let old = claims::Column::CreatedAt.lt(millis(before));
         let forgotten = claims::Entity::delete_many().filter(old).exec(&transaction).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(forgotten.rows_affected)
     }
 }

@@ -3,14 +3,12 @@
 use async_trait::async_trait;
 use domain::api_key::KeyReference;
 use domain::audit::{Actor, AuditDraft};
-use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
     AssignmentPage, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
-use domain::money::Usd;
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -19,30 +17,21 @@ use sea_orm::{
 };
 
 use super::api_keys::by_column;
-use super::default_guardrails::{clear_guardrail, set_guardrail};
-use super::rows::workspace_exists;
-use crate::audit::append;
-use crate::audit_rows::{ManagedRow, RowChanges};
-use crate::change_feed::{LimitChange, record_changes};
-use crate::chunks::chunks_of;
-use crate::convert::{hash, key_column, key_id, millis, moment, parse};
-use crate::database::Database;
+use super::rows::{clear_guardrail, commit_change, set_guardrail, workspace_exists};
+use crate::audit::{ManagedRow, RowChanges};
+use crate::change_feed::LimitChange;
+use crate::convert::{hash, key_column, key_id, millis, moment, parse, spend_limit};
 use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks_of;
 
-/// Stores guardrails in the database.
-#[derive(Clone)]
-pub struct SeaOrmGuardrailRepository {
-    pub(super) database: Database,
+repository! {
+    /// Stores guardrails in the database.
+    SeaOrmGuardrailRepository
 }
 
 impl SeaOrmGuardrailRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
-
     async fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if !workspace_exists(&transaction, guardrail.workspace_id).await? {
@@ -50,17 +39,13 @@ impl SeaOrmGuardrailRepository {
         }
         let row = to_row(guardrail)?.sealed();
         let mut rows = RowChanges::default();
-        rows.guardrail(None, Some(&row));
+        rows.row(None, Some(&row));
         keep_version(&transaction, &row, row.created_at, audit).await?;
         let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
-        let now = self.database.now();
-        if default && set_guardrail(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true) {
-            let subjects = [ChangeSubject::Workspace(guardrail.workspace_id)];
-            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-        }
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        let is_moved = default && set_guardrail(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true);
+        let subjects = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
+        commit_change(&self.database, transaction, (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
         Ok(true)
     }
 
@@ -90,7 +75,7 @@ impl SeaOrmGuardrailRepository {
         }
         let changed_at = row.updated_at.unwrap_or_else(|| millis(self.database.now()));
         let mut rows = RowChanges::default();
-        rows.guardrail_changed(&transaction, &before).await?;
+        rows.changed(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
         let is_moved = match default {
             Some(true) => set_guardrail(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
@@ -100,10 +85,7 @@ impl SeaOrmGuardrailRepository {
         let workspace = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
         let subjects: Vec<_> = workspace.into_iter().chain([ChangeSubject::Guardrail(guardrail.id)]).collect();
         let limits = (&before.limit_pico, &before.limit_reset) != (&row.limit_pico, &row.limit_reset);
-        let now = self.database.now();
-        record_changes(&transaction, now, &subjects, LimitChange::of(limits)).await?;
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(&self.database, transaction, (&subjects, LimitChange::of(limits)), audit, &rows).await?;
         Ok(true)
     }
 }
@@ -159,13 +141,8 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let mut rows = RowChanges::default();
         let placed = set_guardrail(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
         let Some(is_changed) = placed else { return Ok(false) };
-        let now = self.database.now();
-        if is_changed {
-            let subjects = [ChangeSubject::Workspace(workspace_id)];
-            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-        }
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        let subjects = is_changed.then_some(ChangeSubject::Workspace(workspace_id));
+        commit_change(&self.database, transaction, (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
         Ok(true)
     }
 
@@ -194,7 +171,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             rows.assignment(&key, Some(&before.id), None);
             freed.push(hash(&digest, "api_keys.hash", id)?);
         }
-        rows.guardrail(Some(&before), None);
+        rows.row(Some(&before), None);
         api_keys::Entity::update_many()
             .col_expr(api_keys::Column::GuardrailId, Expr::value(None::<String>))
             .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
@@ -217,10 +194,14 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let workspace_id = parse(&before.workspace_id, "guardrails.workspace_id", id)?;
         subjects.extend(ChangeSubject::keys_of(workspace_id, &freed));
-        let now = self.database.now();
-        record_changes(&transaction, now, &subjects, LimitChange::of(before.limit_pico.is_some())).await?;
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(
+            &self.database,
+            transaction,
+            (&subjects, LimitChange::of(before.limit_pico.is_some())),
+            audit,
+            &rows,
+        )
+        .await?;
         Ok(true)
     }
 
@@ -249,10 +230,9 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
         let hashes: Vec<ApiKeyHash> = keys.iter().map(|key| key.hash).collect();
-        record_changes(&transaction, now, &ChangeSubject::keys_of(workspace_id, &hashes), LimitChange::None).await?;
         let changed: Vec<ApiKeyId> = keys.iter().map(|key| key.id).collect();
-        append(&transaction, &keys_assigned(actor, id, &changed), now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        let (subjects, audit) = (ChangeSubject::keys_of(workspace_id, &hashes), keys_assigned(actor, id, &changed));
+        commit_change(&self.database, transaction, (&subjects, LimitChange::None), &audit, &rows).await?;
         Ok(Some(holding))
     }
 
@@ -416,18 +396,12 @@ fn to_guardrail(row: &Model) -> Result<Guardrail, StoreError> {
         id,
         workspace_id: parse(&row.workspace_id, "guardrails.workspace_id", id)?,
         name: GuardrailName::try_new(&row.name).map_err(|_| corrupt("guardrails.name", id))?,
-        budget: budget(row, id)?,
+        budget: spend_limit(row.limit_pico, row.limit_reset.as_deref(), "guardrails.limit_reset", id)?,
         rules: serde_json::from_str::<GuardrailRules>(&row.rules).map_err(|_| corrupt("guardrails.rules", id))?,
         version: row.version.try_into().map_err(|_| corrupt("guardrails.version", id))?,
         created_at: moment(row.created_at, "guardrails.created_at", id)?,
         updated_at: row.updated_at.map(|at| moment(at, "guardrails.updated_at", id)).transpose()?,
     })
-}
-
-fn budget(row: &Model, id: GuardrailId) -> Result<Option<SpendLimit>, StoreError> {
-    let known = |name: &String| ResetInterval::from_name(name).ok_or_else(|| corrupt("guardrails.limit_reset", id));
-    let reset = row.limit_reset.as_ref().map(known).transpose()?;
-    Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
 }
 
 /// Converts a version. `row` is the current guardrail; columns missing in a version never change.

@@ -2,14 +2,12 @@
 
 mod api_keys;
 mod assignments;
-mod default_guardrails;
 mod destinations;
 mod documents;
 mod guardrails;
 mod models;
 mod outbox;
 mod rows;
-mod workspace_limits;
 mod workspaces;
 
 pub use api_keys::SeaOrmApiKeyRepository;

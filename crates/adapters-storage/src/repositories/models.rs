@@ -8,25 +8,16 @@ use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use crate::audit::append;
-use crate::audit_rows::RowChanges;
-use crate::change_feed::{LimitChange, counters, record_changes};
-use crate::chunks::{chunks, chunks_of};
-use crate::database::Database;
+use super::rows::commit_change;
+use crate::audit::RowChanges;
+use crate::change_feed::{LimitChange, counters};
 use crate::entities::models::{ActiveModel, Column, Entity};
 use crate::errors::{corrupt, store_error};
+use crate::statements::{chunks, chunks_of};
 
-/// Stores the catalogue in the database: one row per model, as JSON in the catalogue's stored format.
-#[derive(Clone)]
-pub struct SeaOrmModelRepository {
-    database: Database,
-}
-
-impl SeaOrmModelRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores the catalogue in the database: one row per model, as JSON in the catalogue's stored format.
+    SeaOrmModelRepository
 }
 
 /// Rows per statement; a power of two.
@@ -64,10 +55,14 @@ impl ModelRepository for SeaOrmModelRepository {
             Entity::delete_many().filter(gone).exec(&transaction).await.map_err(store_error)?;
         }
         upsert(&transaction, &change.upsert).await?;
-        let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Catalogue], LimitChange::None).await?;
-        append(&transaction, audit, now, &RowChanges::default()).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(
+            &self.database,
+            transaction,
+            (&[ChangeSubject::Catalogue], LimitChange::None),
+            audit,
+            &RowChanges::default(),
+        )
+        .await?;
         Ok(true)
     }
 }

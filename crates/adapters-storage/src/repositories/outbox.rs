@@ -14,31 +14,21 @@ use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use super::rows::destination_exists;
-use crate::audit::append;
-use crate::audit_rows::RowChanges;
-use crate::chunks::chunks;
+use super::rows::{NO_CHANGE, commit_change, destination_exists};
+use crate::audit::RowChanges;
 use crate::convert::{millis, moment, parse};
-use crate::database::Database;
 use crate::entities::outbox::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks;
 
 /// Waiting for delivery; the state of a message when a charge creates it.
 const PENDING: &str = "pending";
 /// Given up.
 const DEAD: &str = "dead";
 
-/// Stores the outbox in the database.
-#[derive(Clone)]
-pub struct SeaOrmOutbox {
-    database: Database,
-}
-
-impl SeaOrmOutbox {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores the outbox in the database.
+    SeaOrmOutbox
 }
 
 #[async_trait]
@@ -153,7 +143,7 @@ impl Outbox for SeaOrmOutbox {
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(gone.rows_affected)
     }
 
@@ -185,8 +175,8 @@ impl Outbox for SeaOrmOutbox {
         let transaction = self.database.begin().await?;
         let retried = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if retried > 0 {
-            append(&transaction, &retry.audited(retried), self.database.now(), &RowChanges::default()).await?;
-            transaction.commit().await.map_err(store_error)?;
+            let audit = retry.audited(retried);
+            commit_change(&self.database, transaction, NO_CHANGE, &audit, &RowChanges::default()).await?;
         }
         Ok(retried)
     }

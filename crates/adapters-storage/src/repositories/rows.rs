@@ -3,11 +3,18 @@
 use domain::error::StoreError;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::rate::RateLimits;
-use sea_orm::sea_query::SimpleExpr;
+use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Select, Value};
 
+use crate::audit::append;
+use crate::audit::{RowChanges, workspace_before};
+use crate::change_feed::{LimitChange, record_changes};
+use crate::connections::Transaction;
+use crate::database::Database;
 use crate::entities::{destinations, workspaces};
 use crate::errors::{corrupt, store_error};
+use domain::audit::AuditDraft;
+use domain::change_feed::ChangeSubject;
 
 /// Selects a workspace unless it is deleted.
 pub(super) fn workspace_by_id(id: WorkspaceId) -> Select<workspaces::Entity> {
@@ -47,4 +54,54 @@ pub(super) fn rates(
 ) -> Result<RateLimits, StoreError> {
     let rate = |count: Option<i64>| count.map(|count| count.try_into().map_err(|_| corrupt(column, &row))).transpose();
     Ok(RateLimits { requests_per_minute: rate(requests)?, tokens_per_minute: rate(tokens)? })
+}
+
+/// Sets or clears the guardrail of a workspace. Returns whether the workspace changed; `None` if it does not exist.
+pub(super) async fn set_guardrail(
+    transaction: &impl ConnectionTrait,
+    workspace_id: &str,
+    guardrail_id: Option<&str>,
+    rows: &mut RowChanges,
+) -> Result<Option<bool>, StoreError> {
+    let Some(before) = workspace_before(transaction, workspace_id).await? else { return Ok(None) };
+    workspaces::Entity::update_many()
+        .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(guardrail_id.map(str::to_owned)))
+        .filter(workspaces::Column::Id.eq(workspace_id))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    rows.changed(transaction, &before).await?;
+    Ok(Some(before.default_guardrail_id.as_deref() != guardrail_id))
+}
+
+/// Clears a guardrail from all workspaces. Returns the ids of these workspaces.
+pub(super) async fn clear_guardrail(
+    transaction: &impl ConnectionTrait,
+    guardrail_id: &str,
+    rows: &mut RowChanges,
+) -> Result<Vec<String>, StoreError> {
+    let below = workspaces::Entity::find().filter(workspaces::Column::DefaultGuardrailId.eq(guardrail_id));
+    let mut displaced = Vec::new();
+    for workspace in below.all(transaction).await.map_err(store_error)? {
+        set_guardrail(transaction, &workspace.id, None, rows).await?;
+        displaced.push(workspace.id);
+    }
+    Ok(displaced)
+}
+
+/// A change that caches need not know.
+pub(super) const NO_CHANGE: (&[ChangeSubject], LimitChange) = (&[], LimitChange::None);
+
+/// Writes a change to the feed and to the audit log, in its transaction, and commits.
+pub(super) async fn commit_change(
+    database: &Database,
+    transaction: Transaction,
+    (subjects, limits): (&[ChangeSubject], LimitChange),
+    audit: &AuditDraft,
+    rows: &RowChanges,
+) -> Result<(), StoreError> {
+    let now = database.now();
+    record_changes(&transaction, now, subjects, limits).await?;
+    append(&transaction, audit, now, rows).await?;
+    transaction.commit().await
 }

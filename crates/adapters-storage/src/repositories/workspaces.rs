@@ -1,9 +1,9 @@
-//! Workspaces.
+//! Workspaces, and the status of their credit and budgets.
 
 use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyScope};
 use domain::audit::AuditDraft;
-use domain::budget::{LimitStatus, WorkspaceBudgets};
+use domain::budget::{Account, LimitStatus, WorkspaceBudgets};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
@@ -17,28 +17,18 @@ use sea_orm::{
 };
 
 use super::api_keys;
-use super::rows::{credit_base, rates, unchanged, workspace_by_id};
-use super::workspace_limits::workspace_limit_statuses;
-use crate::audit::append;
-use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
+use super::rows::{NO_CHANGE, commit_change, credit_base, rates, unchanged, workspace_by_id, workspace_exists};
+use crate::audit::{ManagedRow, RowChanges, append, workspace_before};
+use crate::budget::AccountLimits;
 use crate::change_feed::{LimitChange, record_changes};
-use crate::convert::{millis, moment, parse, signed, unsigned};
-use crate::database::Database;
+use crate::convert::{budgets, millis, moment, parse, signed, unsigned};
 use crate::entities::workspaces::{Column, Entity, Model};
 use crate::entities::{self, spend_counters};
 use crate::errors::{corrupt, store_error};
 
-/// Stores workspaces in the database.
-#[derive(Clone)]
-pub struct SeaOrmWorkspaceRepository {
-    database: Database,
-}
-
-impl SeaOrmWorkspaceRepository {
-    /// Creates the repository over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores workspaces in the database.
+    SeaOrmWorkspaceRepository
 }
 
 #[async_trait]
@@ -61,8 +51,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, workspace, true, &mut rows).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
         Ok(Workspace { is_default: true, ..workspace.clone() })
     }
 
@@ -83,7 +72,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         if first || homeless {
             append(&transaction, audit, self.database.now(), &rows).await?;
         }
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(first)
     }
 
@@ -109,10 +98,11 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are consistent.
         let snapshot = self.database.snapshot().await?;
-        match workspace_by_id(id).one(&snapshot).await.map_err(store_error)? {
-            Some(row) => workspace_limit_statuses(&snapshot, row, self.database.now()).await.map(Some),
-            None => Ok(None),
+        if !workspace_exists(&snapshot, id).await? {
+            return Ok(None);
         }
+        let limits = AccountLimits::read(&snapshot, [Account::Workspace(id)], []).await?;
+        limits.statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await.map(Some)
     }
 
     async fn rename(
@@ -150,10 +140,9 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             .await
             .map_err(store_error)?;
         let mut rows = RowChanges::default();
-        rows.workspace_changed(&transaction, &before).await?;
-        record_changes(&transaction, now, &[ChangeSubject::Workspace(id)], LimitChange::None).await?;
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        rows.changed(&transaction, &before).await?;
+        commit_change(&self.database, transaction, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows)
+            .await?;
         Ok(WorkspaceDeletion::Deleted)
     }
 
@@ -244,9 +233,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
         change.filter(Column::Id.eq(row.id.as_str())).exec(&transaction).await.map_err(store_error)?;
         let mut rows = RowChanges::default();
-        rows.workspace_changed(&transaction, &row).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        rows.changed(&transaction, &row).await?;
+        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
         Ok(Some(left))
     }
 }
@@ -262,8 +250,7 @@ impl SeaOrmWorkspaceRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, workspace, false, &mut rows).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
         Ok(true)
     }
 
@@ -283,16 +270,12 @@ impl SeaOrmWorkspaceRepository {
             return Ok(false);
         }
         let mut rows = RowChanges::default();
-        rows.workspace_changed(&transaction, &before).await?;
-        let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Workspace(id)], limits).await?;
-        append(&transaction, audit, now, &rows).await?;
-        transaction.commit().await.map_err(store_error)?;
+        rows.changed(&transaction, &before).await?;
+        commit_change(&self.database, transaction, (&[ChangeSubject::Workspace(id)], limits), audit, &rows).await?;
         Ok(true)
     }
 }
 
-/// Selects a workspace that is not deleted.
 /// Counts the contents of a workspace.
 async fn contents(connection: &impl ConnectionTrait, id: &str) -> Result<WorkspaceContents, StoreError> {
     let keys = entities::api_keys::Entity::find()
@@ -328,7 +311,7 @@ async fn insert(
     rows: &mut RowChanges,
 ) -> Result<(), StoreError> {
     let row = Model { is_default, ..to_row(workspace)? }.sealed();
-    rows.workspace(None, Some(&row));
+    rows.row(None, Some(&row));
     Entity::insert(row.into_active_model()).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
 }
@@ -382,12 +365,12 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
         is_default: row.is_default,
         suspended: row.suspended,
         credit,
-        budgets: WorkspaceBudgets {
-            daily: row.budget_daily_pico.map(Usd::from_pico),
-            weekly: row.budget_weekly_pico.map(Usd::from_pico),
-            monthly: row.budget_monthly_pico.map(Usd::from_pico),
-            lifetime: row.budget_lifetime_pico.map(Usd::from_pico),
-        },
+        budgets: budgets([
+            row.budget_daily_pico,
+            row.budget_weekly_pico,
+            row.budget_monthly_pico,
+            row.budget_lifetime_pico,
+        ]),
         rates: rates(row.requests_per_minute, row.tokens_per_minute, "workspaces.requests_per_minute", id)?,
         default_guardrail_id: guardrail.map(|found| parse(found, "workspaces.default_guardrail_id", id)).transpose()?,
         storage_used_bytes: unsigned(row.storage_used_bytes, "workspaces.storage_used_bytes", id)?,

@@ -5,7 +5,8 @@ use domain::audit::AuditHash;
 use domain::error::StoreError;
 use sea_orm::{DbErr, QueryResult, TryGetable, Value};
 
-use super::error::CopyError;
+use super::marker::CopyError;
+use crate::convert::hex;
 
 /// The longest name of a row in a message.
 const MAX_NAME: usize = 200;
@@ -157,12 +158,6 @@ pub(super) fn decode_key(key: &[String]) -> Result<Vec<Value>, StoreError> {
     };
     let decoded: Option<Vec<Value>> = key.iter().map(decode).collect();
     decoded.ok_or_else(|| StoreError::Corrupt("store_copies.position".to_owned()))
-}
-
-/// Returns bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or('?');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 fn unhex(digits: &str) -> Option<Vec<u8>> {

@@ -4,6 +4,7 @@ use domain::error::StoreError;
 use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use uuid::Uuid;
 
+use crate::convert::hex;
 use crate::errors::corrupt;
 
 /// The prefix of a text with the length of a UUID. Ids never contain such a byte.
@@ -71,9 +72,7 @@ pub(crate) fn guardrails(column: Option<&[u8]>) -> Option<Vec<GuardrailId>> {
 
 /// Formats an undecodable id, for reports.
 pub(crate) fn display_id(column: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
-    column.iter().take(32).flat_map(digits).collect()
+    hex(&column[..column.len().min(32)])
 }
 
 fn text_column(text: &str) -> Vec<u8> {

@@ -117,7 +117,7 @@ impl UsageMonths {
              ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ('\\x{from}') TO ('\\x{to}')"
         );
         transaction.execute_unprepared(&create).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(true)
     }
 
@@ -138,7 +138,7 @@ impl UsageMonths {
             return Ok(false);
         }
         transaction.execute_unprepared(&format!("DROP TABLE {name}")).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
         Ok(true)
     }
 

@@ -10,11 +10,10 @@ use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query};
 use sea_orm::{ActiveValue, ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::ids;
-use crate::chunks::chunks;
 use crate::convert::{key_column, key_id, millis, moment, signed, unsigned};
-use crate::database::Database;
 use crate::entities::rejections::{ActiveModel, Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
+use crate::statements::chunks;
 
 /// The table, for errors.
 const TABLE: &str = "rejections";
@@ -22,17 +21,9 @@ const TABLE: &str = "rejections";
 /// The columns of the primary key.
 const KEY: [Column; 4] = [Column::ApiKey, Column::Hour, Column::Status, Column::Reason];
 
-/// Stores counts of rejected requests in the database.
-#[derive(Clone)]
-pub struct SeaOrmRejectionStore {
-    database: Database,
-}
-
-impl SeaOrmRejectionStore {
-    /// Creates the store over an open database.
-    pub fn new(database: Database) -> Self {
-        Self { database }
-    }
+repository! {
+    /// Stores counts of rejected requests in the database.
+    SeaOrmRejectionStore
 }
 
 #[async_trait]
@@ -51,7 +42,7 @@ impl RejectionStore for SeaOrmRejectionStore {
                 .await
                 .map_err(store_error)?;
         }
-        transaction.commit().await.map_err(store_error)
+        transaction.commit().await
     }
 
     async fn list(&self, filter: &RejectionFilter, limit: u64) -> Result<Vec<RejectionCount>, StoreError> {
@@ -107,20 +98,11 @@ impl RejectionStore for SeaOrmRejectionStore {
 }
 
 fn wanted(filter: &RejectionFilter) -> Condition {
-    let mut wanted = Condition::all();
-    if let Some(workspace_id) = filter.workspace_id {
-        wanted = wanted.add(Column::WorkspaceId.eq(ids::workspace_column(workspace_id)));
-    }
-    if let Some(key) = filter.api_key {
-        wanted = wanted.add(Column::ApiKey.eq(key_column(key)));
-    }
-    if let Some(since) = filter.since {
-        wanted = wanted.add(Column::Hour.gte(millis(hour_of(since))));
-    }
-    if let Some(until) = filter.until {
-        wanted = wanted.add(Column::Hour.lt(millis(until)));
-    }
-    wanted
+    Condition::all()
+        .add_option(filter.workspace_id.map(|id| Column::WorkspaceId.eq(ids::workspace_column(id))))
+        .add_option(filter.api_key.map(|key| Column::ApiKey.eq(key_column(key))))
+        .add_option(filter.since.map(|since| Column::Hour.gte(millis(hour_of(since)))))
+        .add_option(filter.until.map(|until| Column::Hour.lt(millis(until))))
 }
 
 fn to_row(count: &RejectionCount) -> Result<ActiveModel, StoreError> {

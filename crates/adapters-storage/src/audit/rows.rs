@@ -4,9 +4,9 @@
 //! identified. Each entry of the log accounts for the sums of these hashes, so that forged hashes and inserted or
 //! deleted rows are detected, too.
 
-use domain::audit::{AuditHash, RowHasher, RowSums};
+use domain::audit::{AuditHash, RowHasher, RowSum, RowSums};
 use domain::error::StoreError;
-use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter};
 use uuid::Uuid;
 
@@ -14,12 +14,25 @@ use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::store_error;
 
 /// A row with a hash of its managed columns.
-pub(crate) trait ManagedRow: Sized {
+pub(crate) trait ManagedRow: Sized + Send + Sync {
+    /// The entity of the row.
+    type Entity: EntityTrait<Model = Self>;
     /// The table.
     const TABLE: &'static str;
 
+    /// Returns the sum of the hashes of the table.
+    fn sum(sums: &mut RowSums) -> &mut RowSum;
+
+    /// Returns the condition that selects the row.
+    fn is_row(&self) -> SimpleExpr;
+
     /// Returns the id, for reports.
     fn id(&self) -> String;
+
+    /// Returns the guardrail of a key, with the key.
+    fn assignment(&self) -> Option<(&[u8], &str)> {
+        None
+    }
 
     /// Computes the hash of the current managed columns.
     fn managed_hash(&self) -> AuditHash;
@@ -42,7 +55,20 @@ pub(crate) trait ManagedRow: Sized {
 }
 
 impl ManagedRow for api_keys::Model {
+    type Entity = api_keys::Entity;
     const TABLE: &'static str = "api_keys";
+
+    fn sum(sums: &mut RowSums) -> &mut RowSum {
+        &mut sums.keys
+    }
+
+    fn is_row(&self) -> SimpleExpr {
+        api_keys::Column::Id.eq(self.id.clone())
+    }
+
+    fn assignment(&self) -> Option<(&[u8], &str)> {
+        Some((&self.id, self.guardrail_id.as_deref()?))
+    }
 
     fn id(&self) -> String {
         Uuid::from_slice(&self.id).map_or_else(|_| "(malformed id)".to_owned(), |id| id.to_string())
@@ -74,7 +100,16 @@ impl ManagedRow for api_keys::Model {
 }
 
 impl ManagedRow for guardrails::Model {
+    type Entity = guardrails::Entity;
     const TABLE: &'static str = "guardrails";
+
+    fn sum(sums: &mut RowSums) -> &mut RowSum {
+        &mut sums.guardrails
+    }
+
+    fn is_row(&self) -> SimpleExpr {
+        guardrails::Column::Id.eq(self.id.as_str())
+    }
 
     fn id(&self) -> String {
         self.id.clone()
@@ -100,7 +135,16 @@ impl ManagedRow for guardrails::Model {
 }
 
 impl ManagedRow for workspaces::Model {
+    type Entity = workspaces::Entity;
     const TABLE: &'static str = "workspaces";
+
+    fn sum(sums: &mut RowSums) -> &mut RowSum {
+        &mut sums.workspaces
+    }
+
+    fn is_row(&self) -> SimpleExpr {
+        workspaces::Column::Id.eq(self.id.as_str())
+    }
 
     fn id(&self) -> String {
         self.id.clone()
@@ -146,17 +190,19 @@ pub(crate) struct RowChanges {
 }
 
 impl RowChanges {
-    /// Records a key with its guardrail, before and after.
-    pub(crate) fn key(&mut self, before: Option<&api_keys::Model>, after: Option<&api_keys::Model>) {
+    /// Records a row, before and after; a key with its guardrail.
+    pub(crate) fn row<R: ManagedRow>(&mut self, before: Option<&R>, after: Option<&R>) {
         if let Some(row) = before {
-            self.sums.keys.subtract(row.managed_hash());
+            R::sum(&mut self.sums).subtract(row.managed_hash());
+            if let Some((key, guardrail)) = row.assignment() {
+                self.assignment(key, Some(guardrail), None);
+            }
         }
         if let Some(row) = after {
-            self.sums.keys.add(row.managed_hash());
-        }
-        let guardrail = |row: Option<&api_keys::Model>| row.and_then(|row| row.guardrail_id.clone());
-        if let Some(key) = after.or(before) {
-            self.assignment(&key.id, guardrail(before).as_deref(), guardrail(after).as_deref());
+            R::sum(&mut self.sums).add(row.managed_hash());
+            if let Some((key, guardrail)) = row.assignment() {
+                self.assignment(key, None, Some(guardrail));
+            }
         }
     }
 
@@ -170,78 +216,17 @@ impl RowChanges {
         }
     }
 
-    /// Records a guardrail, before and after.
-    pub(crate) fn guardrail(&mut self, before: Option<&guardrails::Model>, after: Option<&guardrails::Model>) {
-        if let Some(row) = before {
-            self.sums.guardrails.subtract(row.managed_hash());
-        }
-        if let Some(row) = after {
-            self.sums.guardrails.add(row.managed_hash());
-        }
-    }
-
-    /// Records a workspace, before and after.
-    pub(crate) fn workspace(&mut self, before: Option<&workspaces::Model>, after: Option<&workspaces::Model>) {
-        if let Some(row) = before {
-            self.sums.workspaces.subtract(row.managed_hash());
-        }
-        if let Some(row) = after {
-            self.sums.workspaces.add(row.managed_hash());
-        }
-    }
-
-    /// Reads a key after its change and seals it.
-    pub(crate) async fn key_changed(
+    /// Reads a row after its change and seals it.
+    pub(crate) async fn changed<R: ManagedRow>(
         &mut self,
         transaction: &impl ConnectionTrait,
-        before: &api_keys::Model,
+        before: &R,
     ) -> Result<(), StoreError> {
-        let found = api_keys::Entity::find_by_id(before.id.clone()).one(transaction).await.map_err(store_error)?;
+        let found = R::Entity::find().filter(before.is_row()).one(transaction).await.map_err(store_error)?;
         let Some(after) = found else { return Ok(()) };
-        self.key(Some(before), Some(&after));
-        api_keys::Entity::update_many()
-            .col_expr(api_keys::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
-            .filter(api_keys::Column::Id.eq(before.id.clone()))
-            .exec(transaction)
-            .await
-            .map_err(store_error)
-            .map(drop)
-    }
-
-    /// Reads a guardrail after its change and seals it.
-    pub(crate) async fn guardrail_changed(
-        &mut self,
-        transaction: &impl ConnectionTrait,
-        before: &guardrails::Model,
-    ) -> Result<(), StoreError> {
-        let found = guardrails::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;
-        let Some(after) = found else { return Ok(()) };
-        self.guardrail(Some(before), Some(&after));
-        guardrails::Entity::update_many()
-            .col_expr(guardrails::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
-            .filter(guardrails::Column::Id.eq(before.id.as_str()))
-            .exec(transaction)
-            .await
-            .map_err(store_error)
-            .map(drop)
-    }
-
-    /// Reads a workspace after its change and seals it.
-    pub(crate) async fn workspace_changed(
-        &mut self,
-        transaction: &impl ConnectionTrait,
-        before: &workspaces::Model,
-    ) -> Result<(), StoreError> {
-        let found = workspaces::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;
-        let Some(after) = found else { return Ok(()) };
-        self.workspace(Some(before), Some(&after));
-        workspaces::Entity::update_many()
-            .col_expr(workspaces::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
-            .filter(workspaces::Column::Id.eq(before.id.as_str()))
-            .exec(transaction)
-            .await
-            .map_err(store_error)
-            .map(drop)
+        self.row(Some(before), Some(&after));
+        let seal = R::Entity::update_many().col_expr("audit_hash", Expr::value(after.managed_hash().0.to_vec()));
+        seal.filter(before.is_row()).exec(transaction).await.map_err(store_error).map(drop)
     }
 }
 

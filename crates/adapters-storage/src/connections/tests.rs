@@ -12,8 +12,8 @@ use sea_orm::sqlx::{ConnectOptions, Connection as _, Executor, SqliteConnection,
 use tempfile::TempDir;
 
 use crate::database::Database;
-use crate::durable::Durability;
 use crate::settings::{StorageSettings, Synchronous};
+use crate::sqlite::Durability;
 
 /// Room for a few rows.
 const MAX_BYTES: u64 = 20 * 4_096;
@@ -51,7 +51,7 @@ impl Fixture {
     async fn write(&self, durability: Durability, statement: &str) -> Result<(), StoreError> {
         let transaction = self.database.begin_write(durability).await?;
         transaction.execute_unprepared(statement).await.map_err(crate::errors::store_error)?;
-        transaction.commit().await.map_err(crate::errors::store_error)
+        transaction.commit().await
     }
 
     /// Asserts that every kind of write lasts, that readers see it, and that no lock is left.
