@@ -10,7 +10,7 @@ use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireN
 use http_server::Connections;
 
 use super::process::METRICS_CONNECTIONS;
-use super::stages::{Followed, Serving, Surroundings};
+use super::stages::{FollowedStores, ServingParts, StartContext};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
 use crate::config::{Config, Environment, StorageConfig, WireNamesConfig};
 use crate::control::{ControlFolder, ControlListener, ServerIdentity, StatusHandler, StatusParts};
@@ -38,9 +38,9 @@ impl Instance {
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
-        let around =
-            Surroundings { config, environment, stores: &stores, background: &background, measures: &measures };
-        let Serving { services, reloader, status } = Followed::start(around).await?.journal().await?.serve().await?;
+        let start = StartContext { config, environment, stores: &stores, background: &background, measures: &measures };
+        let ServingParts { services, reloader, status } =
+            FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;

@@ -12,6 +12,7 @@ use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, Services};
 use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
+use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
@@ -21,6 +22,7 @@ use domain::model::{Catalogue, CountModels, GetModel};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
+use domain::usage::RejectionRecorder;
 
 use super::configuration_checks::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
@@ -52,9 +54,9 @@ const RETENTION_EVERY: Duration = Duration::from_hours(1);
 /// The maximum random addition to it, so that several processes do not start simultaneously.
 const RETENTION_JITTER: Duration = Duration::from_mins(10);
 
-/// The surroundings of all stages.
+/// The inputs of all stages.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct StartContext<'a> {
     /// The configuration.
     pub config: &'a Config,
     /// The environment variables, for secrets.
@@ -67,15 +69,15 @@ pub struct Surroundings<'a> {
     pub measures: &'a ProcessMetrics,
 }
 
-impl Surroundings<'_> {
+impl StartContext<'_> {
     fn is_read_only(&self) -> bool {
         self.config.storage.read_only
     }
 }
 
-/// The first stage: the change feed is followed, with what is cached by its position.
-pub struct Followed<'a> {
-    around: Surroundings<'a>,
+/// The first stage: the providers, the caches that follow the change feed, and the rate limits.
+pub struct FollowedStores<'a> {
+    start: StartContext<'a>,
     upstreams: Upstreams,
     changes: Changes,
     rates: RateLimits,
@@ -90,9 +92,9 @@ struct Changes {
 }
 
 impl Changes {
-    /// Reads the position of the feed, then loads what follows it.
-    async fn follow(around: Surroundings<'_>) -> anyhow::Result<Self> {
-        let Surroundings { config, stores, .. } = around;
+    /// Reads the position of the feed, then loads the caches.
+    async fn load(start: StartContext<'_>) -> anyhow::Result<Self> {
+        let StartContext { config, stores, .. } = start;
         let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
         let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), Arc::clone(&stores.clock), bounds));
         watcher.refresh().await.context("change feed not readable")?;
@@ -100,65 +102,76 @@ impl Changes {
         let models = Arc::clone(&stores.models);
         let catalogue = LiveCatalogue::load(models, watcher.catalogue_version(), overlay, sandbox_models(config));
         let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
-        around.background.follow_changes(stores.database.clone(), Arc::clone(&watcher), Arc::clone(&catalogue));
         let grants = Arc::clone(&stores.grants);
         let guardrails = Arc::clone(&stores.guardrails);
         let policies = CachedPolicies::new(guardrails, Arc::clone(&grants), Arc::clone(&watcher), CACHED_POLICIES);
         let (grants, policies) =
             (Arc::new(CachedKeyGrants::new(grants, Arc::clone(&watcher), CACHED_KEYS)), Arc::new(policies));
-        around.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
+        start.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
         Ok(Self { watcher, catalogue, grants, policies })
     }
 }
 
-impl<'a> Followed<'a> {
+impl<'a> FollowedStores<'a> {
     /// Builds the providers, and follows the change feed.
     ///
     /// # Errors
     /// A provider's settings are invalid, or the catalogue cannot be read.
-    pub async fn start(around: Surroundings<'a>) -> anyhow::Result<Self> {
-        let Surroundings { config, environment, stores, background, measures } = around;
+    pub async fn start(start: StartContext<'a>) -> anyhow::Result<Self> {
+        let StartContext { config, environment, stores, background, measures } = start;
         let upstreams = Upstreams::build(config, environment)?;
-        let changes = Changes::follow(around).await?;
+        let changes = Changes::load(start).await?;
         warn_about((config, environment), &changes.catalogue, &upstreams.endpoints);
+        let (watcher, catalogue) = (Arc::clone(&changes.watcher), Arc::clone(&changes.catalogue));
+        background.follow_changes(stores.database.clone(), watcher, catalogue);
         measures.watch_outbox(stores, background);
         let rates = RateLimits::start(config, environment, stores, background).await?;
         measures.watch_rate_limits(&rates);
-        Ok(Self { around, upstreams, changes, rates })
+        Ok(Self { start, upstreams, changes, rates })
     }
 
     /// Gives the process its journal and its tasks that write, unless the database is read-only.
     ///
     /// # Errors
     /// The journal cannot be created, or the database cannot be written.
-    pub async fn journal(self) -> anyhow::Result<Journaled<'a>> {
-        let Surroundings { config, stores, background, measures, .. } = self.around;
+    pub async fn journal(self) -> anyhow::Result<JournaledProcess<'a>> {
+        let StartContext { config, stores, background, measures, .. } = self.start;
         let reports = Arc::new(stores.reports());
         let random = routed::randomness(config)?;
-        let mut ledger = None;
-        if !self.around.is_read_only() {
-            background.maintain_usage_months(stores.database.clone()).await;
-            let started = ledger::start(config, stores, reports.clone(), measures.metrics(), background).await?;
-            self.rates.count_replicas(Arc::clone(&started), config, stores, background).await;
-            stores.start_checkpoint_task().await?;
-            start_retention(self.around, Arc::clone(&random));
-            measures.watch_journal(&started);
-            ledger = Some(started);
+        if self.start.is_read_only() {
+            let running = Arc::new(RunningPromotions::new(|| None));
+            return Ok(JournaledProcess { followed: self, writers: None, reports, running, random });
         }
-        let process = ledger.clone();
-        let running = Arc::new(RunningPromotions::new(move || process.as_ref().map(|ledger| ledger.process())));
-        if ledger.is_some() {
-            background.release_promotions(config, stores, Arc::clone(&running)).await;
-        }
-        Ok(Journaled { followed: self, ledger, reports, running, random })
+        // Before the first record of this process.
+        background.maintain_usage_months(stores.database.clone()).await;
+        let ledger = ledger::start(config, stores, reports.clone(), measures.metrics(), background).await?;
+        let process = Arc::clone(&ledger);
+        let running = Arc::new(RunningPromotions::new(move || Some(process.process())));
+        // Before a step that can fail: a failed start, too, releases the promotions of dead processes.
+        background.release_promotions(config, stores, Arc::clone(&running)).await;
+        self.rates.count_replicas(Arc::clone(&ledger), config, stores, background).await;
+        let denied_changes = background.record_denied_changes(stores);
+        let rejections = background.record_rejections(stores);
+        stores.start_checkpoint_task().await?;
+        start_retention(self.start, Arc::clone(&random));
+        measures.watch_journal(&ledger);
+        let writers = Some(Writers { ledger, denied_changes, rejections });
+        Ok(JournaledProcess { followed: self, writers, reports, running, random })
     }
 }
 
+/// The ledger and the recorders of a process that writes.
+struct Writers {
+    ledger: Arc<RenewingLedger>,
+    denied_changes: Arc<dyn DeniedChangeRecorder>,
+    rejections: Arc<dyn RejectionRecorder>,
+}
+
 /// The second stage: the charges of dead processes are recovered, and this process can charge.
-pub struct Journaled<'a> {
-    followed: Followed<'a>,
+pub struct JournaledProcess<'a> {
+    followed: FollowedStores<'a>,
     /// `None` if the database is read-only.
-    ledger: Option<Arc<RenewingLedger>>,
+    writers: Option<Writers>,
     reports: Arc<SeaOrmLedgerReports>,
     running: Arc<RunningPromotions>,
     random: Arc<dyn Randomness>,
@@ -166,7 +179,7 @@ pub struct Journaled<'a> {
 
 /// The last stage: the use cases, the reloader of those that depend on providers and endpoints, and the parts that the
 /// server's status shows.
-pub struct Serving {
+pub struct ServingParts {
     /// The use cases behind HTTP.
     pub services: Services,
     /// Replaces the use cases that depend on providers and endpoints.
@@ -175,18 +188,23 @@ pub struct Serving {
     pub status: StatusParts,
 }
 
-impl Journaled<'_> {
+impl JournaledProcess<'_> {
     /// Builds every use case.
     ///
     /// # Errors
     /// The destinations of traces cannot be read, or a thread cannot be started.
-    pub async fn serve(self) -> anyhow::Result<Serving> {
-        let Self { followed: Followed { around, upstreams, changes, rates }, ledger, reports, running, random } = self;
-        let Surroundings { config, environment, stores, background, measures } = around;
+    pub async fn serve(self) -> anyhow::Result<ServingParts> {
+        let Self { followed: FollowedStores { start, upstreams, changes, rates }, writers, reports, running, random } =
+            self;
+        let StartContext { config, environment, stores, background, measures } = start;
         let clock = || Arc::clone(&stores.clock);
-        let probes = probes(around, &changes.watcher, &rates, ledger.as_ref());
-        let denied_changes = ledger.as_ref().map(|_| background.record_denied_changes(stores));
-        let rejections = ledger.as_ref().map(|_| background.record_rejections(stores));
+        let (ledger, denied_changes, rejections) = match writers {
+            Some(Writers { ledger, denied_changes, rejections }) => {
+                (Some(ledger), Some(denied_changes), Some(rejections))
+            }
+            None => (None, None, None),
+        };
+        let probes = probes(start, &changes.watcher, &rates, ledger.as_ref());
         let broadcaster = broadcast::start(config, stores, changes.watcher, Arc::clone(&random), background).await?;
         let workers = workers(measures)?;
         let (charging, limits): (Arc<dyn Ledger>, Arc<dyn LedgerReader>) = match &ledger {
@@ -236,20 +254,20 @@ impl Journaled<'_> {
             clock: clock(),
             workers,
         };
-        Ok(Serving { services, reloader, status })
+        Ok(ServingParts { services, reloader, status })
     }
 }
 
-/// Returns the probes that decide readiness, and reports what they look at as metrics.
+/// Returns the probes that decide readiness, and reports the same stores and disks as metrics.
 fn probes(
-    around: Surroundings<'_>,
+    start: StartContext<'_>,
     watcher: &Arc<ChangeWatcher>,
     rates: &RateLimits,
     ledger: Option<&Arc<RenewingLedger>>,
 ) -> Vec<Arc<dyn HealthProbe>> {
-    let Surroundings { config, stores, measures, .. } = around;
+    let StartContext { config, stores, measures, .. } = start;
     let disks = StoreDisks::new(config);
-    let database_disk = (!around.is_read_only()).then(|| disks.database.clone());
+    let database_disk = (!start.is_read_only()).then(|| disks.database.clone());
     measures.watch_disks(disks);
     measures.watch_database(stores.database.clone());
     measures.watch_wal(stores.database.clone());
@@ -300,8 +318,8 @@ fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) ->
 }
 
 /// Removes old rows immediately and then about every hour, until the instance ends.
-fn start_retention(around: Surroundings<'_>, random: Arc<dyn Randomness>) {
-    let Surroundings { config, stores, background, measures, .. } = around;
+fn start_retention(start: StartContext<'_>, random: Arc<dyn Randomness>) {
+    let StartContext { config, stores, background, measures, .. } = start;
     if config.retention.is_none() {
         return;
     }

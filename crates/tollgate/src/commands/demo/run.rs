@@ -1,4 +1,4 @@
-//! The command: starts the instance, runs the script, and tells its story.
+//! The command: starts the instance, runs the script, and prints its exchanges.
 
 use std::net::SocketAddr;
 use std::path::Path;
