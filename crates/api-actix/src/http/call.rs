@@ -124,7 +124,7 @@ impl Call<'_> {
         self.gateway.detach.run_detachable(work, left, self.permit(), self.span)
     }
 
-    /// Returns the connection of the client, which `left` tells that it has disconnected.
+    /// Returns the connection of the client. `left` is cancelled when the client disconnects.
     pub(crate) fn connection(&self, left: CancellationToken) -> Arc<dyn ClientConnection> {
         Arc::new(RequestConnection { left, permit: self.permit() })
     }

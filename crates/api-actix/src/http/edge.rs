@@ -217,7 +217,7 @@ fn workspace_owner(caller: &Principal) -> Option<String> {
 }
 
 /// Records a denied management change. Server errors are not recorded.
-pub(crate) fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, error: &ApiError) {
+fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, error: &ApiError) {
     let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
     let status = error.view().status;
     let Some(method) = change_method(call.request.method()) else { return };
@@ -287,7 +287,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// Permits at most ten lines per second.
 #[derive(Debug, Default)]
-pub(super) struct LogLimit(Mutex<Option<Window>>);
+struct LogLimit(Mutex<Option<Window>>);
 
 #[derive(Debug)]
 struct Window {
@@ -298,7 +298,7 @@ struct Window {
 
 impl LogLimit {
     /// Returns the number of lines suppressed since the last permitted one; `None` if this line must be suppressed.
-    pub(super) fn permit(&self) -> Option<u64> {
+    fn permit(&self) -> Option<u64> {
         let now = Instant::now();
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let window = window.get_or_insert(Window { began: now, lines: 0, suppressed: 0 });

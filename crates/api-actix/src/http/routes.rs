@@ -416,6 +416,30 @@ mod tests {
     }
 
     #[test]
+    fn only_listed_paths_are_managed_and_audited() {
+        let listed = [
+            "/guardrails",
+            "/guardrails/{id}",
+            "/guardrails/{id}/assignments/keys",
+            "/guardrails/{id}/assignments/keys/remove",
+            "/guardrails/{id}/explain",
+            "/guardrails/{id}/versions",
+            "/guardrails/{id}/versions/{version}",
+            "/guardrails/{id}/versions/{version}/restore",
+            "/keys/{hash}/rotate",
+            "/observability/destinations",
+            "/observability/destinations/{id}",
+        ];
+        for route in ROUTES {
+            let is_listed = route.under_base && listed.contains(&route.pattern);
+            assert_eq!(route.is_audited(), is_listed, "{}", route.pattern);
+        }
+        let missing: Vec<_> =
+            listed.iter().filter(|pattern| !ROUTES.iter().any(|route| route.pattern == **pattern)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
     fn parameters_are_raw_whole_segments() {
         let (_, parameters) = pattern("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
         assert_eq!(parameters, ["a%2Fb", "%2e%2e", ""]);

@@ -19,76 +19,57 @@ use crate::http::error::{ApiError, whole_seconds};
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
-/// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds.
+/// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds. The match names every variant: the text
+/// of a new one must not reach clients unseen.
 pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
-    use SubmitDecisionError::{Attempts, ChargeOutOfRange, Defect, Filtering, LimitExceeded, Store};
-    match error {
-        Attempts(failed) => failed_attempts(&failed, now_ms),
-        LimitExceeded(exceeded) => limit_exceeded(&exceeded),
-        Filtering(FilteringError::TaskFailed(lost)) => ApiError::from_task_error(lost),
-        Filtering(_) | ChargeOutOfRange | Defect(_) => ApiError::from_kind(error.kind()).caused_by(error),
-        Store(store) => ApiError::store(store),
-        rejected => rejection(&rejected),
-    }
-}
-
-/// Returns the error of a request that was rejected before its first attempt. One table has the reasons and metadata.
-fn rejection(error: &SubmitDecisionError) -> ApiError {
     use SubmitDecisionError as E;
-    let funnel_row = |funnel: &RoutingFunnel| ("routing_funnel", funnel_view(funnel).into());
-    let seconds_row = |wait| ("retry_after_seconds", whole_seconds(wait).into());
-    let (reason, metadata): (Option<RejectionReason>, Vec<(&str, Value)>) = match error {
-        E::Blocked(blocked) => (
-            Some(RejectionReason::ContentFilter),
-            vec![
-                ("guardrail_id", blocked.guardrail_id.to_string().into()),
-                ("label", blocked.label.as_str().into()),
-                ("path", blocked.path.as_str().into()),
-            ],
-        ),
-        E::Forbidden { model, forbidden, .. } => (
-            Some(RejectionReason::Guardrail),
-            vec![
-                ("guardrail_id", forbidden.guardrail_id.to_string().into()),
-                ("rule", forbidden.rule.into()),
-                ("model", model.as_str().into()),
-            ],
-        ),
-        E::Unpriced(model) => (Some(RejectionReason::NoPrice), vec![("model", model.as_str().into())]),
-        E::UnknownModel { nearest } => (None, vec![("nearest", nearest.as_slice().into())]),
-        E::NoEndpoint { nearest, funnel, .. } => {
-            (None, vec![("nearest", nearest.as_slice().into()), funnel_row(funnel)])
-        }
-        E::Unsupported { funnel, .. } | E::ExcludedByPreferences { unknown: None, funnel, .. } => {
-            (None, vec![funnel_row(funnel)])
-        }
-        E::ExcludedByPreferences { unknown: Some(unknown), funnel, .. } => {
-            (None, vec![funnel_row(funnel), ("nearest", unknown.nearest.as_slice().into())])
-        }
-        E::Throttled { endpoints, funnel, .. } => {
-            (Some(RejectionReason::EndpointsThrottled), vec![seconds_row(endpoints.retry_in), funnel_row(funnel)])
-        }
-        E::RecordQuotaExceeded(full) => (
-            Some(RejectionReason::RecordQuotaExceeded),
-            vec![
-                ("scope", "workspace".into()),
-                ("unit", "record_bytes".into()),
-                ("limit", full.limit.into()),
-                ("used", full.used.into()),
-                ("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true).into()),
-            ],
-        ),
-        _ => (None, Vec::new()),
-    };
-    let plain = ApiError::from_kind(error.kind()).message(error.to_string());
-    let plain = reason.into_iter().fold(plain, ApiError::reason);
-    let described = metadata.into_iter().fold(plain, |error, (name, value)| error.metadata(name, value));
+    let rejected = |error: &E| ApiError::from_kind(error.kind()).message(error.to_string());
     match error {
-        E::Forbidden { funnel, .. } => described.service_metadata("routing_funnel", funnel_view(funnel)),
-        E::UnknownModel { .. } => described.location(ErrorLocation::Member("model".to_owned())),
-        E::Throttled { endpoints, .. } => described.retry_after(endpoints.retry_in),
-        E::RecordQuotaExceeded(full) => described.retry_after(full.resets_in),
-        _ => described,
+        E::Blocked(ref blocked) => rejected(&error)
+            .reason(RejectionReason::ContentFilter)
+            .metadata("guardrail_id", blocked.guardrail_id.to_string())
+            .metadata("label", blocked.label.as_str())
+            .metadata("path", blocked.path.as_str()),
+        E::Forbidden { ref model, ref forbidden, ref funnel } => rejected(&error)
+            .reason(RejectionReason::Guardrail)
+            .metadata("guardrail_id", forbidden.guardrail_id.to_string())
+            .metadata("rule", forbidden.rule)
+            .metadata("model", model.as_str())
+            .service_metadata("routing_funnel", funnel_view(funnel)),
+        E::Unpriced(ref model) => rejected(&error).reason(RejectionReason::NoPrice).metadata("model", model.as_str()),
+        E::UnknownModel { ref nearest } => {
+            rejected(&error).metadata("nearest", nearest.as_slice()).location(ErrorLocation::Member("model".to_owned()))
+        }
+        E::NotADecisionModel(_) | E::VariablePrice(_) => rejected(&error),
+        E::NoEndpoint { ref nearest, ref funnel, .. } => {
+            rejected(&error).metadata("nearest", nearest.as_slice()).metadata("routing_funnel", funnel_view(funnel))
+        }
+        E::Unsupported { ref funnel, .. } | E::ExcludedByPreferences { unknown: None, ref funnel, .. } => {
+            rejected(&error).metadata("routing_funnel", funnel_view(funnel))
+        }
+        E::ExcludedByPreferences { unknown: Some(ref unknown), ref funnel, .. } => rejected(&error)
+            .metadata("routing_funnel", funnel_view(funnel))
+            .metadata("nearest", unknown.nearest.as_slice()),
+        E::Throttled { ref endpoints, ref funnel, .. } => rejected(&error)
+            .reason(RejectionReason::EndpointsThrottled)
+            .retry_after(endpoints.retry_in)
+            .metadata("retry_after_seconds", whole_seconds(endpoints.retry_in))
+            .metadata("routing_funnel", funnel_view(funnel)),
+        E::RecordQuotaExceeded(full) => rejected(&error)
+            .reason(RejectionReason::RecordQuotaExceeded)
+            .retry_after(full.resets_in)
+            .metadata("scope", "workspace")
+            .metadata("unit", "record_bytes")
+            .metadata("limit", full.limit)
+            .metadata("used", full.used)
+            .metadata("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        E::LimitExceeded(exceeded) => limit_exceeded(&exceeded),
+        E::Attempts(failed) => failed_attempts(&failed, now_ms),
+        E::Filtering(FilteringError::TaskFailed(lost)) => ApiError::from_task_error(lost),
+        E::Filtering(FilteringError::ClientDisconnected | FilteringError::TimedOut)
+        | E::ChargeOutOfRange
+        | E::Defect(_) => ApiError::from_kind(error.kind()).caused_by(error),
+        E::Store(store) => ApiError::store(store),
     }
 }
 
