@@ -9,7 +9,10 @@ use wires::system_one::{ResponseWrapper, SystemOne};
 /// Returns the codec of every wire, dialects included.
 pub fn all() -> impl Iterator<Item = Box<dyn WireCodec>> {
     let wires =
-        Wire::ALL.into_iter().filter_map(|wire| Calls::of(wire, ModelLocation::Body, ResponseWrapper::None).codec());
+        Wire::ALL.into_iter().filter_map(|wire| match Calls::of(wire, ModelLocation::Body, ResponseWrapper::None) {
+            Calls::Single(codec) => Some(codec),
+            Calls::Chat | Calls::Local => None,
+        });
     wires.chain([WORKERS_AI, DATABRICKS].map(|dialect| Box::new(dialect) as Box<dyn WireCodec>))
 }
 

@@ -149,14 +149,6 @@ impl Calls {
             Wire::Sandbox => Self::Local,
         }
     }
-
-    /// Returns the codec of a single call.
-    pub fn codec(self) -> Option<Box<dyn WireCodec>> {
-        match self {
-            Self::Single(codec) => Some(codec),
-            Self::Chat | Self::Local => None,
-        }
-    }
 }
 
 /// Returns the default path and header of a wire.

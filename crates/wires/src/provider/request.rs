@@ -181,9 +181,7 @@ impl Limits {
             levels: or(limits.max_levels, MAX_LEVELS),
         }
     }
-}
 
-impl Limits {
     /// Returns the typed questions, if there are not too many for the wire.
     pub(crate) fn typed(self, provider_input: &ProviderInput) -> Result<&[Question], UnsupportedByWire> {
         let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;

@@ -16,7 +16,10 @@ use wires::system_one::ResponseWrapper;
 use wires::{gemini, system_one};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
-    let of = |wire, wrapper| Calls::of(wire, ModelLocation::Body, wrapper).codec();
+    let of = |wire, wrapper| match Calls::of(wire, ModelLocation::Body, wrapper) {
+        Calls::Single(codec) => Some(codec),
+        Calls::Chat | Calls::Local => None,
+    };
     let wires = Wire::ALL.map(|wire| of(wire, ResponseWrapper::None));
     let dialects =
         [ResponseWrapper::WorkersAi, ResponseWrapper::Databricks].map(|wrapper| of(Wire::SystemOne, wrapper));
