@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use super::*;
 use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
 use crate::error::ErrorKind;
@@ -46,8 +48,14 @@ fn document() -> Document {
     }
 }
 
-/// Returns the type of the promoted file.
+thread_local! {
+    /// The number of detections since the promotion of this thread began.
+    static DETECTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Returns the type of the promoted file, and counts the call.
 fn detect_csv(head: &[u8], filename: &str) -> String {
+    DETECTED.set(DETECTED.get() + 1);
     assert_eq!((head, filename), (&b"a,b"[..], "out/report.csv"));
     "text/csv".to_owned()
 }
@@ -57,6 +65,8 @@ struct Mocks {
     running: Option<Arc<RunningPromotions>>,
     documents: MockDocumentRepository,
     blobs: MockBlobStore,
+    /// The expected number of detections of a media type.
+    detected: usize,
     clock: FixedClock,
 }
 
@@ -114,7 +124,10 @@ impl Mocks {
             running: self.running.unwrap_or_else(running),
         };
         let caller = InferenceKey::for_tests(SequentialIds::key(7), workspace());
-        PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key, wait_ends).await
+        DETECTED.set(0);
+        let promoted = PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key, wait_ends).await;
+        assert_eq!(DETECTED.get(), self.detected, "detections");
+        promoted
     }
 }
 
@@ -137,7 +150,7 @@ impl DocumentIdOf {
 
 #[tokio::test]
 async fn promote_reserves_quota_then_copies_then_marks_ready() {
-    let mut mocks = Mocks::default();
+    let mut mocks = Mocks { detected: 1, ..Mocks::default() };
     let mut order = Sequence::new();
     mocks.blobs.expect_stat().withf(|key| *key == source()).once().in_sequence(&mut order).returning(|_| Ok(found(10)));
     mocks
@@ -160,7 +173,8 @@ async fn promote_reserves_quota_then_copies_then_marks_ready() {
         .blobs
         .expect_copy()
         .withf(|from, to, size| {
-            *from == source() && *to == BlobKey::document(workspace(), &document().id) && *size == 10
+            let is_first = DETECTED.get() == 0;
+            is_first && *from == source() && *to == BlobKey::document(workspace(), &document().id) && *size == 10
         })
         .once()
         .in_sequence(&mut order)
@@ -169,7 +183,8 @@ async fn promote_reserves_quota_then_copies_then_marks_ready() {
         .documents
         .expect_mark_ready()
         .withf(|owner, id, sha256, media_type| {
-            *owner == workspace() && *id == document().id && *sha256 == "ab".repeat(32) && media_type == "text/csv"
+            let is_detected = DETECTED.get() == 1 && media_type == "text/csv";
+            is_detected && *owner == workspace() && *id == document().id && *sha256 == "ab".repeat(32)
         })
         .once()
         .in_sequence(&mut order)
@@ -191,7 +206,7 @@ async fn promote_rejects_file_above_size_limit() {
     let error = mocks.promote(None).await.unwrap_err();
     assert!(matches!(error, PromoteError::TooLarge { file_bytes: 1_001, max_bytes: 1_000 }), "{error}");
 
-    let mut mocks = Mocks::default();
+    let mut mocks = Mocks { detected: 1, ..Mocks::default() };
     mocks.blobs.expect_stat().returning(|_| Ok(found(1_000)));
     mocks.documents.expect_reserve().once().returning(|_, _, _| Ok(Reservation::Reserved));
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
@@ -260,7 +275,7 @@ async fn promote_rejects_hard_link_and_undoes_the_reservation() {
 
 #[tokio::test]
 async fn promote_keeps_bytes_when_document_is_no_longer_pending() {
-    let mut mocks = Mocks::up_to_the_copy();
+    let mut mocks = Mocks { detected: 1, ..Mocks::up_to_the_copy() };
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
     // The commit succeeds, but its reply is lost.
     mocks.documents.expect_mark_ready().returning(|_, _, _, _| Err(away()));
@@ -279,7 +294,7 @@ async fn promote_fails_and_rolls_back_when_source_keeps_changing() {
 
 #[tokio::test]
 async fn promote_retries_when_source_changed_once() {
-    let mut mocks = Mocks::up_to_the_copy();
+    let mut mocks = Mocks { detected: 1, ..Mocks::up_to_the_copy() };
     let mut outcomes = vec![copied(), CopyOutcome::SourceChanged];
     mocks.blobs.expect_copy().times(2).returning(move |_, _, _| Ok(outcomes.pop().unwrap()));
     mocks.documents.expect_mark_ready().once().returning(|_, _, _, _| Ok(Some(document())));
@@ -304,7 +319,12 @@ async fn promote_rolls_back_when_source_disappears() {
 #[case::swept("swept")]
 #[tokio::test]
 async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'static str) {
-    let mut mocks = Mocks::default();
+    let detected = match step {
+        "ready" => 1,
+        "swept" => 3,
+        _ => 0,
+    };
+    let mut mocks = Mocks { detected, ..Mocks::default() };
     let fails = move |at: &str| if at == step { Err(away()) } else { Ok(()) };
     mocks.documents.expect_claim_state().returning(move |_| fails("claim").map(|()| ClaimState::Free));
     mocks.blobs.expect_stat().returning(move |_| fails("stat").map(|()| found(10)));
@@ -336,7 +356,7 @@ async fn promote_leaves_bytes_when_rollback_fails() {
 
 #[tokio::test]
 async fn promote_returns_document_of_the_process_that_took_over() {
-    let mut mocks = Mocks::default();
+    let mut mocks = Mocks { detected: 1, ..Mocks::default() };
     let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::Free];
     mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
     mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
@@ -351,7 +371,7 @@ async fn promote_returns_document_of_the_process_that_took_over() {
 
 #[tokio::test]
 async fn promote_without_key_starts_again_when_its_document_was_abandoned() {
-    let mut mocks = Mocks::up_to_the_copy();
+    let mut mocks = Mocks { detected: 2, ..Mocks::up_to_the_copy() };
     mocks.blobs.expect_copy().times(2).returning(|_, _, _| Ok(copied()));
     let mut ends = vec![Some(document()), None];
     mocks.documents.expect_mark_ready().times(2).returning(move |_, _, _, _| Ok(ends.pop().unwrap()));
