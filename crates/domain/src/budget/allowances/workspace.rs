@@ -90,8 +90,9 @@ pub struct CounterStatus {
     pub available: Usd,
 }
 
+/// The amounts of a hold in the counters of its payer.
 #[derive(Debug)]
-struct HoldState {
+struct HeldAmounts {
     amounts: Vec<(CounterId, i128)>,
     /// The parts of the charge, in the order of the amounts; `None` before it begins.
     taken: Option<Vec<ChargePart>>,
@@ -118,7 +119,7 @@ pub struct WorkspaceAllowances {
     used: Vec<CounterId>,
     /// The monotonic time of the next search for idle counters and past periods.
     next_search: Duration,
-    holds: IdMap<DecisionId, HoldState>,
+    holds: IdMap<DecisionId, HeldAmounts>,
     releases: UnsyncedReleases,
     /// Counters with an excess, by the number of its last journal entry, until the store has it.
     excesses: HashMap<CounterId, u64>,
@@ -142,7 +143,7 @@ impl WorkspaceAllowances {
         }
         let amounts = sum_by_counter(amounts);
         self.take(now, &amounts)?;
-        self.holds.insert(id.clone(), HoldState { amounts, taken: None });
+        self.holds.insert(id.clone(), HeldAmounts { amounts, taken: None });
         Ok(())
     }
 
@@ -231,7 +232,7 @@ impl WorkspaceAllowances {
         if self.holds.get(id).is_none_or(|hold| hold.taken.is_none()) {
             return Err(ChargeError(id.clone()));
         }
-        let Some(HoldState { amounts, taken: Some(taken) }) = self.holds.remove(id) else { return Ok(()) };
+        let Some(HeldAmounts { amounts, taken: Some(taken) }) = self.holds.remove(id) else { return Ok(()) };
         for ((counter, held), ChargePart { from_allowance, excess }) in amounts.into_iter().zip(taken) {
             let state = self.counters.entry(counter).or_default();
             state.held -= held;

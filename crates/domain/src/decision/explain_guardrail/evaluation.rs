@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::verdict::{Decider, EndpointVerdict, ExplainGuardrailError, KeyRejection, Verdict};
 use crate::decision::submit::filter::InputFilter;
-use crate::decision::submit::hold::Holds;
+use crate::decision::submit::hold::HoldPlanner;
 use crate::decision::submit::route::RoutePlanner;
 use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
@@ -32,7 +32,7 @@ pub(super) struct RequestEvaluation {
 pub(crate) struct RequestEvaluator {
     pub(in crate::decision) filter: Arc<InputFilter>,
     pub(in crate::decision) planner: Arc<RoutePlanner>,
-    pub(in crate::decision) holds: Arc<Holds>,
+    pub(in crate::decision) hold_planner: Arc<HoldPlanner>,
 }
 
 impl RequestEvaluator {
@@ -76,7 +76,7 @@ impl RequestEvaluator {
         };
         let endpoints = models.iter().flat_map(|model| &model.candidates).map(verdict).collect();
         let (bounds, unroutable) = match self.planner.plan(&request, Some(policy.as_ref()), is_limited, workspace) {
-            Ok(plan) => (self.holds.costs(&plan.sub_requests), None),
+            Ok(plan) => (self.hold_planner.costs(&plan.sub_requests), None),
             Err(error) => (Vec::new(), deciding_rule(error)?),
         };
         Ok(RequestEvaluation {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bounds::{charge, round_up};
-use super::hold::{Holds, WaitBudget, unknown_room};
+use super::hold::{HoldPlanner, WaitBudget, unknown_room};
 use super::plan::SubRequest;
 use super::request::{HoldRejection, Request};
 use crate::money::{Charge, Usd};
@@ -20,7 +20,7 @@ pub(super) enum AttemptBudget<'a> {
 }
 
 pub(super) struct IncreasingHold<'a> {
-    holds: &'a Holds,
+    hold_planner: &'a HoldPlanner,
     request: &'a Request,
     /// The bound of the first attempt of each sub-request that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
@@ -43,13 +43,13 @@ pub(super) struct NextAttempt<'a> {
 impl<'a> AttemptBudget<'a> {
     /// Begins with a hold of `planned`, the first attempt of each sub-request.
     pub(super) fn of_hold(
-        (holds, request): (&'a Holds, &'a Request),
+        (hold_planner, request): (&'a HoldPlanner, &'a Request),
         planned: Vec<AttemptRecord>,
         sub_requests: &[SubRequest],
     ) -> Self {
         let first = |part: &SubRequest| part.candidates.first().map_or(usize::MAX, |first| first.endpoint.index);
         Self::Increasing(Box::new(IncreasingHold {
-            holds,
+            hold_planner,
             request,
             planned: Mutex::new(planned),
             first_endpoints: sub_requests.iter().map(first).collect(),
@@ -77,7 +77,7 @@ impl<'a> AttemptBudget<'a> {
     pub(super) fn cost(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> Option<Usd> {
         match self {
             Self::Ceiling => None,
-            Self::Increasing(own) => Some(round_up(charge(&own.holds.bounds.attempt(candidate, number, input)))),
+            Self::Increasing(own) => Some(round_up(charge(&own.hold_planner.bounds.attempt(candidate, number, input)))),
         }
     }
 
@@ -97,17 +97,17 @@ impl IncreasingHold<'_> {
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
     ) -> Result<u64, HoldRejection> {
         let known = self.known_bound(next.number, next.candidate);
-        let bound = known.unwrap_or_else(|| self.holds.bounds.attempt(next.candidate, next.number, next.input));
+        let bound = known.unwrap_or_else(|| self.hold_planner.bounds.attempt(next.candidate, next.number, next.input));
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
         loop {
-            let held = self.request.hold().amount;
+            let held = self.request.lock_hold().amount;
             if held >= self.needed(so_far(), &bound) {
                 return Ok(tokens);
             }
             let gate = self.gate.lock().await;
             // Another sub-request may have increased the hold meanwhile.
             let needed = self.needed(so_far(), &bound);
-            let increased = self.holds.increase_to(self.request, needed, std::slice::from_ref(&bound)).await;
+            let increased = self.hold_planner.increase_to(self.request, needed, std::slice::from_ref(&bound)).await;
             drop(gate);
             let exceeded = match increased {
                 Ok(Ok(())) => continue,
@@ -121,15 +121,15 @@ impl IncreasingHold<'_> {
             if next.is_optional {
                 return Err(HoldRejection::LimitExceeded);
             }
-            let waits = waits.get_or_insert_with(|| self.holds.wait_budget(self.request));
-            if !exceeded.waits_for_others() || !waits.wait(&self.holds.time, &self.request.client).await {
+            let waits = waits.get_or_insert_with(|| self.hold_planner.wait_budget(self.request));
+            if !exceeded.waits_for_others() || !waits.wait(&self.hold_planner.time, &self.request.client).await {
                 if exceeded.waits_for_others() && exceeded.is_uncertain {
                     let error = unknown_room();
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "hold increase failed; attempt not made");
                     return Err(HoldRejection::Store);
                 }
-                self.holds.report_rejection(self.request);
+                self.hold_planner.report_rejection(self.request);
                 return Err(HoldRejection::LimitExceeded);
             }
         }

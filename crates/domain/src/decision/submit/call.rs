@@ -24,14 +24,19 @@ use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailureKind, HealthBoard};
 use crate::system::TimeSource;
 
-/// Makes calls.
+/// Makes the calls of requests. Identical requests share one.
+pub(super) struct SharedCalls {
+    pub(super) runner: Arc<CallRunner>,
+    pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
+}
+
+/// Runs the sub-requests of a call.
 pub(super) struct CallRunner {
     pub(super) provider: Arc<dyn DecisionProvider>,
     pub(super) health: Arc<HealthBoard>,
     pub(super) time: TimeSource,
     pub(super) settings: Arc<DecisionSettings>,
     pub(super) failures: FailureLog,
-    pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
 }
 
 /// A call to make.
@@ -63,37 +68,33 @@ pub(super) struct EndedCall {
 /// A sub-request under way, with its number.
 type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
 
-impl CallRunner {
+impl SharedCalls {
     /// Makes the call of a held plan. A request that holds the ceiling shares the call with identical ones.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        request: &Request,
-        HeldPlan { plan, coverage }: HeldPlan<'_>,
-    ) -> EndedCall {
+    pub(super) async fn call(&self, request: &Request, HeldPlan { plan, coverage }: HeldPlan<'_>) -> EndedCall {
         let (workspace, client) = (request.payer.workspace_id, Arc::clone(&request.client));
-        let (is_partial, began) = (request.body.partial, request.arrival.began);
+        let (is_partial, began) = (request.filtered.body.partial, request.arrival.began);
         let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
         match coverage {
             Coverage::FirstAttempts(budget) => {
-                let outcome = self.run(call, client, budget).await;
+                let outcome = self.runner.run(call, client, budget).await;
                 EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE }
             }
             Coverage::AllAttempts { amount, mode } => {
                 let route = (&plan.model, plan.prices_differ);
-                let key = CallKey::new(workspace, request.policy(), route, amount, &request.body);
+                let key = CallKey::new(workspace, request.filtered.policy(), route, amount, &request.filtered.body);
                 self.share(key, mode, call, client).await
             }
         }
     }
 
     async fn share(
-        self: &Arc<Self>,
+        &self,
         key: CallKey,
         mode: SingleFlightMode,
         call: Call,
         client: Arc<dyn ClientConnection>,
     ) -> EndedCall {
-        let (runner, first) = (Arc::clone(self), Arc::clone(&client));
+        let (runner, first) = (Arc::clone(&self.runner), Arc::clone(&client));
         let run = move |participants| async move {
             runner.run(call, Arc::new(SharedClient { participants, first }), AttemptBudget::Ceiling).await
         };
@@ -104,7 +105,9 @@ impl CallRunner {
         };
         EndedCall { outcome: result.value, share }
     }
+}
 
+impl CallRunner {
     /// Runs the sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with
     /// lower limits. Without such endpoints it ends the others, unless the client accepts partial answers.
     async fn run(&self, call: Call, client: Arc<dyn ClientConnection>, budget: AttemptBudget<'_>) -> CallOutcome {

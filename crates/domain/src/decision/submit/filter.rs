@@ -1,22 +1,19 @@
 //! Applies content filters to an input and to the labels of a request: to small ones on the request's thread, to large
 //! ones on the workers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
-use super::request::{Arrival, HoldState, Request};
+use super::request::FilteredRequest;
 use crate::api_key::InferenceKey;
-use crate::budget::Payer;
-use crate::decision::{
-    Broadcast, ClientConnection, DecisionRequest, FilteringError, Metrics, RequestOrigin, SubmitDecisionError,
-};
+use crate::decision::{Broadcast, ClientConnection, DecisionRequest, FilteringError, Metrics, SubmitDecisionError};
 use crate::guardrail::filter::{Aliases, Blocked, FilteredInput};
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::ids::WorkspaceId;
 use crate::question::ProviderInput;
-use crate::system::{CancelFlag, Cancelled, IdGenerator, TaskError, TimeSource, WorkOwner, Workers};
+use crate::system::{CancelFlag, Cancelled, TaskError, TimeSource, WorkOwner, Workers};
 use crate::usage::{FilterAction, RequestLabels};
 
 /// The most bytes times filters that are scanned on the request's thread. This takes less than a millisecond for prose
@@ -34,7 +31,6 @@ pub(in crate::decision) struct InputFilter {
     pub(super) workers: Arc<dyn Workers>,
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
-    pub(super) ids: Arc<dyn IdGenerator>,
     pub(super) time: TimeSource,
     pub(super) deadline: Duration,
 }
@@ -47,38 +43,22 @@ impl InputFilter {
     pub(super) async fn apply(
         &self,
         key: &InferenceKey,
-        (origin, arrival): (RequestOrigin, Arrival),
         mut body: DecisionRequest,
-        client: Arc<dyn ClientConnection>,
-    ) -> Result<Request, SubmitDecisionError> {
+        client: &Arc<dyn ClientConnection>,
+        began: Duration,
+    ) -> Result<FilteredRequest, SubmitDecisionError> {
         let policy = self.policies.find(key).await?;
         let original = Arc::clone(&body.provider_input);
         let workspace_id = key.workspace_id();
         let owner = WorkOwner::Workspace(workspace_id);
-        // From here on, only the filtered input is used.
-        let filtered = self.filter(policy.as_ref(), &original, owner, &client, arrival.began).await?;
+        let filtered = self.filter(policy.as_ref(), &original, owner, client, began).await?;
         let FilteredInput { provider_input, aliases, findings } = filtered;
+        // From here on, only the filtered input is used.
         body.provider_input = provider_input;
         let labels =
             RequestLabels { session_id: body.session_id.take(), trace: body.trace.take(), user: body.user.take() };
-        let redacted_labels = self.redact(policy.as_ref(), workspace_id, &labels, arrival.began).await;
-        let guardrails = policy.as_deref().map(Policy::ids).unwrap_or_default();
-        Ok(Request {
-            id: self.ids.decision_id(),
-            origin,
-            arrival,
-            client,
-            payer: Payer { workspace_id, api_key: key.id(), guardrails },
-            is_limited: key.limited() || policy.as_deref().is_some_and(Policy::limits_money),
-            policy,
-            body,
-            original,
-            aliases,
-            findings,
-            labels,
-            redacted_labels,
-            hold: Mutex::new(HoldState::default()),
-        })
+        let redacted_labels = self.redact(policy.as_ref(), workspace_id, &labels, began).await;
+        Ok(FilteredRequest { policy, body, original, aliases, findings, labels, redacted_labels })
     }
 
     async fn filter(

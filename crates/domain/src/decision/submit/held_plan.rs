@@ -3,7 +3,7 @@
 use super::affordable::AffordablePlans;
 use super::attempt_budget::AttemptBudget;
 use super::bounds::total;
-use super::hold::{Holds, unknown_room};
+use super::hold::{HoldPlanner, unknown_room};
 use super::plan::SubRequest;
 use super::request::Request;
 use super::route::RoutePlan;
@@ -26,13 +26,13 @@ pub(super) enum Coverage<'a> {
     FirstAttempts(AttemptBudget<'a>),
 }
 
-impl Holds {
+impl HoldPlanner {
     /// Holds the money of a plan. A request that may share a call holds the ceiling of the call if it can. Any other
     /// holds the bounds of its first attempts.
     ///
     /// # Errors
     /// The hold was rejected. The request was not sent.
-    pub(super) async fn hold<'a>(
+    pub(super) async fn hold_plan<'a>(
         &'a self,
         request: &'a Request,
         mut plan: RoutePlan,

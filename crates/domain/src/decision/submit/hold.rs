@@ -48,8 +48,8 @@ pub(super) fn unknown_room() -> StoreError {
     StoreError::unavailable("a process with allowances of the limit does not respond")
 }
 
-/// Acquires, increases and releases holds.
-pub(in crate::decision) struct Holds {
+/// Plans the holds of requests: acquires, increases and releases them in the ledger.
+pub(in crate::decision) struct HoldPlanner {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) metrics: Arc<dyn Metrics>,
     pub(super) time: TimeSource,
@@ -57,7 +57,7 @@ pub(in crate::decision) struct Holds {
     pub(super) bounds: Bounds,
 }
 
-impl Holds {
+impl HoldPlanner {
     /// Holds `amount` in total for a request. The first hold is for all of `attempts`, an increase for the first one.
     pub(super) async fn increase_to(
         &self,
@@ -66,14 +66,14 @@ impl Holds {
         attempts: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         let (before, is_first) = {
-            let hold = request.hold();
+            let hold = request.lock_hold();
             (hold.amount, hold.at.is_none())
         };
         let more = Usd::from_pico(amount.pico().saturating_sub(before.pico()).max(0));
         // No account can hold the largest amount. An unlimited request proceeds without a hold of it.
         let is_out_of_range = !request.is_limited && amount == Usd::from_pico(i64::MAX);
         if !is_first && (more == Usd::ZERO || is_out_of_range) {
-            let mut hold = request.hold();
+            let mut hold = request.lock_hold();
             hold.amount = hold.amount.max(amount);
             return Ok(Ok(()));
         }
@@ -90,7 +90,7 @@ impl Holds {
             self.metrics.record_hold(None, took);
         }
         let granted = granted.map_err(|exceeded| exceeded.including_held(before));
-        let mut hold = request.hold();
+        let mut hold = request.lock_hold();
         Ok(match granted {
             Ok(at) => {
                 hold.amount = amount;
@@ -107,7 +107,7 @@ impl Holds {
     /// Counts the last rejection: once for each attempt that is not made, regardless of the number of ledger calls, and
     /// not for optional attempts. Returns it.
     pub(super) fn count_rejection(&self, request: &Request) -> Option<LimitExceeded> {
-        let (exceeded, took) = request.hold().rejection?;
+        let (exceeded, took) = request.lock_hold().rejection?;
         self.metrics.record_hold(Some(exceeded.scope), took);
         Some(exceeded)
     }
@@ -127,7 +127,7 @@ impl Holds {
 
     /// Releases the hold of a request without attempts.
     pub(super) async fn release(&self, request: &Request) {
-        let is_granted = request.hold().at.is_some();
+        let is_granted = request.lock_hold().at.is_some();
         if !is_granted || self.ledger.release(&request.id).await.is_ok() {
             return;
         }
@@ -135,7 +135,7 @@ impl Holds {
         self.time.sleep(FIRST_WAIT).await;
         if let Err(error) = self.ledger.release(&request.id).await {
             let error: &dyn std::error::Error = &error;
-            let amount = request.hold().amount;
+            let amount = request.lock_hold().amount;
             tracing::warn!(
                 decision.id = %request.id,
                 amount_usd = %amount,

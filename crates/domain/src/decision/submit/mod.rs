@@ -2,7 +2,7 @@
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | `filter` | the client's request and its key | `Request`, which every further step borrows |
+//! | `filter` | the client's request and its key | `FilteredRequest`; planned, it is a `Request`, which the settlement consumes |
 //! | `route`, `resolve`, `plan` | the request | `RoutePlan`: sub-requests, each with its candidates in order |
 //! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `HeldPlan`: the bound, then the cheaper plan if a limit requires it, then the hold |
 //! | `call`, `shared_call` | the held plan | `EndedCall`: the outcome and the share of its cost |
@@ -31,16 +31,16 @@ mod settle;
 mod shared_call;
 mod sub_request;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use self::bounds::Bounds;
-use self::call::CallRunner;
+use self::call::{CallRunner, SharedCalls};
 use self::failure_log::FailureLog;
 use self::filter::InputFilter;
-use self::hold::Holds;
+use self::hold::HoldPlanner;
 use self::record_quota::RecordQuota;
 pub use self::record_quota::RecordQuotaStatus;
-use self::request::Arrival;
+use self::request::{Arrival, Request};
 use self::route::RoutePlanner;
 use self::settle::Settlement;
 use self::shared_call::SingleFlight;
@@ -116,8 +116,9 @@ pub struct UsagePorts {
 pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,
-    holds: Arc<Holds>,
-    runner: Arc<CallRunner>,
+    ids: Arc<dyn IdGenerator>,
+    hold_planner: Arc<HoldPlanner>,
+    calls: SharedCalls,
     settlement: Settlement,
 }
 
@@ -144,7 +145,6 @@ impl SubmitDecision {
             time: time.clone(),
             settings: Arc::clone(&settings),
             failures: FailureLog::default(),
-            in_flight: SingleFlight::default(),
         };
         let planner =
             RoutePlanner { catalogue, endpoints, health, random, clock: clock(), settings: Arc::clone(&settings) };
@@ -153,17 +153,17 @@ impl SubmitDecision {
             workers,
             metrics: Arc::clone(&metrics),
             broadcaster: Arc::clone(&broadcaster),
-            ids,
             time: time.clone(),
             deadline,
         };
-        let holds = Arc::new(Holds { ledger, metrics, time, settings, bounds });
+        let hold_planner = Arc::new(HoldPlanner { ledger, metrics, time, settings, bounds });
         Self {
             filter: Arc::new(filter),
             planner: Arc::new(planner),
-            holds: Arc::clone(&holds),
-            runner: Arc::new(runner),
-            settlement: Settlement { holds, broadcaster, record_quota, max_retry_after },
+            ids,
+            hold_planner: Arc::clone(&hold_planner),
+            calls: SharedCalls { runner: Arc::new(runner), in_flight: SingleFlight::default() },
+            settlement: Settlement { hold_planner, broadcaster, record_quota, max_retry_after },
         }
     }
 
@@ -182,7 +182,7 @@ impl SubmitDecision {
     /// Returns an evaluator of requests, which sends nothing.
     pub(in crate::decision) fn evaluator(&self) -> RequestEvaluator {
         let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
-        RequestEvaluator { filter, planner, holds: Arc::clone(&self.holds) }
+        RequestEvaluator { filter, planner, hold_planner: Arc::clone(&self.hold_planner) }
     }
 
     /// Answers a request.
@@ -196,15 +196,18 @@ impl SubmitDecision {
         body: DecisionRequest,
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
-        let time = &self.holds.time;
+        let time = &self.hold_planner.time;
         let arrival = Arrival { at: time.now(), began: origin.began.unwrap_or_else(|| time.monotonic()) };
-        let request = self.filter.apply(key, (origin, arrival), body, client).await?;
-        let workspace = request.payer.workspace_id;
-        let mut plan = self.planner.plan(&request.body, request.policy(), request.is_limited, workspace)?;
+        let filtered = self.filter.apply(key, body, &client, arrival.began).await?;
+        let (payer, is_limited) = filtered.payer(key);
+        let workspace = payer.workspace_id;
+        let mut plan = self.planner.plan(&filtered.body, filtered.policy(), is_limited, workspace)?;
         self.settlement.record_quota.check(workspace).await?;
+        let (id, hold) = (self.ids.decision_id(), Mutex::default());
+        let request = Request { id, origin, arrival, client, payer, is_limited, filtered, hold };
         let funnel = std::mem::take(&mut plan.funnel);
-        let held_plan = self.holds.hold(&request, plan).await?;
-        let call = self.runner.call(&request, held_plan).await;
+        let held_plan = self.hold_planner.hold_plan(&request, plan).await?;
+        let call = self.calls.call(&request, held_plan).await;
         self.settlement.settle(request, call, funnel).await
     }
 }

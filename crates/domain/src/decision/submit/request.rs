@@ -1,10 +1,11 @@
-//! A request, as it is known before it is routed, with the state of its hold.
+//! A request: what the filters leave of it, and from its plan on also its id, its payer and its hold.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::api_key::InferenceKey;
 use crate::budget::{HoldRequest, LimitExceeded, Payer};
 use crate::decision::{ClientConnection, DecisionRequest, RequestOrigin};
 use crate::guardrail::Policy;
@@ -22,16 +23,8 @@ pub(super) struct Arrival {
     pub(super) began: Duration,
 }
 
-/// A request after content filters. Every further step borrows it.
-pub(super) struct Request {
-    pub(super) id: DecisionId,
-    pub(super) origin: RequestOrigin,
-    pub(super) arrival: Arrival,
-    /// The client that waits for the answer.
-    pub(super) client: Arc<dyn ClientConnection>,
-    pub(super) payer: Payer,
-    /// True if a limit applies.
-    pub(super) is_limited: bool,
+/// A request after content filters.
+pub(super) struct FilteredRequest {
     pub(super) policy: Option<Arc<Policy>>,
     /// The request with the filtered input, which is sent.
     pub(super) body: DecisionRequest,
@@ -45,12 +38,25 @@ pub(super) struct Request {
     pub(super) labels: RequestLabels,
     /// The labels for destinations; `None` if they equal those of the record.
     pub(super) redacted_labels: Option<RequestLabels>,
-    pub(super) hold: Mutex<HoldState>,
 }
 
-/// The hold of a request.
+/// A planned request, which has an id. The hold and the call borrow it; the settlement consumes it.
+pub(super) struct Request {
+    pub(super) id: DecisionId,
+    pub(super) origin: RequestOrigin,
+    pub(super) arrival: Arrival,
+    /// The client that waits for the answer.
+    pub(super) client: Arc<dyn ClientConnection>,
+    pub(super) payer: Payer,
+    /// True if a limit applies.
+    pub(super) is_limited: bool,
+    pub(super) filtered: FilteredRequest,
+    pub(super) hold: Mutex<RequestHold>,
+}
+
+/// The hold of a request, before and after its grant.
 #[derive(Debug, Default)]
-pub(super) struct HoldState {
+pub(super) struct RequestHold {
     /// The time of the grant, by the store's clock; `None` before a grant.
     pub(super) at: Option<DateTime<Utc>>,
     pub(super) amount: Usd,
@@ -61,18 +67,27 @@ pub(super) struct HoldState {
 /// The reason why an attempt was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HoldRejection {
-    /// A limit has no room for it: [`HoldState::rejection`].
+    /// A limit has no room for it: [`RequestHold::rejection`].
     LimitExceeded,
     /// The ledger failed.
     Store,
 }
 
-impl Request {
+impl FilteredRequest {
     pub(super) fn policy(&self) -> Option<&Policy> {
         self.policy.as_deref()
     }
 
-    pub(super) fn hold(&self) -> MutexGuard<'_, HoldState> {
+    /// Returns the payer of a request of this key, and whether a limit applies.
+    pub(super) fn payer(&self, key: &InferenceKey) -> (Payer, bool) {
+        let guardrails = self.policy().map(Policy::ids).unwrap_or_default();
+        let payer = Payer { workspace_id: key.workspace_id(), api_key: key.id(), guardrails };
+        (payer, key.limited() || self.policy().is_some_and(Policy::limits_money))
+    }
+}
+
+impl Request {
+    pub(super) fn lock_hold(&self) -> MutexGuard<'_, RequestHold> {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,7 +99,7 @@ impl Request {
             amount,
             is_limited: self.is_limited,
             request_id: self.origin.request_id.clone(),
-            requested_model: self.body.model.clone(),
+            requested_model: self.filtered.body.model.clone(),
             client_address: self.origin.client_address,
             attempts: attempts.into(),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::EndedCall;
-use super::hold::Holds;
+use super::hold::HoldPlanner;
 use super::outcome::{CallOutcome, Failure, RequestCost, Served, merge};
 use super::record_quota::RecordQuota;
 use super::request::{HoldRejection, Request};
@@ -18,7 +18,7 @@ use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.
 pub(super) struct Settlement {
-    pub(super) holds: Arc<Holds>,
+    pub(super) hold_planner: Arc<HoldPlanner>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
     pub(super) record_quota: Arc<RecordQuota>,
     /// The longest `Retry-After` for a client.
@@ -38,13 +38,13 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let (answers, mut served) = match merge(&request.body, &mut outcome) {
+        let (answers, mut served) = match merge(&request.filtered.body, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
             Err(Some(failed)) => return Box::pin(self.settle_failure(request, &outcome, &cost, *failed, funnel)).await,
             Err(None) => {
                 if outcome.attempts.is_empty() {
-                    self.holds.release(&request).await;
+                    self.hold_planner.release(&request).await;
                 }
                 return Err(SubmitDecisionError::Defect("a request ended without an answer and without a failure"));
             }
@@ -52,10 +52,10 @@ impl Settlement {
         let record = self.record(&mut request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(&request, record, Some(answers.json())).await?;
-        let answers = request.aliases.restore(answers, &request.original);
+        let answers = request.filtered.aliases.restore(answers, &request.filtered.original);
         Ok(Decision {
             id: request.id,
-            provider_input: request.original,
+            provider_input: request.filtered.original,
             answers,
             model: served.model,
             provider: served.names,
@@ -65,7 +65,7 @@ impl Settlement {
             cost: cost.amount,
             attempts: Arc::clone(&outcome.attempts),
             funnel,
-            findings: request.findings,
+            findings: request.filtered.findings,
         })
     }
 
@@ -80,7 +80,7 @@ impl Settlement {
         let rejection = failed.rejection.and_then(|rejection| rejection_error(&request, rejection));
         if call.attempts.is_empty() {
             // Without an attempt there is no record.
-            self.holds.release(&request).await;
+            self.hold_planner.release(&request).await;
             return Err(rejection.unwrap_or_else(|| not_tried(request, failed, funnel)));
         }
         let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
@@ -103,7 +103,7 @@ impl Settlement {
             retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
             last: failed.last,
             funnel,
-            findings: request.findings,
+            findings: request.filtered.findings,
         })))
     }
 
@@ -114,16 +114,16 @@ impl Settlement {
         record: UsageRecord,
         answers: Option<&Json>,
     ) -> Result<(), SubmitDecisionError> {
-        let Holds { ledger, metrics, .. } = &*self.holds;
+        let HoldPlanner { ledger, metrics, .. } = &*self.hold_planner;
         let exchange = TraceContent {
-            provider_input: &request.body.provider_input,
+            provider_input: &request.filtered.body.provider_input,
             answers,
-            redacted_labels: request.redacted_labels.as_ref(),
+            redacted_labels: request.filtered.redacted_labels.as_ref(),
         };
         let messages = self.broadcaster.messages(&record, &exchange);
         ledger.settle(UsageCharge { record: record.clone(), messages }).await?;
         self.record_quota.add(&record);
-        let held = request.hold().amount;
+        let held = request.lock_hold().amount;
         if request.is_limited && record.cost > held {
             tracing::warn!(
                 decision.id = %record.id,
@@ -145,13 +145,13 @@ impl Settlement {
         cost: &RequestCost,
         (served, outcome): (&mut Served, UsageOutcome),
     ) -> UsageRecord {
-        let held_at = request.hold().at;
+        let held_at = request.lock_hold().at;
         UsageRecord {
             id: request.id.clone(),
             workspace_id: request.payer.workspace_id,
             api_key: request.payer.api_key,
             request_id: request.origin.request_id.clone(),
-            requested_model: request.body.model.clone(),
+            requested_model: request.filtered.body.model.clone(),
             model: served.model.clone(),
             provider: std::mem::take(&mut served.slugs),
             outcome,
@@ -163,14 +163,14 @@ impl Settlement {
             share: cost.share,
             attempts: Arc::clone(&call.attempts),
             guardrails: request.payer.guardrails.clone(),
-            findings: request.findings.clone(),
+            findings: request.filtered.findings.clone(),
             charged_at: held_at.unwrap_or(request.arrival.at),
-            session_id: request.labels.session_id.take(),
-            trace: request.labels.trace.take(),
-            user: request.labels.user.take(),
+            session_id: request.filtered.labels.session_id.take(),
+            trace: request.filtered.labels.trace.take(),
+            user: request.filtered.labels.user.take(),
             client_address: request.origin.client_address,
             created_at: request.arrival.at,
-            latency: self.holds.time.monotonic().saturating_sub(request.arrival.began),
+            latency: self.hold_planner.time.monotonic().saturating_sub(request.arrival.began),
         }
     }
 }
@@ -179,7 +179,7 @@ impl Settlement {
 fn rejection_error(request: &Request, rejection: HoldRejection) -> Option<SubmitDecisionError> {
     match rejection {
         HoldRejection::LimitExceeded => {
-            request.hold().rejection.map(|(exceeded, _)| SubmitDecisionError::LimitExceeded(exceeded))
+            request.lock_hold().rejection.map(|(exceeded, _)| SubmitDecisionError::LimitExceeded(exceeded))
         }
         HoldRejection::Store => {
             let unavailable = StoreError::unavailable("the hold for another attempt failed");
@@ -204,6 +204,6 @@ fn not_tried(request: Request, failed: Failure, funnel: RoutingFunnel) -> Submit
         retry_after: None,
         last: AttemptFailureKind::TimedOut,
         funnel,
-        findings: request.findings,
+        findings: request.filtered.findings,
     }))
 }

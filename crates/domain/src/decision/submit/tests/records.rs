@@ -107,6 +107,27 @@ async fn records_of_this_process_count_at_once_and_those_of_others_within_a_seco
 }
 
 #[tokio::test(start_paused = true)]
+async fn rejected_request_draws_no_id() {
+    let volume = Arc::new(StoredVolume::default());
+    let gateway = gateway(&volume);
+    let full = Arc::new(StoredVolume::default());
+    full.bytes.store(LIMIT, Ordering::SeqCst);
+    let rejecting = self::gateway(&full);
+    for _ in 0..3 {
+        send(&rejecting, 900, 10).await.unwrap_err();
+    }
+    full.bytes.store(0, Ordering::SeqCst);
+    rejecting.clock.advance(Duration::from_secs(1));
+    let mut ids = Vec::new();
+    for gateway in [&gateway, &rejecting] {
+        let pending = gateway.send_in(900, traced(10)).await;
+        gateway.answer(0, 1).await;
+        ids.push(pending.end().await.unwrap().id);
+    }
+    assert_eq!(ids[0], ids[1], "the first id of each gateway");
+}
+
+#[tokio::test(start_paused = true)]
 async fn bound_begins_again_with_the_next_utc_day() {
     let volume = Arc::new(StoredVolume::default());
     volume.bytes.store(LIMIT, Ordering::SeqCst);
