@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::error::StoreError;
 use sea_orm::sqlx::postgres::PgDatabaseError;
-use sea_orm::{DbErr, RuntimeErr, SqlxError};
+use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 
 use crate::postgres_tls;
 
@@ -146,6 +146,20 @@ impl UnreadableRows {
     pub(crate) fn count(&self) -> u64 {
         let rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         u64::try_from(rows.len()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Returns the error of a statement without rows.
+pub(crate) fn execution_error(error: SqlxError) -> DbErr {
+    DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
+/// Returns the error of a pool that has no connection for a single statement.
+pub(crate) fn pool_error(error: SqlxError) -> DbErr {
+    match error {
+        SqlxError::PoolTimedOut => DbErr::ConnectionAcquire(ConnAcquireErr::Timeout),
+        SqlxError::PoolClosed => DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed),
+        error => connection_error(error),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sea_orm::sqlx::{Error, Postgres, Sqlite, SqlitePool};
+use sea_orm::sqlx::{Error, SqlitePool};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 
 use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
-use super::statements::{Call, CallLimits, Reply, WriteHealth, run, until};
-use crate::errors::{connection_error, query_error};
+use super::statements::{Call, CallLimits, Execution, Query, WriteHealth, until};
+use crate::errors::{pool_error, query_error};
 
 /// Connections for single statements, with time limits.
 #[derive(Clone)]
@@ -38,12 +38,12 @@ impl Connection {
         Self { health: Some(Arc::clone(health)), ..self }
     }
 
-    async fn run(&self, call: Call) -> Result<Reply, DbErr> {
+    async fn run<C: Call>(&self, call: C) -> Result<C::Reply, DbErr> {
         let reply = match &self.kind {
             Kind::Sqlite(pool) => {
                 let reply = async {
-                    let mut connection = pool.acquire().await.map_err(connection_error)?;
-                    run::<Sqlite>(&mut connection, call).await.map_err(query_error)
+                    let mut connection = pool.acquire().await.map_err(pool_error)?;
+                    call.run_on_sqlite(&mut connection).await.map_err(C::sqlite_error)
                 };
                 until(self.limits.statement_end(), reply).await
             }
@@ -57,7 +57,7 @@ impl Connection {
 
     /// Runs a statement on a connection to a server. A read is repeated if the server had closed its connection. A write
     /// may have taken effect then, so that its connection is tested before.
-    async fn run_on_server(&self, pool: &Arc<PostgresPool>, call: Call) -> Result<Reply, DbErr> {
+    async fn run_on_server<C: Call>(&self, pool: &Arc<PostgresPool>, call: C) -> Result<C::Reply, DbErr> {
         if self.health.is_none() {
             match self.run_on(pool.acquire(false).await?, call.clone()).await {
                 Err(error) if is_closed(&error) => {}
@@ -67,8 +67,8 @@ impl Connection {
         self.run_on(pool.acquire(true).await?, call).await.map_err(query_error)
     }
 
-    async fn run_on(&self, mut connection: PooledConnection, call: Call) -> Result<Reply, Error> {
-        let reply = connection.call(self.limits.statement_end(), |own| Box::pin(run::<Postgres>(own, call))).await;
+    async fn run_on<C: Call>(&self, mut connection: PooledConnection, call: C) -> Result<C::Reply, Error> {
+        let reply = connection.call(self.limits.statement_end(), |own| call.run_on_postgres(own)).await;
         connection.release();
         reply
     }
@@ -84,18 +84,18 @@ impl ConnectionTrait for Connection {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.run(Call::Execute(statement)).await?.done()
+        self.run(Execution::Prepared(statement)).await
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        self.run(Call::ExecuteText(text.to_owned())).await?.done()
+        self.run(Execution::Text(text.to_owned())).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        Ok(self.run(Call::FetchOptional(statement)).await?.rows().pop())
+        Ok(self.run(Query::First(statement)).await?.pop())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        Ok(self.run(Call::FetchAll(statement)).await?.rows())
+        self.run(Query::All(statement)).await
     }
 }

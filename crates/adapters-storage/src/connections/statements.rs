@@ -3,66 +3,103 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sea_orm::sqlx::query::Query;
-use sea_orm::sqlx::{AssertSqlSafe, Database, Error, Executor, IntoArguments, PgConnection, query_with};
+use futures_util::future::BoxFuture;
+use sea_orm::sqlx::query::Query as BoundQuery;
+use sea_orm::sqlx::{
+    AssertSqlSafe, Database, Error, Executor, IntoArguments, PgConnection, Postgres, Sqlite, SqliteConnection,
+    query_with,
+};
 use sea_orm::{DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
 use sea_query_sqlx::SqlxValues;
 use tokio::time::{Instant, timeout_at};
 
-use crate::errors::is_corrupt;
+use crate::errors::{execution_error, is_corrupt, query_error};
 use crate::settings::StorageSettings;
 
-/// A statement, and the kind of its result.
+/// A statement with the type of its result.
+pub(super) trait Call: Clone + Send + 'static {
+    type Reply: Send;
+
+    /// Runs the statement on a connection to a SQLite file.
+    fn run_on_sqlite(self, connection: &mut SqliteConnection) -> BoxFuture<'_, Result<Self::Reply, Error>>;
+
+    /// Runs the statement on a connection to PostgreSQL.
+    fn run_on_postgres(self, connection: &mut PgConnection) -> BoxFuture<'_, Result<Self::Reply, Error>>;
+
+    /// Returns the error of a single statement on a SQLite file, which is that of the ORM.
+    fn sqlite_error(error: Error) -> DbErr;
+}
+
+/// A statement without rows.
 #[derive(Clone)]
-pub(super) enum Call {
-    Execute(Statement),
-    ExecuteText(String),
-    FetchOptional(Statement),
-    FetchAll(Statement),
+pub(super) enum Execution {
+    Prepared(Statement),
+    Text(String),
 }
 
-/// The result of a [`Call`].
-pub(super) enum Reply {
-    Done(ExecResult),
-    Rows(Vec<QueryResult>),
+/// A statement with rows.
+#[derive(Clone)]
+pub(super) enum Query {
+    First(Statement),
+    All(Statement),
 }
 
-impl Reply {
-    pub(super) fn done(self) -> Result<ExecResult, DbErr> {
-        match self {
-            Self::Done(done) => Ok(done),
-            Self::Rows(_) => Err(unavailable("a statement returned rows")),
-        }
+impl Call for Execution {
+    type Reply = ExecResult;
+
+    fn run_on_sqlite(self, connection: &mut SqliteConnection) -> BoxFuture<'_, Result<ExecResult, Error>> {
+        Box::pin(execute::<Sqlite>(connection, self))
     }
 
-    pub(super) fn rows(self) -> Vec<QueryResult> {
-        match self {
-            Self::Done(_) => Vec::new(),
-            Self::Rows(rows) => rows,
-        }
+    fn run_on_postgres(self, connection: &mut PgConnection) -> BoxFuture<'_, Result<ExecResult, Error>> {
+        Box::pin(execute::<Postgres>(connection, self))
+    }
+
+    fn sqlite_error(error: Error) -> DbErr {
+        execution_error(error)
     }
 }
 
-/// Runs a statement on a connection of the driver.
-pub(super) async fn run<D: Database>(connection: &mut D::Connection, call: Call) -> Result<Reply, Error>
+impl Call for Query {
+    type Reply = Vec<QueryResult>;
+
+    fn run_on_sqlite(self, connection: &mut SqliteConnection) -> BoxFuture<'_, Result<Vec<QueryResult>, Error>> {
+        Box::pin(fetch::<Sqlite>(connection, self))
+    }
+
+    fn run_on_postgres(self, connection: &mut PgConnection) -> BoxFuture<'_, Result<Vec<QueryResult>, Error>> {
+        Box::pin(fetch::<Postgres>(connection, self))
+    }
+
+    fn sqlite_error(error: Error) -> DbErr {
+        query_error(error)
+    }
+}
+
+async fn execute<D: Database>(connection: &mut D::Connection, execution: Execution) -> Result<ExecResult, Error>
 where
     SqlxValues: IntoArguments<D>,
     ExecResult: From<D::QueryResult>,
+    for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
+{
+    let done = match execution {
+        Execution::Prepared(statement) => bind_values(statement).execute(connection).await?,
+        Execution::Text(text) => connection.execute(AssertSqlSafe(text)).await?,
+    };
+    Ok(done.into())
+}
+
+async fn fetch<D: Database>(connection: &mut D::Connection, query: Query) -> Result<Vec<QueryResult>, Error>
+where
+    SqlxValues: IntoArguments<D>,
     QueryResult: From<D::Row>,
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    Ok(match call {
-        Call::Execute(statement) => Reply::Done(query(statement).execute(connection).await?.into()),
-        Call::ExecuteText(text) => Reply::Done(connection.execute(AssertSqlSafe(text)).await?.into()),
-        Call::FetchOptional(statement) => {
-            let row = query(statement).fetch_optional(connection).await?;
-            Reply::Rows(row.into_iter().map(Into::into).collect())
-        }
-        Call::FetchAll(statement) => {
-            let rows = query(statement).fetch_all(connection).await?;
-            Reply::Rows(rows.into_iter().map(Into::into).collect())
-        }
-    })
+    let rows = match query {
+        Query::First(statement) => bind_values(statement).fetch_optional(connection).await?.into_iter().collect(),
+        Query::All(statement) => bind_values(statement).fetch_all(connection).await?,
+    };
+    Ok(rows.into_iter().map(Into::into).collect())
 }
 
 pub(super) async fn copy_in(connection: &mut PgConnection, statement: String, rows: Vec<u8>) -> Result<(), Error> {
@@ -71,7 +108,7 @@ pub(super) async fn copy_in(connection: &mut PgConnection, statement: String, ro
     copy.finish().await.map(drop)
 }
 
-fn query<D: Database>(statement: Statement) -> Query<'static, D, SqlxValues>
+fn bind_values<D: Database>(statement: Statement) -> BoundQuery<'static, D, SqlxValues>
 where
     SqlxValues: IntoArguments<D>,
 {

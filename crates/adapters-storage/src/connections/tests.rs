@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use domain::error::StoreError;
 use domain::testing::FixedClock;
-use sea_orm::ConnectionTrait;
 use sea_orm::sqlx::sqlite::SqliteConnectOptions;
 use sea_orm::sqlx::{ConnectOptions, Connection as _, Executor, SqliteConnection, query_scalar};
+use sea_orm::{ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, Statement};
 use tempfile::TempDir;
 
 use crate::database::Database;
+use crate::errors::is_temporary;
 use crate::settings::{StorageSettings, Synchronous};
 use crate::sqlite::Durability;
 
@@ -68,7 +69,7 @@ impl Fixture {
         let found: i64 = query_scalar(count).fetch_one(&mut self.outside).await.unwrap();
         assert_eq!(found, self.rows, "{case}: a commit did not last");
         let snapshot = self.database.snapshot().await.unwrap();
-        let statement = sea_orm::Statement::from_string(sea_orm::DbBackend::Sqlite, count);
+        let statement = Statement::from_string(DbBackend::Sqlite, count);
         let seen: i64 = snapshot.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap();
         assert_eq!(seen, self.rows, "{case}: a reader does not see a commit");
         self.outside.execute("BEGIN IMMEDIATE").await.unwrap_or_else(|error| panic!("{case}: a lock is left: {error}"));
@@ -192,4 +193,23 @@ async fn write_lock_of_an_idle_connection_is_found() {
     fixture.outlast_transactions().await;
     fixture.write(Durability::Configured, ROW).await.unwrap_err();
     fixture.assert_usable("replaced").await;
+}
+
+#[tokio::test]
+async fn errors_of_single_statements_are_those_of_the_orm() {
+    let fixture = Fixture::open(Synchronous::Normal).await;
+    let writer = fixture.database.writer().unwrap();
+    let written = writer.execute_unprepared("INSERT INTO missing VALUES (1)").await;
+    assert!(matches!(written, Err(DbErr::Exec(_))), "{written:?}");
+    let query = Statement::from_string(DbBackend::Sqlite, "SELECT n FROM missing");
+    let read = writer.query_one_raw(query).await;
+    assert!(matches!(read, Err(DbErr::Query(_))), "{read:?}");
+    let held = fixture.database.acquire_writer().await.unwrap();
+    let timed_out = writer.execute_unprepared(ROW).await.unwrap_err();
+    assert_eq!(timed_out, DbErr::ConnectionAcquire(ConnAcquireErr::Timeout));
+    drop(held);
+    fixture.database.close().await;
+    let closed = writer.execute_unprepared(ROW).await.unwrap_err();
+    assert_eq!(closed, DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed));
+    assert!(is_temporary(&timed_out) && is_temporary(&closed));
 }

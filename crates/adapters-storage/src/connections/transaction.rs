@@ -7,14 +7,14 @@ use domain::error::StoreError;
 use futures_util::future::{BoxFuture, TryFutureExt as _};
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgRow;
-use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, PgConnection, Postgres, Sqlite, SqlitePool};
+use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, PgConnection, Sqlite, SqlitePool};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
 use super::sqlite_session::{SqliteSession, WriteLockWatch};
-use super::statements::{Call, CallLimits, Reply, WriteHealth, copy_in, run, unavailable};
+use super::statements::{Call, CallLimits, Execution, Query, WriteHealth, copy_in, unavailable};
 use crate::errors::{query_error, store_error};
 
 /// A transaction whose statements and whose duration are limited. Dropping it rolls back. After a failed statement it
@@ -114,13 +114,13 @@ impl Transaction {
         self.checked(copied.map_err(query_error)).await
     }
 
-    async fn run(&self, call: Call) -> Result<Reply, DbErr> {
+    async fn run<C: Call>(&self, call: C) -> Result<C::Reply, DbErr> {
         let end = self.statement_end();
         let reply = async {
             match &self.kind {
-                Kind::Sqlite(session) => session.call(end, |own| Box::pin(run::<Sqlite>(own, call))).await,
+                Kind::Sqlite(session) => session.call(end, |own| call.run_on_sqlite(own)).await,
                 Kind::Postgres(session) => {
-                    let reply = session.call(end, |own| Box::pin(run::<Postgres>(own, call))).await;
+                    let reply = session.call(end, |own| call.run_on_postgres(own)).await;
                     reply.map_err(query_error)
                 }
             }
@@ -186,18 +186,18 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.run(Call::Execute(statement)).await?.done()
+        self.run(Execution::Prepared(statement)).await
     }
 
     async fn execute_unprepared(&self, text: &str) -> Result<ExecResult, DbErr> {
-        self.run(Call::ExecuteText(text.to_owned())).await?.done()
+        self.run(Execution::Text(text.to_owned())).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        Ok(self.run(Call::FetchOptional(statement)).await?.rows().pop())
+        Ok(self.run(Query::First(statement)).await?.pop())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        Ok(self.run(Call::FetchAll(statement)).await?.rows())
+        self.run(Query::All(statement)).await
     }
 }
