@@ -75,7 +75,7 @@ pub(crate) fn spend_limit(
 }
 
 /// Converts the columns of the budgets of a workspace, from the shortest period to the longest.
-pub(crate) fn budgets(picos: [Option<i64>; 4]) -> WorkspaceBudgets {
+pub(crate) fn to_budgets(picos: [Option<i64>; 4]) -> WorkspaceBudgets {
     let [daily, weekly, monthly, lifetime] = picos.map(|pico| pico.map(Usd::from_pico));
     WorkspaceBudgets { daily, weekly, monthly, lifetime }
 }

@@ -10,7 +10,7 @@ macro_rules! repository {
         $(#[doc = $doc])*
         #[derive(Clone)]
         pub struct $name {
-            pub(crate) database: crate::Database,
+            database: crate::Database,
         }
 
         impl $name {

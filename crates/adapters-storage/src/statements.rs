@@ -14,11 +14,6 @@ pub(crate) fn pieces<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     chunks_of(rows, ROWS)
 }
 
-/// Like [`pieces`], with at most `longest` rows, which must be a power of two.
-pub(crate) fn pieces_of<T>(rows: &[T], longest: usize) -> impl Iterator<Item = &[T]> {
-    chunks_of(rows, longest)
-}
-
 /// Returns `(?,?),(?,?)` for a number of rows and columns.
 pub(crate) fn places(rows: usize, columns: usize) -> String {
     let row = format!("({})", vec!["?"; columns].join(","));

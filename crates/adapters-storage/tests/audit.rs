@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
@@ -13,8 +14,11 @@ use domain::api_key::{ApiKeyRepository, ApiKeyScope};
 use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAuditLog};
 use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
+use domain::system::Clock;
+use domain::testing::FixedClock;
 use domain::workspace::WorkspaceRepository;
 use rstest::rstest;
+use sea_orm::sqlx::{AssertSqlSafe, query_scalar};
 
 async fn verify(database: &Database) -> AuditVerification {
     VerifyAuditLog::new(Arc::new(SeaOrmAuditLog::new(database.clone()))).execute(None).await.unwrap()
@@ -138,4 +142,46 @@ async fn inserted_audit_rows_do_not_block_changes() {
     folder.execute("DELETE FROM audit_state").await;
     log.append(&audit()).await.unwrap();
     assert_eq!(verify(&database).await.violation, Some(AuditViolation::StateMissing));
+}
+
+/// A clock that advances with every reading.
+#[derive(Debug, Default)]
+struct AdvancingClock(FixedClock);
+
+impl Clock for AdvancingClock {
+    fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        self.0.advance(Duration::from_secs(1));
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+}
+
+#[tokio::test]
+async fn change_has_one_time_in_its_rows_the_feed_and_the_log() {
+    let folder = Folder::new();
+    let database = open_by(&folder.settings(), Arc::new(AdvancingClock::default())).await;
+    insert_fixtures(&database).await;
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    workspaces.insert(&workspace(2), &audit()).await.unwrap();
+    let guardrails = SeaOrmGuardrailRepository::new(database);
+    let assert_one_time = async |change: &str, times: &str| {
+        let pool = folder.raw().await;
+        let query = format!("SELECT at FROM (SELECT at FROM audit_log ORDER BY seq DESC LIMIT 1) UNION {times}");
+        let found: Vec<i64> = query_scalar(AssertSqlSafe(query)).fetch_all(&pool).await.unwrap();
+        assert_eq!(found.len(), 1, "{change}: {found:?}");
+        pool.close().await;
+    };
+    let feed = "SELECT at FROM (SELECT created_at AS at FROM changes ORDER BY number DESC LIMIT 1)";
+    guardrails.assign_keys(guardrail_id(1), &[key_id(3).into()], &Actor::system()).await.unwrap();
+    let assigned = "SELECT MAX(guardrail_assigned_at) FROM api_keys";
+    assert_one_time("assignment", &format!("{feed} UNION {assigned}")).await;
+    workspaces.add_credit(workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
+    let began = "SELECT MAX(credit_began_at) FROM workspaces";
+    assert_one_time("credit", &format!("{feed} UNION {began}")).await;
+    workspaces.delete(workspace_id(2), &audit()).await.unwrap();
+    let deleted = "SELECT MAX(deleted_at) FROM workspaces";
+    assert_one_time("deletion", &format!("{feed} UNION {deleted}")).await;
 }

@@ -13,6 +13,7 @@ use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetStore, DrawAsk, DrawRequest, LedgerMaintenance, LedgerReader, LimitStatus, PruneReport, SpendLimit,
 };
+use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::money::Usd;
 use domain::testing::FixedClock;
@@ -256,4 +257,17 @@ async fn retention_reports_some_of_many_unreadable_records() {
     clock.advance(Duration::from_hours(24 * 100));
     let report = records.reports.prune(Duration::from_hours(24), 2).await.unwrap();
     assert_eq!((report.removed, report.unreadable, report.named.len()), (1, 29, PruneReport::NAMED));
+}
+
+#[tokio::test]
+async fn unreadable_credit_is_named_by_column_and_workspace() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    insert_fixtures(&database, 100).await;
+    let records = Records::over(database.clone());
+    records.record(usage(1, 1)).await.unwrap();
+    folder.execute("UPDATE workspaces SET credit_pico = 1, credit_base_pico = -9223372036854775807").await;
+    let name = format!("workspaces.credit_base_pico of {}", workspace_id(1));
+    let statuses = SeaOrmWorkspaceRepository::new(database).workspace_limit_statuses(workspace_id(1)).await;
+    assert!(matches!(&statuses, Err(StoreError::Corrupt(named)) if *named == name), "{statuses:?}");
 }

@@ -191,23 +191,23 @@ pub(crate) struct RowChanges {
 
 impl RowChanges {
     /// Records a row, before and after; a key with its guardrail.
-    pub(crate) fn row<R: ManagedRow>(&mut self, before: Option<&R>, after: Option<&R>) {
+    pub(crate) fn record_row<R: ManagedRow>(&mut self, before: Option<&R>, after: Option<&R>) {
         if let Some(row) = before {
             R::sum(&mut self.sums).subtract(row.managed_hash());
             if let Some((key, guardrail)) = row.assignment() {
-                self.assignment(key, Some(guardrail), None);
+                self.record_assignment(key, Some(guardrail), None);
             }
         }
         if let Some(row) = after {
             R::sum(&mut self.sums).add(row.managed_hash());
             if let Some((key, guardrail)) = row.assignment() {
-                self.assignment(key, None, Some(guardrail));
+                self.record_assignment(key, None, Some(guardrail));
             }
         }
     }
 
     /// Records a key's guardrail, before and after.
-    pub(crate) fn assignment(&mut self, key: &[u8], before: Option<&str>, after: Option<&str>) {
+    pub(crate) fn record_assignment(&mut self, key: &[u8], before: Option<&str>, after: Option<&str>) {
         if let Some(guardrail) = before {
             self.sums.assignments.subtract(assignment_hash(key, guardrail));
         }
@@ -217,14 +217,14 @@ impl RowChanges {
     }
 
     /// Reads a row after its change and seals it.
-    pub(crate) async fn changed<R: ManagedRow>(
+    pub(crate) async fn record_change<R: ManagedRow>(
         &mut self,
         transaction: &impl ConnectionTrait,
         before: &R,
     ) -> Result<(), StoreError> {
         let found = R::Entity::find().filter(before.is_row()).one(transaction).await.map_err(store_error)?;
         let Some(after) = found else { return Ok(()) };
-        self.row(Some(before), Some(&after));
+        self.record_row(Some(before), Some(&after));
         let seal = R::Entity::update_many().col_expr("audit_hash", Expr::value(after.managed_hash().0.to_vec()));
         seal.filter(before.is_row()).exec(transaction).await.map_err(store_error).map(drop)
     }

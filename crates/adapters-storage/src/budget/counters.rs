@@ -12,7 +12,7 @@ use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use crate::convert::{millis, moment, parse};
 use crate::errors::corrupt;
-use crate::statements::{column, pieces, pieces_of, places, read, run};
+use crate::statements::{chunks_of, column, pieces, places, read, run};
 
 /// The interval of the all-time counters.
 const TOTAL: &str = "total";
@@ -123,7 +123,7 @@ pub(super) fn counters_at(account: Account, at: DateTime<Utc>) -> impl Iterator<
 }
 
 /// Returns each counter once, and its columns.
-fn distinct(counters: impl IntoIterator<Item = CounterId>) -> (Vec<CounterId>, Vec<[Value; 4]>) {
+fn deduplicate_counters(counters: impl IntoIterator<Item = CounterId>) -> (Vec<CounterId>, Vec<[Value; 4]>) {
     let counters: BTreeSet<CounterId> = counters.into_iter().collect();
     counters.into_iter().map(|counter| (counter, columns_of(&counter))).unzip()
 }
@@ -133,7 +133,7 @@ pub(super) async fn read_counters(
     connection: &impl ConnectionTrait,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, CounterRow>, StoreError> {
-    let (counters, names) = distinct(counters);
+    let (counters, names) = deduplicate_counters(counters);
     let rows = read_rows(connection, &names).await?;
     Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
 }
@@ -144,7 +144,7 @@ pub(super) async fn read_balances(
     process: ProcessId,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<(BTreeMap<CounterId, CounterRow>, BTreeMap<CounterId, i64>), StoreError> {
-    let (counters, names) = distinct(counters);
+    let (counters, names) = deduplicate_counters(counters);
     let (mut found, mut own) = (BTreeMap::new(), BTreeMap::new());
     for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
         let text = format!(
@@ -298,7 +298,7 @@ pub(super) async fn read_amounts(
     process: ProcessId,
     counters: impl IntoIterator<Item = CounterId>,
 ) -> Result<BTreeMap<CounterId, i64>, StoreError> {
-    let (counters, names) = distinct(counters);
+    let (counters, names) = deduplicate_counters(counters);
     let mut found = BTreeMap::new();
     for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
         let text = format!(
@@ -383,7 +383,7 @@ pub(super) async fn set_amounts(
         });
         run(transaction, &text, rows.collect()).await?;
     }
-    for piece in pieces_of(&gone, NAMES) {
+    for piece in chunks_of(&gone, NAMES) {
         let names = piece.iter().flat_map(|(counter, _)| {
             let [scope, subject, interval, start] = columns_of(counter);
             [process.to_string().into(), scope, subject, interval, start]
@@ -416,7 +416,7 @@ pub(super) fn positive(amount: Usd) -> Result<i64, StoreError> {
     if amount < Usd::ZERO { Err(StoreError::Corrupt("a negative amount".to_owned())) } else { Ok(amount.pico()) }
 }
 
-pub(super) fn out_of_range() -> StoreError {
+fn out_of_range() -> StoreError {
     StoreError::Corrupt("a sum exceeds the range of amounts".to_owned())
 }
 

@@ -24,7 +24,7 @@ use crate::change_feed;
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
 use crate::errors::corrupt;
-use crate::statements::{pieces_of, run};
+use crate::statements::{chunks_of, run};
 
 /// The lifetime of a recall, in milliseconds.
 pub(super) const RECALL: i64 = 5_000;
@@ -210,7 +210,7 @@ async fn mark(
     counters: &[CounterId],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    for piece in pieces_of(counters, NAMES) {
+    for piece in chunks_of(counters, NAMES) {
         // Renews a recall that is still active: answers to it continue to count.
         let text = format!(
             "UPDATE spend_counters SET recall_began_at = CASE WHEN recalled_at > ? THEN recall_began_at ELSE ? END, \

@@ -19,7 +19,6 @@ use super::processes::{self, CallNumber};
 use super::records::{Cost, NewRecords};
 use crate::convert::{millis, parse};
 use crate::database::Database;
-
 use crate::journal;
 use crate::statements::{column, list, pieces, read, run};
 

@@ -10,8 +10,8 @@ use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 
-use super::counters::{out_of_range, read_counters};
-use crate::convert::{budgets, key_column, key_id, parse, spend_limit};
+use super::counters::{read_counters, subject};
+use crate::convert::{key_column, key_id, parse, spend_limit, to_budgets};
 use crate::errors::{corrupt, store_error};
 use crate::repositories::credit_base;
 use crate::statements::{self, pieces, places};
@@ -139,7 +139,7 @@ impl AccountLimits {
     }
 
     /// Returns the limits of accounts with their counters.
-    pub(crate) async fn statuses(
+    pub(crate) async fn read_statuses(
         &self,
         connection: &impl ConnectionTrait,
         accounts: impl IntoIterator<Item = Account>,
@@ -152,6 +152,8 @@ impl AccountLimits {
             for CounterLimit { limit, base, is_credit } in limits {
                 let counter = CounterId { account, period: CounterPeriod::containing(limit.reset, now) };
                 let row = counters.get(&counter).copied().unwrap_or_default();
+                let spent = row.spent.checked_sub(base.pico());
+                let spent = spent.ok_or_else(|| corrupt("workspaces.credit_base_pico", subject(&account)))?;
                 statuses.push(LimitStatus {
                     scope: account.scope(),
                     guardrail_id: match account {
@@ -161,7 +163,7 @@ impl AccountLimits {
                     is_credit,
                     limit: limit.amount,
                     reset: limit.reset,
-                    spent: Usd::from_pico(row.spent.checked_sub(base.pico()).ok_or_else(out_of_range)?),
+                    spent: Usd::from_pico(spent),
                     reserved: Usd::from_pico(row.allotted),
                     resets_at: limit.reset.map(|reset| reset.end_of(now)),
                 });
@@ -223,7 +225,7 @@ struct LimitRow {
 /// Returns the credit, then the budgets.
 fn workspace_limits(row: &LimitRow, id: &str) -> Result<Vec<CounterLimit>, StoreError> {
     let budgets =
-        budgets([row.budget_daily_pico, row.budget_weekly_pico, row.budget_monthly_pico, row.budget_lifetime_pico]);
+        to_budgets([row.budget_daily_pico, row.budget_weekly_pico, row.budget_monthly_pico, row.budget_lifetime_pico]);
     let mut limits = Vec::new();
     if let Some(amount) = row.credit_pico.map(Usd::from_pico) {
         let base = credit_base(row.credit_base_pico, row.credit_late_pico.unwrap_or(0));

@@ -15,7 +15,6 @@ use super::counters::{Change, NAMES, add_to_counters, any_of, archive, counter_o
 use super::records::{CHARGE_COLUMNS, ChargedRecord};
 use crate::convert::millis;
 use crate::database::Database;
-
 use crate::statements::{column, list, pieces, read, run};
 
 /// Rows of the first transaction: few, so that other writes do not wait long.

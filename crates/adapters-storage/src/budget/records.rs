@@ -15,7 +15,7 @@ use crate::convert::{key_id, millis, moment};
 use crate::entities::record_bytes;
 use crate::errors::{corrupt, store_error};
 use crate::statements::{column, list, pieces, places, read, run};
-use crate::usage::{RECORD_COLUMN_COUNT, RECORD_COLUMNS, ids, record_values};
+use crate::usage::{RECORD_COLUMNS, ids, record_values};
 
 /// A cost to add to the accounts of a payer; negative for a removed record.
 pub(super) struct Cost {
@@ -77,21 +77,22 @@ impl<'a> NewRecords<'a> {
     }
 
     async fn insert_records(&self, transaction: &Transaction) -> Result<(), StoreError> {
+        let columns = RECORD_COLUMNS.join(", ");
         if transaction.get_database_backend() == DbBackend::Postgres {
             if self.entries.is_empty() {
                 return Ok(());
             }
             let rows = encode_copy(self.entries.iter().map(|entry| record_values(&entry.charge.record)))?;
-            let copy = format!("COPY usage_records ({RECORD_COLUMNS}) FROM STDIN (FORMAT binary)");
+            let copy = format!("COPY usage_records ({columns}) FROM STDIN (FORMAT binary)");
             return transaction.copy_in(copy, rows).await.map_err(store_error);
         }
         for piece in pieces(&self.entries) {
-            let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMN_COUNT);
+            let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMNS.len());
             for entry in piece {
                 values.extend(record_values(&entry.charge.record)?);
             }
-            let places = places(piece.len(), RECORD_COLUMN_COUNT);
-            run(transaction, &format!("INSERT INTO usage_records ({RECORD_COLUMNS}) VALUES {places}"), values).await?;
+            let places = places(piece.len(), RECORD_COLUMNS.len());
+            run(transaction, &format!("INSERT INTO usage_records ({columns}) VALUES {places}"), values).await?;
         }
         Ok(())
     }

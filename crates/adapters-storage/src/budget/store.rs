@@ -21,7 +21,6 @@ use super::limits::AccountLimits;
 use super::{fold, processes, pruning};
 use crate::change_feed;
 use crate::convert::{millis, moment};
-
 use crate::statements::{column, read};
 
 repository! {
@@ -137,7 +136,12 @@ impl LedgerReader for SeaOrmLedgerReports {
         let now = self.database.now();
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;
-        limits.statuses(&snapshot, payer.accounts(), now).await
+        limits.read_statuses(&snapshot, payer.accounts(), now).await
+    }
+
+    /// The database has no pending records: those of processes are in their journals.
+    async fn store_pending(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

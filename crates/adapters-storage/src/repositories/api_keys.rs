@@ -46,7 +46,7 @@ impl SeaOrmApiKeyRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, key, &mut rows).await?;
-        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
+        commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
         Ok(KeyInsertion::Inserted)
     }
 
@@ -71,10 +71,10 @@ impl SeaOrmApiKeyRepository {
             return Ok(false);
         }
         let mut rows = RowChanges::default();
-        rows.changed(&transaction, &before).await?;
+        rows.record_change(&transaction, &before).await?;
         // The hash under which caches store it: the one before a rotation.
         let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
-        commit_change(&self.database, transaction, (&[subject], limits), audit, &rows).await?;
+        commit_change(transaction, self.database.now(), (&[subject], limits), audit, &rows).await?;
         Ok(true)
     }
 }
@@ -225,7 +225,7 @@ pub(super) async fn insert(
     rows: &mut RowChanges,
 ) -> Result<(), StoreError> {
     let row = to_row(key).sealed();
-    rows.row(None, Some(&row));
+    rows.record_row(None, Some(&row));
     let row = row.into_active_model();
     Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())

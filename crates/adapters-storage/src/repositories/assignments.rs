@@ -2,96 +2,114 @@
 
 use domain::api_key::{ApiKeyName, KeyReference};
 use domain::audit::Actor;
-use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::guardrail::{AssignmentPage, KeyAssignment, keys_removed};
-use domain::ids::GuardrailId;
+use domain::guardrail::KeyAssignment;
+use domain::ids::{ApiKeyId, GuardrailId};
+use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, Select};
 
-use super::SeaOrmGuardrailRepository;
 use super::api_keys::by_column;
-use super::guardrails::find;
-use super::rows::commit_change;
-use crate::audit::RowChanges;
-use crate::change_feed::LimitChange;
-use crate::convert::{hash, key_id, moment, parse};
+use crate::convert::{hash, key_id, moment};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
-use crate::statements::chunks;
+use crate::statements::chunks_of;
 
-impl SeaOrmGuardrailRepository {
-    pub(super) async fn assignments(
-        &self,
-        id: GuardrailId,
-        offset: u64,
-        limit: u64,
-    ) -> Result<Option<AssignmentPage>, StoreError> {
-        // One transaction, so that the page and the count are consistent.
-        let transaction = self.database.snapshot().await?;
-        if find(&transaction, id).await?.is_none() {
-            return Ok(None);
-        }
-        let total = holding(id).count(&transaction).await.map_err(store_error)?;
-        let rows = holding(id)
-            .order_by_desc(Column::GuardrailAssignedAt)
-            .order_by_asc(Column::Id)
-            .offset(offset)
-            .limit(limit)
-            .all(&transaction)
-            .await
-            .map_err(store_error)?;
-        let assignments = rows.into_iter().map(|row| to_assignment(id, row)).collect::<Result<_, _>>()?;
-        Ok(Some(AssignmentPage { assignments, total }))
-    }
+/// Returns the ids and hashes of all keys with a guardrail, including deleted keys.
+pub(super) async fn find_holders(
+    transaction: &impl ConnectionTrait,
+    guardrail_id: &str,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Hash])
+        .filter(Column::GuardrailId.eq(guardrail_id))
+        .into_tuple()
+        .all(transaction)
+        .await
+        .map_err(store_error)
+}
 
-    pub(super) async fn remove_assignments(
-        &self,
-        id: GuardrailId,
-        keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
-        let transaction = self.database.begin().await?;
-        let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
-        let (mut removed, mut hashes) = (Vec::new(), Vec::new());
-        let mut rows = RowChanges::default();
-        for (column, names) in by_column(keys) {
-            for piece in chunks(&names) {
-                // A key that was already removed under its other name has no guardrail anymore.
-                let holders: Vec<(Vec<u8>, Vec<u8>)> = holding(id)
-                    .select_only()
-                    .columns([Column::Id, Column::Hash])
-                    .filter(column.is_in(piece.iter().cloned()))
-                    .into_tuple()
-                    .all(&transaction)
-                    .await
-                    .map_err(store_error)?;
-                for piece in chunks(&holders) {
-                    release(&transaction, piece.iter().map(|(key, _)| key.clone())).await?;
-                }
-                for (key, digest) in holders {
-                    rows.assignment(&key, Some(&id.to_string()), None);
-                    let key = key_id(&key, "api_keys.id", "a key")?;
-                    removed.push(key);
-                    hashes.push(hash(&digest, "api_keys.hash", key)?);
+/// The most keys that one statement reads or assigns. A statement keeps the pages that it changes in memory until it
+/// ends, and the thread serves no request while a statement is built.
+pub(super) const ASSIGNED_AT_ONCE: usize = 512;
+
+/// A live key of the workspace of a guardrail.
+pub(super) struct AssignableKey {
+    pub(super) id: ApiKeyId,
+    pub(super) hash: ApiKeyHash,
+    /// As it is stored: an unreadable id is replaced like any other.
+    pub(super) guardrail_id: Option<String>,
+}
+
+/// The columns of a key that an assignment needs.
+#[derive(FromQueryResult)]
+struct KeyColumns {
+    id: Vec<u8>,
+    hash: Vec<u8>,
+    workspace_id: Option<String>,
+    guardrail_id: Option<String>,
+    deleted: bool,
+}
+
+/// Returns the live keys of the workspace among the named keys, each once, in the order of their ids. Ids rise with the
+/// time of creation, as the rows of the table do, so that updates in this order write each page once.
+pub(super) async fn find_assignable(
+    transaction: &impl ConnectionTrait,
+    workspace_id: &str,
+    keys: &[KeyReference],
+) -> Result<Vec<AssignableKey>, StoreError> {
+    let mut found = Vec::with_capacity(keys.len());
+    for (column, names) in by_column(keys) {
+        for piece in chunks_of(&names, ASSIGNED_AT_ONCE) {
+            // Only the names select rows: with the workspace in the condition, SQLite prefers that index and reads the
+            // whole workspace for each statement.
+            let rows: Vec<KeyColumns> = Entity::find()
+                .select_only()
+                .columns([Column::Id, Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
+                .filter(column.is_in(piece.iter().cloned()))
+                .lock_exclusive()
+                .into_model()
+                .all(transaction)
+                .await
+                .map_err(store_error)?;
+            for row in rows {
+                if !row.deleted && row.workspace_id.as_deref() == Some(workspace_id) {
+                    let id = key_id(&row.id, "api_keys.id", workspace_id)?;
+                    let hash = hash(&row.hash, "api_keys.hash", id)?;
+                    found.push(AssignableKey { id, hash, guardrail_id: row.guardrail_id });
                 }
             }
         }
-        if !removed.is_empty() {
-            removed.sort_unstable();
-            let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
-            let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
-            let audit = keys_removed(actor, id, &removed);
-            commit_change(&self.database, transaction, (&subjects, LimitChange::None), &audit, &rows).await?;
-        }
-        Ok(Some(removed.len() as u64))
     }
+    found.sort_unstable_by_key(|key| key.id);
+    found.dedup_by_key(|key| key.id);
+    Ok(found)
+}
+
+pub(super) async fn assign(
+    transaction: &impl ConnectionTrait,
+    guardrail_id: &str,
+    keys: impl Iterator<Item = Vec<u8>>,
+    at: i64,
+    actor: &Actor,
+) -> Result<(), StoreError> {
+    Entity::update_many()
+        .col_expr(Column::GuardrailId, Expr::value(guardrail_id))
+        .col_expr(Column::GuardrailAssignedAt, Expr::value(at))
+        .col_expr(Column::GuardrailAssignedBy, Expr::value(actor.name.as_str()))
+        .filter(Column::Id.is_in(keys))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(())
 }
 
 /// Removes the guardrails of keys.
-async fn release(transaction: &impl ConnectionTrait, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), StoreError> {
+pub(super) async fn release(
+    transaction: &impl ConnectionTrait,
+    keys: impl Iterator<Item = Vec<u8>>,
+) -> Result<(), StoreError> {
     Entity::update_many()
         .col_expr(Column::GuardrailId, Expr::value(None::<String>))
         .col_expr(Column::GuardrailAssignedAt, Expr::value(None::<i64>))
@@ -103,11 +121,12 @@ async fn release(transaction: &impl ConnectionTrait, keys: impl Iterator<Item = 
         .map(drop)
 }
 
-fn holding(id: GuardrailId) -> Select<Entity> {
+/// Selects the live keys with a guardrail.
+pub(super) fn select_live_holders(id: GuardrailId) -> Select<Entity> {
     Entity::find().filter(Column::GuardrailId.eq(id.to_string())).filter(Column::Deleted.eq(false))
 }
 
-fn to_assignment(guardrail_id: GuardrailId, row: Model) -> Result<KeyAssignment, StoreError> {
+pub(super) fn to_assignment(guardrail_id: GuardrailId, row: Model) -> Result<KeyAssignment, StoreError> {
     let key_id = key_id(&row.id, "api_keys.id", &row.label)?;
     let assigned_at = row.guardrail_assigned_at.unwrap_or(row.created_at);
     Ok(KeyAssignment {

@@ -13,9 +13,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, Pagina
 use serde::{Deserialize, Serialize};
 
 use super::outbox;
-use super::rows::{commit_change, workspace_exists};
-use crate::audit::RowChanges;
-use crate::change_feed::LimitChange;
+use super::rows::{commit_unmanaged_change, workspace_exists};
 use crate::convert::{millis, moment, parse};
 use crate::encryption::{ColumnCipher, PREFIX, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
@@ -72,14 +70,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(DestinationInsert::TooMany);
         }
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
-        commit_change(
-            &self.database,
-            transaction,
-            (&[ChangeSubject::Destinations], LimitChange::None),
-            audit,
-            &RowChanges::default(),
-        )
-        .await?;
+        commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Destinations], audit).await?;
         Ok(DestinationInsert::Added)
     }
 
@@ -108,14 +99,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if updated.rows_affected == 0 {
             return Ok(false);
         }
-        commit_change(
-            &self.database,
-            transaction,
-            (&[ChangeSubject::Destinations], LimitChange::None),
-            audit,
-            &RowChanges::default(),
-        )
-        .await?;
+        commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Destinations], audit).await?;
         Ok(true)
     }
 
@@ -126,14 +110,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(false);
         }
         outbox::forget(&transaction, id).await?;
-        commit_change(
-            &self.database,
-            transaction,
-            (&[ChangeSubject::Destinations], LimitChange::None),
-            audit,
-            &RowChanges::default(),
-        )
-        .await?;
+        commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Destinations], audit).await?;
         Ok(true)
     }
 

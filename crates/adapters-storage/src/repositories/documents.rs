@@ -14,8 +14,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 
-use super::rows::{NO_CHANGE, commit_change};
-use crate::audit::RowChanges;
+use super::rows::commit_unmanaged_change;
 use crate::convert::{key_column, millis, moment, parse, signed, unsigned};
 use crate::entities::documents::{Column, Entity, Model};
 use crate::entities::{idempotency_claims as claims, workspaces};
@@ -171,7 +170,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
             .map_err(store_error)?;
         let Some(document) = found.map(to_document).transpose()? else { return Ok(None) };
         remove(&transaction, document_condition(workspace_id, id, READY)).await?;
-        commit_change(&self.database, transaction, NO_CHANGE, audit, &RowChanges::default()).await?;
+        commit_unmanaged_change(transaction, self.database.now(), &[], audit).await?;
         // The bytes are deleted next: the row must be gone for good.
         self.database.check_file()?;
         Ok(Some(document))

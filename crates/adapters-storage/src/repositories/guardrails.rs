@@ -7,16 +7,19 @@ use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
     AssignmentPage, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
+    keys_removed,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
 use super::api_keys::by_column;
+use super::assignments::{
+    ASSIGNED_AT_ONCE, assign, find_assignable, find_holders, release, select_live_holders, to_assignment,
+};
 use super::rows::{clear_guardrail, commit_change, set_guardrail, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges};
 use crate::change_feed::LimitChange;
@@ -24,7 +27,7 @@ use crate::convert::{hash, key_column, key_id, millis, moment, parse, spend_limi
 use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
 use crate::errors::{corrupt, store_error};
-use crate::statements::chunks_of;
+use crate::statements::{chunks, chunks_of};
 
 repository! {
     /// Stores guardrails in the database.
@@ -39,13 +42,13 @@ impl SeaOrmGuardrailRepository {
         }
         let row = to_row(guardrail)?.sealed();
         let mut rows = RowChanges::default();
-        rows.row(None, Some(&row));
+        rows.record_row(None, Some(&row));
         keep_version(&transaction, &row, row.created_at, audit).await?;
         let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
         let is_moved = default && set_guardrail(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true);
         let subjects = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
-        commit_change(&self.database, transaction, (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
+        commit_change(transaction, self.database.now(), (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
         Ok(true)
     }
 
@@ -73,9 +76,10 @@ impl SeaOrmGuardrailRepository {
         if updated.rows_affected == 0 {
             return Ok(false);
         }
-        let changed_at = row.updated_at.unwrap_or_else(|| millis(self.database.now()));
+        let now = self.database.now();
+        let changed_at = row.updated_at.unwrap_or_else(|| millis(now));
         let mut rows = RowChanges::default();
-        rows.changed(&transaction, &before).await?;
+        rows.record_change(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
         let is_moved = match default {
             Some(true) => set_guardrail(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
@@ -85,7 +89,7 @@ impl SeaOrmGuardrailRepository {
         let workspace = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
         let subjects: Vec<_> = workspace.into_iter().chain([ChangeSubject::Guardrail(guardrail.id)]).collect();
         let limits = (&before.limit_pico, &before.limit_reset) != (&row.limit_pico, &row.limit_reset);
-        commit_change(&self.database, transaction, (&subjects, LimitChange::of(limits)), audit, &rows).await?;
+        commit_change(transaction, now, (&subjects, LimitChange::of(limits)), audit, &rows).await?;
         Ok(true)
     }
 }
@@ -142,7 +146,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let placed = set_guardrail(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
         let Some(is_changed) = placed else { return Ok(false) };
         let subjects = is_changed.then_some(ChangeSubject::Workspace(workspace_id));
-        commit_change(&self.database, transaction, (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
+        commit_change(transaction, self.database.now(), (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
         Ok(true)
     }
 
@@ -167,11 +171,11 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let Some(before) = find(&transaction, id).await? else { return Ok(false) };
         let mut rows = RowChanges::default();
         let mut freed = Vec::new();
-        for (key, digest) in holders(&transaction, &before.id).await? {
-            rows.assignment(&key, Some(&before.id), None);
+        for (key, digest) in find_holders(&transaction, &before.id).await? {
+            rows.record_assignment(&key, Some(&before.id), None);
             freed.push(hash(&digest, "api_keys.hash", id)?);
         }
-        rows.row(Some(&before), None);
+        rows.record_row(Some(&before), None);
         api_keys::Entity::update_many()
             .col_expr(api_keys::Column::GuardrailId, Expr::value(None::<String>))
             .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
@@ -194,14 +198,8 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let workspace_id = parse(&before.workspace_id, "guardrails.workspace_id", id)?;
         subjects.extend(ChangeSubject::keys_of(workspace_id, &freed));
-        commit_change(
-            &self.database,
-            transaction,
-            (&subjects, LimitChange::of(before.limit_pico.is_some())),
-            audit,
-            &rows,
-        )
-        .await?;
+        let limits = LimitChange::of(before.limit_pico.is_some());
+        commit_change(transaction, self.database.now(), (&subjects, limits), audit, &rows).await?;
         Ok(true)
     }
 
@@ -223,7 +221,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let mut rows = RowChanges::default();
         for piece in chunks_of(&keys, ASSIGNED_AT_ONCE) {
             for key in piece {
-                rows.assignment(&key_column(key.id), key.guardrail_id.as_deref(), Some(&guardrail.id));
+                rows.record_assignment(&key_column(key.id), key.guardrail_id.as_deref(), Some(&guardrail.id));
             }
             let ids = piece.iter().map(|key| key_column(key.id));
             assign(&transaction, &guardrail.id, ids, millis(now), actor).await?;
@@ -232,7 +230,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let hashes: Vec<ApiKeyHash> = keys.iter().map(|key| key.hash).collect();
         let changed: Vec<ApiKeyId> = keys.iter().map(|key| key.id).collect();
         let (subjects, audit) = (ChangeSubject::keys_of(workspace_id, &hashes), keys_assigned(actor, id, &changed));
-        commit_change(&self.database, transaction, (&subjects, LimitChange::None), &audit, &rows).await?;
+        commit_change(transaction, now, (&subjects, LimitChange::None), &audit, &rows).await?;
         Ok(Some(holding))
     }
 
@@ -242,116 +240,68 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         keys: &[KeyReference],
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError> {
-        self.remove_assignments(id, keys, actor).await
-    }
-
-    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
-        self.assignments(id, offset, limit).await
-    }
-
-    async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
-        api_keys::Entity::find()
-            .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
-            .filter(api_keys::Column::Deleted.eq(false))
-            .count(self.database.readers()?)
-            .await
-            .map_err(store_error)
-    }
-}
-
-pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
-    Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
-}
-
-/// Returns the ids and hashes of all keys with a guardrail, including deleted keys.
-async fn holders(
-    transaction: &impl ConnectionTrait,
-    guardrail_id: &str,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
-    api_keys::Entity::find()
-        .select_only()
-        .columns([api_keys::Column::Id, api_keys::Column::Hash])
-        .filter(api_keys::Column::GuardrailId.eq(guardrail_id))
-        .into_tuple()
-        .all(transaction)
-        .await
-        .map_err(store_error)
-}
-
-/// The most keys that one statement reads or assigns. A statement keeps the pages that it changes in memory until it
-/// ends, and the thread serves no request while a statement is built.
-const ASSIGNED_AT_ONCE: usize = 512;
-
-/// A live key of the workspace of a guardrail.
-struct AssignableKey {
-    id: ApiKeyId,
-    hash: ApiKeyHash,
-    /// As it is stored: an unreadable id is replaced like any other.
-    guardrail_id: Option<String>,
-}
-
-/// The columns of a key that an assignment needs.
-#[derive(FromQueryResult)]
-struct KeyColumns {
-    id: Vec<u8>,
-    hash: Vec<u8>,
-    workspace_id: Option<String>,
-    guardrail_id: Option<String>,
-    deleted: bool,
-}
-
-/// Returns the live keys of the workspace among the named keys, each once, in the order of their ids. Ids rise with the
-/// time of creation, as the rows of the table do, so that updates in this order write each page once.
-async fn find_assignable(
-    transaction: &impl ConnectionTrait,
-    workspace_id: &str,
-    keys: &[KeyReference],
-) -> Result<Vec<AssignableKey>, StoreError> {
-    use api_keys::Column;
-    let mut found = Vec::with_capacity(keys.len());
-    for (column, names) in by_column(keys) {
-        for piece in chunks_of(&names, ASSIGNED_AT_ONCE) {
-            // Only the names select rows: with the workspace in the condition, SQLite prefers that index and reads the
-            // whole workspace for each statement.
-            let rows: Vec<KeyColumns> = api_keys::Entity::find()
-                .select_only()
-                .columns([Column::Id, Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
-                .filter(column.is_in(piece.iter().cloned()))
-                .lock_exclusive()
-                .into_model()
-                .all(transaction)
-                .await
-                .map_err(store_error)?;
-            for row in rows {
-                if !row.deleted && row.workspace_id.as_deref() == Some(workspace_id) {
-                    let id = key_id(&row.id, "api_keys.id", workspace_id)?;
-                    let hash = hash(&row.hash, "api_keys.hash", id)?;
-                    found.push(AssignableKey { id, hash, guardrail_id: row.guardrail_id });
+        let transaction = self.database.begin().await?;
+        let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
+        let (mut removed, mut hashes) = (Vec::new(), Vec::new());
+        let mut rows = RowChanges::default();
+        for (column, names) in by_column(keys) {
+            for piece in chunks(&names) {
+                // A key that was already removed under its other name has no guardrail anymore.
+                let holders: Vec<(Vec<u8>, Vec<u8>)> = select_live_holders(id)
+                    .select_only()
+                    .columns([api_keys::Column::Id, api_keys::Column::Hash])
+                    .filter(column.is_in(piece.iter().cloned()))
+                    .into_tuple()
+                    .all(&transaction)
+                    .await
+                    .map_err(store_error)?;
+                for piece in chunks(&holders) {
+                    release(&transaction, piece.iter().map(|(key, _)| key.clone())).await?;
+                }
+                for (key, digest) in holders {
+                    rows.record_assignment(&key, Some(&id.to_string()), None);
+                    let key = key_id(&key, "api_keys.id", "a key")?;
+                    removed.push(key);
+                    hashes.push(hash(&digest, "api_keys.hash", key)?);
                 }
             }
         }
+        if !removed.is_empty() {
+            removed.sort_unstable();
+            let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
+            let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
+            let audit = keys_removed(actor, id, &removed);
+            commit_change(transaction, self.database.now(), (&subjects, LimitChange::None), &audit, &rows).await?;
+        }
+        Ok(Some(removed.len() as u64))
     }
-    found.sort_unstable_by_key(|key| key.id);
-    found.dedup_by_key(|key| key.id);
-    Ok(found)
+
+    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+        // One transaction, so that the page and the count are consistent.
+        let transaction = self.database.snapshot().await?;
+        if find(&transaction, id).await?.is_none() {
+            return Ok(None);
+        }
+        let total = select_live_holders(id).count(&transaction).await.map_err(store_error)?;
+        let rows = select_live_holders(id)
+            .order_by_desc(api_keys::Column::GuardrailAssignedAt)
+            .order_by_asc(api_keys::Column::Id)
+            .offset(offset)
+            .limit(limit)
+            .all(&transaction)
+            .await
+            .map_err(store_error)?;
+        let assignments = rows.into_iter().map(|row| to_assignment(id, row)).collect::<Result<_, _>>()?;
+        Ok(Some(AssignmentPage { assignments, total }))
+    }
+
+    async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
+        select_live_holders(id).count(self.database.readers()?).await.map_err(store_error)
+    }
 }
 
-async fn assign(
-    transaction: &impl ConnectionTrait,
-    guardrail_id: &str,
-    keys: impl Iterator<Item = Vec<u8>>,
-    at: i64,
-    actor: &Actor,
-) -> Result<(), StoreError> {
-    api_keys::Entity::update_many()
-        .col_expr(api_keys::Column::GuardrailId, Expr::value(guardrail_id))
-        .col_expr(api_keys::Column::GuardrailAssignedAt, Expr::value(at))
-        .col_expr(api_keys::Column::GuardrailAssignedBy, Expr::value(actor.name.as_str()))
-        .filter(api_keys::Column::Id.is_in(keys))
-        .exec(transaction)
-        .await
-        .map_err(store_error)?;
-    Ok(())
+async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
+    Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
 }
 
 async fn keep_version(

@@ -8,9 +8,8 @@ use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use super::rows::commit_change;
-use crate::audit::RowChanges;
-use crate::change_feed::{LimitChange, counters};
+use super::rows::commit_unmanaged_change;
+use crate::change_feed::counters;
 use crate::entities::models::{ActiveModel, Column, Entity};
 use crate::errors::{corrupt, store_error};
 use crate::statements::{chunks, chunks_of};
@@ -55,14 +54,7 @@ impl ModelRepository for SeaOrmModelRepository {
             Entity::delete_many().filter(gone).exec(&transaction).await.map_err(store_error)?;
         }
         upsert(&transaction, &change.upsert).await?;
-        commit_change(
-            &self.database,
-            transaction,
-            (&[ChangeSubject::Catalogue], LimitChange::None),
-            audit,
-            &RowChanges::default(),
-        )
-        .await?;
+        commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Catalogue], audit).await?;
         Ok(true)
     }
 }

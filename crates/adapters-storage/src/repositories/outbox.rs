@@ -14,8 +14,7 @@ use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use super::rows::{NO_CHANGE, commit_change, destination_exists};
-use crate::audit::RowChanges;
+use super::rows::{commit_unmanaged_change, destination_exists};
 use crate::convert::{millis, moment, parse};
 use crate::entities::outbox::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
@@ -175,8 +174,7 @@ impl Outbox for SeaOrmOutbox {
         let transaction = self.database.begin().await?;
         let retried = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if retried > 0 {
-            let audit = retry.audited(retried);
-            commit_change(&self.database, transaction, NO_CHANGE, &audit, &RowChanges::default()).await?;
+            commit_unmanaged_change(transaction, self.database.now(), &[], &retry.audited(retried)).await?;
         }
         Ok(retried)
     }

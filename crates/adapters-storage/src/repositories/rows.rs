@@ -1,20 +1,19 @@
 //! Functions over rows that several repositories need.
 
+use chrono::{DateTime, Utc};
+use domain::audit::AuditDraft;
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Select, Value};
 
-use crate::audit::append;
-use crate::audit::{RowChanges, workspace_before};
+use crate::audit::{RowChanges, append, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
 use crate::connections::Transaction;
-use crate::database::Database;
 use crate::entities::{destinations, workspaces};
 use crate::errors::{corrupt, store_error};
-use domain::audit::AuditDraft;
-use domain::change_feed::ChangeSubject;
 
 /// Selects a workspace unless it is deleted.
 pub(super) fn workspace_by_id(id: WorkspaceId) -> Select<workspaces::Entity> {
@@ -70,7 +69,7 @@ pub(super) async fn set_guardrail(
         .exec(transaction)
         .await
         .map_err(store_error)?;
-    rows.changed(transaction, &before).await?;
+    rows.record_change(transaction, &before).await?;
     Ok(Some(before.default_guardrail_id.as_deref() != guardrail_id))
 }
 
@@ -89,19 +88,28 @@ pub(super) async fn clear_guardrail(
     Ok(displaced)
 }
 
-/// A change that caches need not know.
+/// A change without an entry in the feed.
 pub(super) const NO_CHANGE: (&[ChangeSubject], LimitChange) = (&[], LimitChange::None);
 
-/// Writes a change to the feed and to the audit log, in its transaction, and commits.
+/// Writes a change to the feed and to the audit log, in its transaction, and commits. `at` is also the time in its rows.
 pub(super) async fn commit_change(
-    database: &Database,
     transaction: Transaction,
+    at: DateTime<Utc>,
     (subjects, limits): (&[ChangeSubject], LimitChange),
     audit: &AuditDraft,
     rows: &RowChanges,
 ) -> Result<(), StoreError> {
-    let now = database.now();
-    record_changes(&transaction, now, subjects, limits).await?;
-    append(&transaction, audit, now, rows).await?;
+    record_changes(&transaction, at, subjects, limits).await?;
+    append(&transaction, audit, at, rows).await?;
     transaction.commit().await
+}
+
+/// Like [`commit_change`], for a change of no managed row and no limit.
+pub(super) async fn commit_unmanaged_change(
+    transaction: Transaction,
+    at: DateTime<Utc>,
+    subjects: &[ChangeSubject],
+    audit: &AuditDraft,
+) -> Result<(), StoreError> {
+    commit_change(transaction, at, (subjects, LimitChange::None), audit, &RowChanges::default()).await
 }

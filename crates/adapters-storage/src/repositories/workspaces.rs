@@ -20,8 +20,8 @@ use super::api_keys;
 use super::rows::{NO_CHANGE, commit_change, credit_base, rates, unchanged, workspace_by_id, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges, append, workspace_before};
 use crate::budget::AccountLimits;
-use crate::change_feed::{LimitChange, record_changes};
-use crate::convert::{budgets, millis, moment, parse, signed, unsigned};
+use crate::change_feed::LimitChange;
+use crate::convert::{millis, moment, parse, signed, to_budgets, unsigned};
 use crate::entities::workspaces::{Column, Entity, Model};
 use crate::entities::{self, spend_counters};
 use crate::errors::{corrupt, store_error};
@@ -51,7 +51,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, workspace, true, &mut rows).await?;
-        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
+        commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
         Ok(Workspace { is_default: true, ..workspace.clone() })
     }
 
@@ -102,7 +102,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             return Ok(None);
         }
         let limits = AccountLimits::read(&snapshot, [Account::Workspace(id)], []).await?;
-        limits.statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await.map(Some)
+        limits.read_statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await.map(Some)
     }
 
     async fn rename(
@@ -140,9 +140,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             .await
             .map_err(store_error)?;
         let mut rows = RowChanges::default();
-        rows.changed(&transaction, &before).await?;
-        commit_change(&self.database, transaction, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows)
-            .await?;
+        rows.record_change(&transaction, &before).await?;
+        commit_change(transaction, now, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows).await?;
         Ok(WorkspaceDeletion::Deleted)
     }
 
@@ -219,22 +218,22 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         if row.credit_pico == Some(granted.pico()) {
             return Ok(Some(left));
         }
+        let now = self.database.now();
         let mut change = Entity::update_many().col_expr(Column::CreditPico, Expr::value(granted.pico()));
         if row.credit_pico.is_none() {
             change = change
                 .col_expr(Column::CreditBasePico, Expr::value(base))
-                .col_expr(Column::CreditBeganAt, Expr::value(millis(self.database.now())))
+                .col_expr(Column::CreditBeganAt, Expr::value(millis(now)))
                 .col_expr(Column::CreditLatePico, Expr::value(0_i64));
-        }
-        // Processes return allowances of a limit that was lowered.
-        if row.credit_pico.is_none_or(|before| granted.pico() < before) {
-            let subjects = [ChangeSubject::Workspace(id)];
-            record_changes(&transaction, self.database.now(), &subjects, LimitChange::Changed).await?;
         }
         change.filter(Column::Id.eq(row.id.as_str())).exec(&transaction).await.map_err(store_error)?;
         let mut rows = RowChanges::default();
-        rows.changed(&transaction, &row).await?;
-        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
+        rows.record_change(&transaction, &row).await?;
+        // Processes return allowances of a limit that was lowered.
+        let subjects = [ChangeSubject::Workspace(id)];
+        let is_lowered = row.credit_pico.is_none_or(|before| granted.pico() < before);
+        let changes = if is_lowered { (subjects.as_slice(), LimitChange::Changed) } else { NO_CHANGE };
+        commit_change(transaction, now, changes, audit, &rows).await?;
         Ok(Some(left))
     }
 }
@@ -250,7 +249,7 @@ impl SeaOrmWorkspaceRepository {
         }
         let mut rows = RowChanges::default();
         insert(&transaction, workspace, false, &mut rows).await?;
-        commit_change(&self.database, transaction, NO_CHANGE, audit, &rows).await?;
+        commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
         Ok(true)
     }
 
@@ -270,8 +269,9 @@ impl SeaOrmWorkspaceRepository {
             return Ok(false);
         }
         let mut rows = RowChanges::default();
-        rows.changed(&transaction, &before).await?;
-        commit_change(&self.database, transaction, (&[ChangeSubject::Workspace(id)], limits), audit, &rows).await?;
+        rows.record_change(&transaction, &before).await?;
+        commit_change(transaction, self.database.now(), (&[ChangeSubject::Workspace(id)], limits), audit, &rows)
+            .await?;
         Ok(true)
     }
 }
@@ -311,7 +311,7 @@ async fn insert(
     rows: &mut RowChanges,
 ) -> Result<(), StoreError> {
     let row = Model { is_default, ..to_row(workspace)? }.sealed();
-    rows.row(None, Some(&row));
+    rows.record_row(None, Some(&row));
     Entity::insert(row.into_active_model()).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
 }
@@ -365,7 +365,7 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
         is_default: row.is_default,
         suspended: row.suspended,
         credit,
-        budgets: budgets([
+        budgets: to_budgets([
             row.budget_daily_pico,
             row.budget_weekly_pico,
             row.budget_monthly_pico,

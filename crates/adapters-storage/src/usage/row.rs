@@ -14,13 +14,14 @@ use domain::pricing::TokenPrices;
 use domain::usage::{
     AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
 };
-use sea_orm::{QueryResult, TryGetable, Value};
+use sea_orm::{QueryResult, Value};
 use serde::{Deserialize, Serialize};
 
 use super::ids;
 use crate::convert::{duration, key_column, key_id, micros, millis, moment, parse, signed, unsigned};
 use crate::entities::usage_records::Model;
-use crate::errors::{corrupt, store_error};
+use crate::errors::corrupt;
+use crate::statements::column;
 
 /// An attempt as stored in its column. Missing members follow from the record: see [`to_attempt`].
 #[derive(Serialize, Deserialize)]
@@ -261,16 +262,37 @@ fn storable(text: &str) -> String {
 }
 
 /// The columns of [`record_values`].
-pub(crate) const RECORD_COLUMNS: &str = "\
-    id, workspace_id, api_key, request_id, requested_model, model, provider, outcome, input_tokens, \
-    output_tokens, usage_source, cost_pico, prompt_price, completion_price, attempts, session_id, trace, \
-    \"user\", created_at, latency_us, share_index, share_of, guardrails, charged_at, findings, \
-    client_address";
-/// The number of [`RECORD_COLUMNS`].
-pub(crate) const RECORD_COLUMN_COUNT: usize = 26;
+pub(crate) const RECORD_COLUMNS: [&str; 26] = [
+    "id",
+    "workspace_id",
+    "api_key",
+    "request_id",
+    "requested_model",
+    "model",
+    "provider",
+    "outcome",
+    "input_tokens",
+    "output_tokens",
+    "usage_source",
+    "cost_pico",
+    "prompt_price",
+    "completion_price",
+    "attempts",
+    "session_id",
+    "trace",
+    "\"user\"",
+    "created_at",
+    "latency_us",
+    "share_index",
+    "share_of",
+    "guardrails",
+    "charged_at",
+    "findings",
+    "client_address",
+];
 
 /// Returns the row of a record, in the order of [`RECORD_COLUMNS`].
-pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; RECORD_COLUMN_COUNT], StoreError> {
+pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; RECORD_COLUMNS.len()], StoreError> {
     let id = &record.id;
     let prices =
         PriceTexts { prompt: record.prices.prompt.to_string(), completion: record.prices.completion.to_string() };
@@ -387,8 +409,4 @@ impl StoredCosts {
         self.prices.insert(text.to_owned(), price);
         Ok(price)
     }
-}
-
-fn column<T: TryGetable>(row: &QueryResult, place: usize) -> Result<T, StoreError> {
-    row.try_get_by_index(place).map_err(store_error)
 }
