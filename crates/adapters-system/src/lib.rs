@@ -4,10 +4,12 @@ mod clock;
 mod process;
 mod randomness;
 mod rate_limiter;
+mod secrets;
 mod workers;
 
 pub use clock::*;
 pub use process::*;
 pub use randomness::*;
 pub use rate_limiter::*;
+pub use secrets::*;
 pub use workers::*;

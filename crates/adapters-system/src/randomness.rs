@@ -1,5 +1,4 @@
-//! Random numbers for load distribution, which are unfit for secrets; ids that sort by creation time; and secrets from
-//! the operating system's random source.
+//! Random numbers for load distribution, which are unfit for secrets, and ids that sort by creation time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +6,7 @@ use domain::error::StoreError;
 use domain::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
 };
-use domain::secret::ApiKeySecret;
-use domain::system::{IdGenerator, Randomness, SecretGenerator};
+use domain::system::{IdGenerator, Randomness};
 use uuid::Uuid;
 
 /// The increment of the state: 2^64 divided by the golden ratio, odd, so that all states occur before one repeats.
@@ -119,18 +117,6 @@ impl IdGenerator for UuidV7Ids {
     }
 }
 
-/// Draws secrets from the operating system's cryptographic random source.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OsSecrets;
-
-impl SecretGenerator for OsSecrets {
-    fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable(error.to_string()))?;
-        Ok(ApiKeySecret::from_random(bytes))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,13 +191,5 @@ mod tests {
         assert_eq!(decision.as_str().parse(), Ok(decision.clone()));
         let request = UuidV7Ids.request_id();
         assert_eq!(request.as_str().parse(), Ok(request.clone()));
-    }
-
-    #[test]
-    fn secrets_are_distinct_and_not_zero() {
-        let zeros = ApiKeySecret::from_random([0; 32]);
-        let (one, other) = (OsSecrets.api_key_secret().unwrap(), OsSecrets.api_key_secret().unwrap());
-        assert!(one != other && one != zeros && other != zeros);
-        assert!(one.expose().parse::<ApiKeySecret>().is_ok());
     }
 }
