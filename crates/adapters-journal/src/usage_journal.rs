@@ -16,7 +16,6 @@ use uuid::Uuid;
 use crate::disk::reach;
 use crate::folder::{OrphanFolder, find_live, find_orphans};
 use crate::format::Origin;
-
 use crate::reader::{FolderReader, Gap, GapReason, last_sequence, quarantine_gaps, read_folder, trim_folder};
 use crate::settings::{JournalError, JournalSettings};
 use crate::writer::{Journal, JournalPorts};

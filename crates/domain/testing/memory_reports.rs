@@ -90,6 +90,11 @@ impl LedgerReader for MemoryLimits {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.state().limit_statuses_at(payer, self.0.now())
     }
+
+    /// The store has no pending records: those of processes are in their journals.
+    async fn store_pending(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -49,4 +49,8 @@ impl LedgerReader for PromptLedger {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.limit_statuses(payer).await
     }
+
+    async fn store_pending(&self) -> Result<(), StoreError> {
+        self.0.store_pending().await
+    }
 }

@@ -65,11 +65,8 @@ pub trait LedgerReader: Send + Sync {
     /// [`StoreError::Corrupt`].
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
 
-    /// Returns once every record that this process charged before the call is stored. The default is for a reader of
-    /// the store alone, where no record is pending.
-    async fn store_pending(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
+    /// Returns once every record that this process charged before the call is stored.
+    async fn store_pending(&self) -> Result<(), StoreError>;
 }
 
 /// Audits the ledger, and removes old usage records.

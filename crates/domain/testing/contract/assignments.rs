@@ -1,4 +1,4 @@
-//! Cases of [`crate::guardrail::GuardrailRepository`: assignments].
+//! Cases of [`crate::guardrail::GuardrailRepository`]: assignments.
 
 use super::super::join_all;
 use super::Stores;

@@ -109,8 +109,8 @@ suite! {
 }
 
 suite! {
-    /// Every case of the ports that read the ledger: [`crate::budget::LedgerReader`],
-    /// [`crate::budget::LedgerMaintenance`] and [`crate::budget::LedgerMaintenance`].
+    /// Every case of the ports that read the ledger: [`crate::budget::LedgerReader`] and
+    /// [`crate::budget::LedgerMaintenance`].
     ledger_reports_cases as ledger_reports_contract over Stores then adds_up {
         statuses_show_spent_and_allotted_amounts,
         audit_counts_what_it_compares,
