@@ -1,4 +1,4 @@
-//! One file per endpoint: its route, its description, handler, error mapping, view and tests.
+//! The endpoints, a file for one or for a few of a kind: route, description, handler, error mapping, view and tests.
 
 pub(crate) mod assign_keys_to_guardrail;
 pub(crate) mod count_models;

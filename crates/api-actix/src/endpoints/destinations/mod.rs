@@ -1,12 +1,9 @@
 //! `…/observability/destinations`: the trace destinations of a workspace. Management keys only.
 
-pub(crate) mod create;
-pub(crate) mod delete;
+pub(crate) mod change;
 mod fields;
-pub(crate) mod get;
-pub(crate) mod list;
+pub(crate) mod read;
 mod record;
-pub(crate) mod update;
 
 use actix_web::web::Payload;
 use domain::observability::{Destination, DestinationError, DestinationFields, InvalidDestination};

@@ -1,17 +1,10 @@
 //! `…/guardrails`: the rules for keys and workspaces. Management keys only.
 
-pub(crate) mod create;
-pub(crate) mod delete;
+pub(crate) mod assigned_keys;
+pub(crate) mod change;
 pub(crate) mod explain;
-pub(crate) mod get;
-pub(crate) mod get_version;
-pub(crate) mod list;
-pub(crate) mod list_assigned_keys;
-pub(crate) mod list_versions;
+pub(crate) mod read;
 mod record;
-pub(crate) mod remove_keys;
-pub(crate) mod restore_version;
-pub(crate) mod update;
 
 use actix_web::web::Payload;
 use domain::decision::{ExplainGuardrailError, FilteringError};

@@ -1,17 +1,19 @@
-//! `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
+//! Lists the keys of a guardrail, and removes keys from it.
 
 use domain::guardrail::KeyAssignment;
 
 use super::{PageRange, limit, offset};
+use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
 use crate::http::response::time;
 
-pub(crate) const ROUTE: Route = Route::management(
+/// `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
+pub(crate) const LIST: Route = Route::management(
     Method::Get,
     "/guardrails/{id}/assignments/keys",
-    |call, _, _| Box::pin(handle(call)),
+    |call, _, _| Box::pin(handle_list(call)),
     tags::GUARDRAILS,
-    describe,
+    describe_list,
 )
 .with_schemas(|all| {
     all.add_page::<AssignmentView<'_>>("KeyAssignmentListResponse", "A page of the keys assigned to a guardrail.");
@@ -49,7 +51,7 @@ impl<'a> AssignmentView<'a> {
     }
 }
 
-fn describe() -> OperationBuilder {
+fn describe_list() -> OperationBuilder {
     management_operation("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
         .parameter(offset())
         .parameter(limit())
@@ -57,10 +59,48 @@ fn describe() -> OperationBuilder {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle(call: &Call<'_>) -> Outcome {
+async fn handle_list(call: &Call<'_>) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
     let page = call.routed().guardrails.list_assigned_keys.execute(&call.id()?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(Page::respond(data, page.total))
+}
+
+/// `POST …/guardrails/{id}/assignments/keys/remove`: removes keys from a guardrail.
+pub(crate) const REMOVE: Route = Route::management(
+    Method::Post,
+    "/guardrails/{id}/assignments/keys/remove",
+    |call, key, payload| Box::pin(handle_remove(call, key, payload)),
+    tags::GUARDRAILS,
+    describe_remove,
+)
+.with_body()
+.with_schemas(|all| {
+    all.add::<AssignKeysRequest>();
+    all.add::<UnassignedView>();
+});
+
+/// The number of removed assignments.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RemoveKeysResponse)]
+struct UnassignedView {
+    unassigned_count: u64,
+}
+
+fn describe_remove() -> OperationBuilder {
+    let description = "Keys without this guardrail are skipped and not counted.";
+    management_operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
+        .request_body(Some(body("AssignKeysRequest")))
+        .responses(responses("The number of removed assignments", "RemoveKeysResponse", &[400, 404, 415]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_remove(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let body = call.read_json(payload).await?;
+    let hashes = key_hashes(body.text()?)?;
+    let (actor, id) = (call.actor(authority), call.id()?);
+    let remove = &call.routed().guardrails.remove_keys;
+    let unassigned_count = remove.execute(authority, &actor, &id, hashes).await?;
+    Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

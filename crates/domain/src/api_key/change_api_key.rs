@@ -1,7 +1,8 @@
-//! Disabling and enabling a key.
+//! Disabling, enabling and deleting a key.
 
 use std::sync::Arc;
 
+use super::model::view;
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
@@ -31,5 +32,25 @@ impl SwitchApiKey {
         let audit = AuditDraft::done(actor, "key.set_disabled", format!("key {}", found.id), details);
         let is_set = self.keys.set_disabled(found.id, disabled, &audit).await?;
         if is_set { Ok(ApiKey { disabled, ..found }) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
+    }
+}
+
+/// Deletes a key permanently.
+pub struct DeleteApiKey {
+    keys: Arc<dyn ApiKeyRepository>,
+}
+
+impl DeleteApiKey {
+    /// Wires the port.
+    pub fn new(keys: Arc<dyn ApiKeyRepository>) -> Self {
+        Self { keys }
+    }
+
+    /// Deletes a key and returns it. It is rejected from then on, and its id and hash are never reused.
+    pub async fn execute(&self, actor: &Actor, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+        let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+        let details = Json::object([("before", view(&before).text())]);
+        let audit = AuditDraft::done(actor, "key.delete", format!("key {}", before.id), details);
+        if self.keys.delete(before.id, &audit).await? { Ok(before) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 }

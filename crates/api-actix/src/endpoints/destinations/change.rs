@@ -1,0 +1,86 @@
+//! Creates, changes and deletes destinations.
+
+use super::record::{DestinationChange, DestinationRequest};
+use super::{read_fields, record, stored_view};
+use crate::endpoints::prelude::*;
+
+/// `POST …/observability/destinations`: creates a destination.
+pub(crate) const CREATE: Route = Route::management(
+    Method::Post,
+    "/observability/destinations",
+    |call, key, payload| Box::pin(handle_create(call, key, payload)),
+    tags::DESTINATIONS,
+    describe_create,
+)
+.with_body()
+.with_schemas(|all| {
+    all.add::<DestinationRequest>();
+    record::schemas(all);
+});
+
+fn describe_create() -> OperationBuilder {
+    let description = "The destination first receives a test request (header `x-test-connection: true`) and must \
+                       answer with 2xx or 400. A workspace has at most five destinations of each type.";
+    management_operation("createDestination", "Create a trace destination", description)
+        .request_body(Some(body("DestinationRequest")))
+        .responses(created_responses("The destination", "DestinationResponse", &[400, 409, 415]))
+}
+
+async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let (fields, workspace) = read_fields(call, payload).await?;
+    let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
+    let made = call.gateway.services.destinations.create.execute(&call.actor(authority), workspace, &fields).await?;
+    Ok(Data::respond(StatusCode::CREATED, stored_view(call, &made).await))
+}
+
+/// `PATCH …/observability/destinations/{id}`: changes a destination.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/observability/destinations/{id}",
+    |call, key, payload| Box::pin(handle_update(call, key, payload)),
+    tags::DESTINATIONS,
+    describe_update,
+)
+.with_body()
+.with_schemas(|all| {
+    all.add::<DestinationChange>();
+    record::schemas(all);
+});
+
+fn describe_update() -> OperationBuilder {
+    let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
+                       is tested with a request first. A URL with another scheme, host or port requires all secrets \
+                       again: header values, secret, query.";
+    management_operation("updateDestination", "Update a trace destination", description)
+        .request_body(Some(body("DestinationChange")))
+        .responses(responses("The updated destination", "DestinationResponse", &[400, 404, 409, 415]))
+        .parameter(path("id", "The destination's id"))
+}
+
+async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let (fields, _) = read_fields(call, payload).await?;
+    let actor = call.actor(authority);
+    let changed = call.gateway.services.destinations.update.execute(&actor, &call.id()?, &fields).await?;
+    Ok(Data::respond(StatusCode::OK, stored_view(call, &changed).await))
+}
+
+/// `DELETE …/observability/destinations/{id}`: deletes a destination.
+pub(crate) const DELETE: Route = Route::management(
+    Method::Delete,
+    "/observability/destinations/{id}",
+    |call, key, _| Box::pin(handle_delete(call, key)),
+    tags::DESTINATIONS,
+    describe_delete,
+)
+.with_schemas(|all| all.add_as::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."));
+
+fn describe_delete() -> OperationBuilder {
+    management_operation("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
+        .responses(responses("Deleted", "DestinationDeletedResponse", &[404]))
+        .parameter(path("id", "The destination's id"))
+}
+
+async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
+    call.gateway.services.destinations.delete.execute(&call.actor(authority), &call.id()?).await?;
+    Ok(Deleted::respond())
+}

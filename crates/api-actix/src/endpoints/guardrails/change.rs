@@ -1,0 +1,113 @@
+//! Creates, changes and deletes guardrails, and restores their versions.
+
+use super::record::{GuardrailChange, GuardrailRequest, GuardrailView};
+use super::{draft, record, version_number};
+use crate::endpoints::prelude::*;
+
+/// `POST …/guardrails`: creates a guardrail.
+pub(crate) const CREATE: Route = Route::management(
+    Method::Post,
+    "/guardrails",
+    |call, key, payload| Box::pin(handle_create(call, key, payload)),
+    tags::GUARDRAILS,
+    describe_create,
+)
+.with_body()
+.with_schemas(schemas_create);
+
+fn describe_create() -> OperationBuilder {
+    let description = "The new guardrail has no keys. `workspace_default` applies it to the whole workspace at once. \
+                       Any resolvable model name is accepted and stored as a canonical slug.";
+    management_operation("createGuardrail", "Create a guardrail", description)
+        .request_body(Some(body("GuardrailRequest")))
+        .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415]))
+}
+
+fn schemas_create(all: &mut SchemaList) {
+    all.add::<GuardrailRequest>();
+    record::schemas(all);
+}
+
+async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let draft = draft(call, payload).await?;
+    let made = call.routed().guardrails.create.execute(&call.actor(authority), &draft).await?;
+    Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
+}
+
+/// `PATCH …/guardrails/{id}`: changes a guardrail.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/guardrails/{id}",
+    |call, key, payload| Box::pin(handle_update(call, key, payload)),
+    tags::GUARDRAILS,
+    describe_update,
+)
+.with_body()
+.with_schemas(schemas_update);
+
+fn describe_update() -> OperationBuilder {
+    let description = "Changes the given members: null removes a rule, a list is replaced as a whole. A change \
+                       creates a new version, which is effective on every replica within a second.";
+    management_operation("updateGuardrail", "Update a guardrail", description)
+        .request_body(Some(body("GuardrailChange")))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+fn schemas_update(all: &mut SchemaList) {
+    all.add::<GuardrailChange>();
+    record::schemas(all);
+}
+
+async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+    let draft = draft(call, payload).await?;
+    let actor = call.actor(authority);
+    let changed = call.routed().guardrails.update.execute(&actor, &call.id()?, &draft).await?;
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
+}
+
+/// `DELETE …/guardrails/{id}`: deletes a guardrail.
+pub(crate) const DELETE: Route = Route::management(
+    Method::Delete,
+    "/guardrails/{id}",
+    |call, key, _| Box::pin(handle_delete(call, key)),
+    tags::GUARDRAILS,
+    describe_delete,
+)
+.with_schemas(|all| all.add_as::<Deleted>("GuardrailDeletedResponse", "Confirms the deletion of a guardrail."));
+
+fn describe_delete() -> OperationBuilder {
+    let description = "Removes the guardrail from its keys and from the workspace.";
+    management_operation("deleteGuardrail", "Delete a guardrail", description)
+        .responses(responses("Deleted", "GuardrailDeletedResponse", &[404]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
+    call.routed().guardrails.delete.execute(&call.actor(authority), &call.id()?).await?;
+    Ok(Deleted::respond())
+}
+
+/// `POST …/guardrails/{id}/versions/{version}/restore`: restores a version of a guardrail.
+pub(crate) const RESTORE_VERSION: Route = Route::management(
+    Method::Post,
+    "/guardrails/{id}/versions/{version}/restore",
+    |call, key, _| Box::pin(handle_restore_version(call, key)),
+    tags::GUARDRAILS,
+    describe_restore_version,
+)
+.with_schemas(record::schemas);
+
+fn describe_restore_version() -> OperationBuilder {
+    let description = "Creates a new version with the name, the budget and the rules of an earlier version.";
+    management_operation("restoreGuardrailVersion", "Restore a version of a guardrail", description)
+        .parameter(path("version", "The version's number"))
+        .responses(responses("The updated guardrail", "GuardrailResponse", &[404, 409]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_restore_version(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
+    let (actor, number) = (call.actor(authority), version_number(call)?);
+    let restored = call.routed().guardrails.restore_version.execute(&actor, &call.id()?, number).await?;
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&restored)))
+}

@@ -1,0 +1,108 @@
+//! Reads guardrails and their versions.
+
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::record::{GuardrailVersionView, GuardrailView};
+use super::{PageRange, limit, offset, record, version_number};
+use crate::endpoints::prelude::*;
+use crate::openapi::operations;
+
+/// `GET …/guardrails`: lists the guardrails of a workspace.
+pub(crate) const LIST: Route = Route::management(
+    Method::Get,
+    "/guardrails",
+    |call, _, _| Box::pin(handle_list(call)),
+    tags::GUARDRAILS,
+    describe_list,
+)
+.with_schemas(|all| all.add_page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails."));
+
+fn describe_list() -> OperationBuilder {
+    let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
+    management_operation("listGuardrails", "List the guardrails of a workspace", "Newest first.")
+        .parameter(operations::query("workspace_id", "The workspace id. Default: the default workspace.", id))
+        .parameter(offset())
+        .parameter(limit())
+        .responses(responses("The guardrails", "GuardrailListResponse", &[400, 404]))
+}
+
+async fn handle_list(call: &Call<'_>) -> Outcome {
+    let query = call.request.query_string();
+    let range = PageRange::parse(query)?;
+    let workspace_id = parameters::workspace(query)?;
+    let page = call.routed().guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
+    let data = page.guardrails.iter().map(GuardrailView::new).collect();
+    Ok(Page::respond(data, page.total as u64))
+}
+
+/// `GET …/guardrails/{id}`: reads a guardrail.
+pub(crate) const GET: Route = Route::management(
+    Method::Get,
+    "/guardrails/{id}",
+    |call, _, _| Box::pin(handle_get(call)),
+    tags::GUARDRAILS,
+    describe_get,
+)
+.with_schemas(record::schemas);
+
+fn describe_get() -> OperationBuilder {
+    management_operation("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
+        .responses(responses("The guardrail", "GuardrailResponse", &[404]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_get(call: &Call<'_>) -> Outcome {
+    let found = call.routed().guardrails.get.execute(&call.id()?).await?;
+    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&found)))
+}
+
+/// `GET …/guardrails/{id}/versions`: lists the versions of a guardrail.
+pub(crate) const LIST_VERSIONS: Route = Route::management(
+    Method::Get,
+    "/guardrails/{id}/versions",
+    |call, _, _| Box::pin(handle_list_versions(call)),
+    tags::GUARDRAILS,
+    describe_list_versions,
+)
+.with_schemas(|all| {
+    all.add_page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", "A page of versions of a guardrail.");
+});
+
+fn describe_list_versions() -> OperationBuilder {
+    management_operation("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
+        .parameter(offset())
+        .parameter(limit())
+        .responses(responses("The versions", "GuardrailVersionListResponse", &[400, 404]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_list_versions(call: &Call<'_>) -> Outcome {
+    let range = PageRange::parse(call.request.query_string())?;
+    let versions = call.routed().guardrails.list_versions.execute(&call.id()?).await?;
+    let total_count = versions.len() as u64;
+    let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::new).collect();
+    Ok(Page::respond(data, total_count))
+}
+
+/// `GET …/guardrails/{id}/versions/{version}`: reads a version of a guardrail.
+pub(crate) const GET_VERSION: Route = Route::management(
+    Method::Get,
+    "/guardrails/{id}/versions/{version}",
+    |call, _, _| Box::pin(handle_get_version(call)),
+    tags::GUARDRAILS,
+    describe_get_version,
+)
+.with_schemas(record::version_schemas);
+
+fn describe_get_version() -> OperationBuilder {
+    management_operation("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
+        .parameter(path("version", "The version's number"))
+        .responses(responses("The version", "GuardrailVersionResponse", &[404]))
+        .parameter(path("id", "The guardrail's id"))
+}
+
+async fn handle_get_version(call: &Call<'_>) -> Outcome {
+    let found = call.routed().guardrails.get_version.execute(&call.id()?, version_number(call)?).await?;
+    Ok(Data::respond(StatusCode::OK, GuardrailVersionView::new(&found)))
+}
