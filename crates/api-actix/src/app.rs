@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails,
-    list_model_endpoints, list_models, list_providers, live, promote_container_file, ready, retrieve_model, root,
-    rotate_api_key, submit_decision,
+    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
+    list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model, root, rotate_api_key,
+    submit_decision,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -49,8 +49,8 @@ pub(crate) const ROUTES: &[Route] = &[
     destinations::change::UPDATE,
     destinations::change::DELETE,
     root::ROUTE,
-    live::ROUTE,
-    ready::ROUTE,
+    health::LIVE,
+    health::READY,
     docs::DOCUMENT,
     docs::PAGE,
     docs::SCRIPT,

@@ -12,7 +12,7 @@ use http_server::{
     BoundServer, ConnectionSettings, Connections, ListenSocket, Listener, Preemption, RejectHead, listen_tcp,
 };
 
-use crate::endpoints::live;
+use crate::endpoints::health;
 
 /// The source of the metrics text.
 pub trait Exposition: Send + Sync {
@@ -96,7 +96,7 @@ fn answer(request: &HttpRequest, exposition: &dyn Exposition) -> HttpResponse {
         "GET" | "HEAD" if request.path() == "/metrics" => {
             HttpResponse::Ok().insert_header((CONTENT_TYPE, exposition.content_type())).body(exposition.text())
         }
-        "GET" | "HEAD" => live::alive(),
+        "GET" | "HEAD" => health::alive(),
         _ => HttpResponse::MethodNotAllowed().insert_header((ALLOW, "GET, HEAD")).body("Method not allowed\n"),
     }
 }

@@ -5,8 +5,6 @@
 
 mod alert;
 mod attributes;
-mod content;
-mod metadata;
 mod span;
 mod trace;
 

@@ -7,7 +7,7 @@ use domain::json::Json;
 use domain::observability::{TraceMetadata, span_id};
 use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
-use super::attributes::{Attributes, truncate};
+use super::attributes::{Attributes, add_content, add_metadata, truncate};
 use super::span::{Span, SpanKind, TimeRange};
 use super::{content, metadata};
 
@@ -129,9 +129,9 @@ fn attributes(
     if record.outcome != UsageOutcome::Completed {
         attributes.text("error.type", last_outcome(record));
     }
-    metadata::add(&mut attributes, caller);
+    add_metadata(&mut attributes, caller);
     if let Some(exchange) = exchange {
-        content::add(&mut attributes, exchange);
+        add_content(&mut attributes, exchange);
     }
     attributes
 }

@@ -1,13 +1,15 @@
-//! Creating a workspace.
+//! Creating a workspace, and the first one of an instance with its first key.
 
 use std::sync::Arc;
 
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::WorkspaceBudgets;
 use crate::json::Json;
 use crate::rate::RateLimits;
-use crate::system::{Clock, IdGenerator};
+use crate::secret::ApiKeySecret;
+use crate::system::{Clock, IdGenerator, SecretGenerator};
 
 /// Creates workspaces.
 pub struct CreateWorkspace {
@@ -77,4 +79,60 @@ fn created(actor: &Actor, workspace: &Workspace) -> AuditDraft {
     let after = Json::object([("name", name.text())]);
     let details = Json::object([("after", after.text())]);
     AuditDraft::done(actor, "workspace.create", format!("workspace {}", workspace.id), details)
+}
+
+/// Creates the default workspace and the first management key, once.
+pub struct BootstrapInstance {
+    workspaces: Arc<dyn WorkspaceRepository>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGenerator>,
+    secrets: Arc<dyn SecretGenerator>,
+}
+
+impl BootstrapInstance {
+    /// Wires the ports.
+    pub fn new(
+        workspaces: Arc<dyn WorkspaceRepository>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGenerator>,
+        secrets: Arc<dyn SecretGenerator>,
+    ) -> Self {
+        Self { workspaces, clock, ids, secrets }
+    }
+
+    /// Returns the secret of the management key if this call created it. It cannot be read later.
+    pub async fn execute(&self) -> Result<Option<ApiKeySecret>, WorkspaceError> {
+        let now = self.clock.now();
+        let secret = self.secrets.api_key_secret()?;
+        let workspace = Workspace {
+            id: self.ids.workspace_id(),
+            name: WorkspaceName::try_new("default")?,
+            owner_id: None,
+            is_default: true,
+            suspended: false,
+            credit: None,
+            budgets: WorkspaceBudgets::default(),
+            rates: RateLimits::default(),
+            default_guardrail_id: None,
+            storage_used_bytes: 0,
+            created_at: now,
+        };
+        let key = ApiKey {
+            id: self.ids.api_key_id(),
+            hash: secret.hash(),
+            label: secret.label(),
+            name: ApiKeyName::first_management_key(),
+            scope: ApiKeyScope::Management,
+            disabled: false,
+            expires_at: None,
+            limit: None,
+            rates: RateLimits::default(),
+            guardrail_id: None,
+            created_at: now,
+        };
+        let details = Json::object([("workspace_id", Json::string(&workspace.id.to_string()).text())]);
+        let subject = format!("key {}", key.id);
+        let audit = AuditDraft::done(&Actor::system(), "instance.bootstrap", subject, details);
+        Ok(self.workspaces.bootstrap(&workspace, &key, &audit).await?.then_some(secret))
+    }
 }

@@ -1,6 +1,5 @@
 //! Workspaces: the tenants.
 
-mod bootstrap_instance;
 mod change_workspace;
 mod create_workspace;
 mod credit;
@@ -10,7 +9,6 @@ mod model;
 mod ports;
 mod set_workspace_budgets;
 
-pub use bootstrap_instance::*;
 pub use change_workspace::*;
 pub use create_workspace::*;
 pub use credit::*;

@@ -1,7 +1,8 @@
-//! The delivery loop of a process.
+//! Delivers the outbox to its destinations, and retries dead letters.
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, select};
@@ -9,8 +10,11 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
 use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome, DeliverySettings};
+use crate::audit::Actor;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
+use crate::observability::{DeadLetterRetry, Outbox};
+use crate::system::Clock;
 
 /// The most destinations that are served at the same time.
 const MAX_CONCURRENT_DELIVERIES: usize = 32;
@@ -204,5 +208,28 @@ impl DestinationState {
 
     fn grow_batch(&mut self) {
         self.batch_size = self.batch_size.saturating_mul(2).min(MAX_BATCH);
+    }
+}
+
+/// Makes dead letters due again.
+pub struct RetryDeadLetters {
+    outbox: Arc<dyn Outbox>,
+    clock: Arc<dyn Clock>,
+}
+
+impl RetryDeadLetters {
+    /// Wires the ports.
+    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>) -> Self {
+        Self { outbox, clock }
+    }
+
+    /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. The
+    /// destination may be deleted already.
+    ///
+    /// # Errors
+    /// The store; then nothing is changed.
+    pub async fn execute(&self, actor: &Actor, destination: Option<DestinationId>) -> Result<u64, StoreError> {
+        let retry = DeadLetterRetry { actor: actor.clone(), destination };
+        self.outbox.retry_dead_letters(&retry, self.clock.now()).await
     }
 }

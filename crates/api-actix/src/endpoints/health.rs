@@ -1,4 +1,4 @@
-//! `GET /health/ready`: readiness.
+//! Liveness and readiness.
 
 use std::time::Duration;
 
@@ -7,9 +7,40 @@ use futures_util::future::join_all;
 
 use crate::endpoints::prelude::*;
 
-pub(crate) const ROUTE: Route =
-    Route::open("/health/ready", OpenHandler::Async(|call| Box::pin(handle(call))), tags::SERVICE, describe)
-        .with_schemas(SchemaList::add::<ReadyView<'_>>);
+/// `GET /health/live`: liveness.
+pub(crate) const LIVE: Route =
+    Route::open("/health/live", OpenHandler::Memory(|_| Ok(alive())), tags::SERVICE, describe_live)
+        .with_schemas(SchemaList::add::<LiveView>);
+
+/// The process is alive.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LiveResponse)]
+struct LiveView {
+    #[schema(pattern = "^ok$")]
+    status: &'static str,
+}
+
+fn describe_live() -> OperationBuilder {
+    operation("live", "Liveness: the process responds").responses(open_responses(
+        "The process is alive",
+        "LiveResponse",
+        &[],
+    ))
+}
+
+/// Reports that the process is alive.
+pub(crate) fn alive() -> HttpResponse {
+    HttpResponse::Ok().json(LiveView { status: "ok" })
+}
+
+/// `GET /health/ready`: readiness.
+pub(crate) const READY: Route = Route::open(
+    "/health/ready",
+    OpenHandler::Async(|call| Box::pin(handle_ready(call))),
+    tags::SERVICE,
+    describe_ready,
+)
+.with_schemas(SchemaList::add::<ReadyView<'_>>);
 
 /// The process serves requests.
 #[derive(Serialize, ToSchema)]
@@ -33,7 +64,7 @@ enum ReadyStatus {
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-fn describe() -> OperationBuilder {
+fn describe_ready() -> OperationBuilder {
     operation("ready", "Readiness: all required stores respond").responses(open_responses(
         "The process is ready",
         "ReadyResponse",
@@ -43,7 +74,7 @@ fn describe() -> OperationBuilder {
 
 /// Reports whether all required stores respond and the server is not stopping. A server that can serve requests during
 /// a store outage is degraded but ready: removing all such servers would turn a partial outage into a full one.
-async fn handle(call: &Call<'_>) -> Outcome {
+async fn handle_ready(call: &Call<'_>) -> Outcome {
     if call.gateway.connections.is_draining() {
         return Err(ApiError::from_kind(ErrorKind::Unavailable)
             .message("The server is draining and will stop; send new requests to another server")
