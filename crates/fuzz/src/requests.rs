@@ -124,7 +124,12 @@ fn check_rejection(fault: &InvalidDecision) -> Result<()> {
         service_metadata: None,
         retry_after: Some(Duration::from_millis(1500)),
     };
-    for write in [system_one::errors::write, openai::errors::write, gemini::errors::write, sglang::errors::write] {
+    for write in [
+        system_one::errors::write,
+        openai::client_response::write_error,
+        gemini::errors::write,
+        sglang::client_response::write_error,
+    ] {
         let body = Json::parse(&write(&refusal)).context("an error that is no JSON")?;
         check_unique_members(&body)?;
     }

@@ -12,7 +12,6 @@ pub mod answers;
 mod attempt;
 mod bound;
 mod calls;
-mod concurrency;
 pub mod labels;
 pub mod logprobs;
 mod memory;

@@ -75,9 +75,9 @@ fn body(format: ErrorFormat, error_response: &ErrorResponse<'_>) -> String {
     match format {
         ErrorFormat::Contract => envelope(error_response),
         ErrorFormat::SystemOne | ErrorFormat::SystemOneUnderBase => wires::system_one::errors::write(error_response),
-        ErrorFormat::OpenAi => wires::openai::errors::write(error_response),
+        ErrorFormat::OpenAi => wires::openai::client_response::write_error(error_response),
         ErrorFormat::Gemini => wires::gemini::errors::write(error_response),
-        ErrorFormat::Sglang => wires::sglang::errors::write(error_response),
+        ErrorFormat::Sglang => wires::sglang::client_response::write_error(error_response),
     }
 }
 

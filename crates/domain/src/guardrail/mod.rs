@@ -1,6 +1,6 @@
 //! Guardrails: rules for the models, the spend and the content of requests.
 
-mod assign_keys_to_guardrail;
+mod assigned_keys;
 mod change_guardrails;
 mod create_guardrail;
 mod draft;
@@ -15,10 +15,9 @@ mod permission;
 mod policy;
 mod ports;
 mod read_guardrails;
-mod remove_keys_from_guardrail;
 mod update_guardrail;
 
-pub use assign_keys_to_guardrail::*;
+pub use assigned_keys::*;
 pub use change_guardrails::*;
 pub use create_guardrail::*;
 pub use draft::*;
@@ -30,5 +29,4 @@ pub use permission::Forbidden;
 pub use policy::*;
 pub use ports::*;
 pub use read_guardrails::*;
-pub use remove_keys_from_guardrail::*;
 pub use update_guardrail::*;

@@ -4,7 +4,6 @@
 pub mod client_request;
 pub mod client_response;
 mod content;
-pub mod errors;
 pub mod provider_request;
 pub mod provider_response;
 

@@ -1,12 +1,12 @@
-//! Answers of SGLang's own Decisions wire.
+//! SGLang responses, and flat errors for its clients.
 
 use domain::json::{Json, JsonKind};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use super::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
-use crate::client::DecisionResponse;
 use crate::client::object::{ObjectWriter, string};
 use crate::client::response::{append_provider_members, by_level, by_option, complement, unanswered};
+use crate::client::{DecisionResponse, ErrorResponse};
 
 /// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider
 /// returned one.
@@ -67,4 +67,33 @@ fn label_mass(answer: &Answer) -> Option<Json> {
     };
     let beside = member(&answer.json, LABEL_MASS).filter(is_mass);
     beside.or_else(|| member(&member(&answer.json, "metadata")?, LABEL_MASS).filter(is_mass))
+}
+
+/// Writes the body of an error.
+pub fn write_error(error_response: &ErrorResponse<'_>) -> String {
+    let body = ObjectWriter::new()
+        .text("object", "error")
+        .text("message", error_response.message)
+        .text("type", error_type(error_response.status))
+        .json("param", "null")
+        .count("code", error_response.status.into())
+        .json("metadata", &error_response.metadata_json());
+    body.service_metadata(error_response.service_metadata).end()
+}
+
+fn error_type(status: u16) -> &'static str {
+    match status {
+        401 => "AuthenticationError",
+        402 => "PaymentRequiredError",
+        403 => "PermissionDeniedError",
+        404 => "NotFoundError",
+        413 => "RequestEntityTooLargeError",
+        429 => "RateLimitError",
+        400..500 => "BadRequestError",
+        502 => "ProviderError",
+        503 => "ServiceUnavailableError",
+        524 => "TimeoutError",
+        529 => "ProviderOverloadedError",
+        _ => "InternalServerError",
+    }
 }

@@ -2,7 +2,6 @@
 
 pub mod client_request;
 pub mod client_response;
-pub mod errors;
 pub mod provider_request;
 pub mod provider_response;
 

@@ -84,9 +84,9 @@ fn errors_match_snapshots() {
         writeln!(text, "{name}").unwrap();
         for (wire, body) in [
             ("system-one", system_one::errors::write(refusal)),
-            ("openai", openai::errors::write(refusal)),
+            ("openai", openai::client_response::write_error(refusal)),
             ("gemini", gemini::errors::write(refusal)),
-            ("sglang", sglang::errors::write(refusal)),
+            ("sglang", sglang::client_response::write_error(refusal)),
         ] {
             writeln!(text, "  {wire:10} {body}").unwrap();
         }
@@ -110,9 +110,9 @@ fn every_status_has_message_on_every_wire() {
         };
         let bodies = [
             system_one::errors::write(&refusal),
-            openai::errors::write(&refusal),
+            openai::client_response::write_error(&refusal),
             gemini::errors::write(&refusal),
-            sglang::errors::write(&refusal),
+            sglang::client_response::write_error(&refusal),
         ];
         let at = ["/detail/type", "/error/code", "/error/status", "/type"];
         let word = |(body, at): (String, &str)| {

@@ -1,4 +1,4 @@
-//! Assigns a guardrail to many keys.
+//! Assigns keys to a guardrail, and removes keys from it.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl AssignKeysToGuardrail {
 }
 
 /// Parses the key references in `texts`; sorts them and removes duplicates.
-pub(super) fn parse_key_references(
+fn parse_key_references(
     texts: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Result<Vec<KeyReference>, AssignKeysError> {
     let mut names = Vec::new();
@@ -59,11 +59,41 @@ pub(super) fn parse_key_references(
     Ok(names)
 }
 
+/// Removes a guardrail from many keys in one transaction.
+pub struct RemoveKeysFromGuardrail {
+    guardrails: Arc<dyn GuardrailRepository>,
+}
+
+impl RemoveKeysFromGuardrail {
+    /// Wires the port.
+    pub fn new(guardrails: Arc<dyn GuardrailRepository>) -> Self {
+        Self { guardrails }
+    }
+
+    /// Returns the number of distinct keys that had the guardrail until this call. Keys with another guardrail or none
+    /// are skipped.
+    ///
+    /// # Errors
+    /// Fails if there are no key names or an empty one, if the guardrail does not exist, which includes a malformed id,
+    /// or if the store fails.
+    pub async fn execute(
+        &self,
+        _authority: &ManagementKey,
+        actor: &Actor,
+        guardrail_id: &str,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<u64, AssignKeysError> {
+        let keys = parse_key_references(names)?;
+        let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
+        self.guardrails.remove_keys(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
-    use crate::guardrail::MockGuardrailRepository;
+    use crate::guardrail::{ListAssignedKeys, MockGuardrailRepository};
     use crate::testing::SequentialIds;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
@@ -76,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn execute_drops_duplicates_and_malformed_names() {
+    async fn assign_drops_duplicates_and_malformed_names() {
         let mut repository = MockGuardrailRepository::new();
         repository
             .expect_assign_keys()
@@ -89,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn execute_rejects_invalid_input_before_the_store_call() {
+    async fn assign_rejects_invalid_input_before_the_store_call() {
         let error = assign(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let error = assign(MockGuardrailRepository::new(), ID, &["a".repeat(64), String::new()]).await.unwrap_err();
@@ -97,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn execute_returns_not_found_for_unknown_or_malformed_id() {
+    async fn assign_returns_not_found_for_unknown_or_malformed_id() {
         for id in ["nonsense", "", "01990000000070008000000000000001", &format!("{{{ID}}}")] {
             let error = assign(MockGuardrailRepository::new(), id, &["x".to_owned()]).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
@@ -108,9 +138,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn execute_returns_unavailable_when_the_store_fails() {
+    async fn assign_returns_unavailable_when_the_store_fails() {
         let mut repository = MockGuardrailRepository::new();
         repository.expect_assign_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+
+    async fn remove(port: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
+        let authority = ManagementKey::for_tests(SequentialIds::key(9));
+        RemoveKeysFromGuardrail::new(Arc::new(port))
+            .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
+            .await
+    }
+
+    #[tokio::test]
+    async fn remove_drops_duplicates_and_malformed_names() {
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys()
+            .withf(|id, names, actor| {
+                id.to_string() == ID && names.len() == 2 && names.is_sorted() && *actor == Actor::system()
+            })
+            .return_once(|_, _, _| Ok(Some(2)));
+        let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "nonsense".to_owned()];
+        assert_eq!(remove(port, ID, &hashes).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn remove_rejects_invalid_input_before_the_store_call() {
+        let error = remove(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let error = remove(MockGuardrailRepository::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let listed = ListAssignedKeys::new(Arc::new(MockGuardrailRepository::new())).execute("x", 0, 1).await;
+        assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn remove_distinguishes_missing_guardrail_from_store_failure() {
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys().return_once(|_, _, _| Ok(None));
+        assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
+        let mut port = MockGuardrailRepository::new();
+        port.expect_remove_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
+        assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }
