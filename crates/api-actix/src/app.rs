@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
-    list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model, root, rotate_api_key,
+    list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model, rotate_api_key,
     submit_decision,
 };
 use crate::http::routes::Route;
@@ -48,7 +48,7 @@ pub(crate) const ROUTES: &[Route] = &[
     destinations::read::GET,
     destinations::change::UPDATE,
     destinations::change::DELETE,
-    root::ROUTE,
+    docs::ROOT,
     health::LIVE,
     health::READY,
     docs::DOCUMENT,

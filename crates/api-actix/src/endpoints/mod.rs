@@ -13,7 +13,6 @@ pub(crate) mod list_models;
 pub(crate) mod list_providers;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
-pub(crate) mod root;
 pub(crate) mod rotate_api_key;
 pub(crate) mod submit_decision;
 
