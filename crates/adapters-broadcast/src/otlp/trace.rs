@@ -9,7 +9,6 @@ use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RequestLabels, Usage
 
 use super::attributes::{Attributes, add_content, add_metadata, truncate};
 use super::span::{Span, SpanKind, TimeRange};
-use super::{content, metadata};
 
 /// The name of the top-level member.
 const RESOURCE_SPANS: &str = "resourceSpans";
