@@ -3,7 +3,7 @@
 use domain::model::{ModelId, SANDBOX_AUTHOR};
 use domain::money::Price;
 use domain::pricing::TokenPrices;
-use domain::routing::{ChatMethod, ChatSettings, ProviderSlug, Quantization, Wire};
+use domain::routing::{ChatMethod, ChatSettings, DataPolicy, ProviderSlug, Quantization, Wire};
 use serde::Deserialize;
 
 use super::providers::{CapabilitySettings, ProviderConfig, RawCapabilities, capabilities};
@@ -82,6 +82,7 @@ fn endpoint(
     }
     let provider = provider(section, providers)?;
     let own = capabilities(shared, provider.wire)?;
+    check_data_policy(shared, &own, provider)?;
     Ok(EndpointConfig {
         upstream_model: section.upstream_model.as_str().to_owned(),
         provider: provider.slug.clone(),
@@ -92,6 +93,25 @@ fn endpoint(
         chat: chat(section, provider.wire)?,
         model,
     })
+}
+
+/// Rejects a data policy that is weaker than the provider's: the promise of the provider would be void unnoticed.
+fn check_data_policy(
+    section: &Section<RawCapabilities>,
+    own: &CapabilitySettings,
+    provider: &ProviderConfig,
+) -> Result<(), ConfigError> {
+    let strictness = |policy: DataPolicy| (policy.zdr, !policy.collects);
+    let (Some(own), Some(promised)) = (own.data_policy, provider.capabilities.data_policy) else { return Ok(()) };
+    if strictness(own) >= strictness(promised) {
+        return Ok(());
+    }
+    let name =
+        |policy| DataPolicy::names().into_iter().find(|(_, named)| *named == policy).map_or("", |(name, _)| name);
+    let (own, promised, slug) = (name(own), name(promised), &provider.slug);
+    let fault =
+        format!("is {own:?}, but the provider {slug} has data_collection = {promised:?}, which must not be weakened");
+    Err(section.fault("data_collection", fault))
 }
 
 fn provider<'a>(

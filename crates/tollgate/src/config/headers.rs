@@ -59,7 +59,7 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     })?;
     if is_secret(&name) {
         return Err(format!(
-            "must not hold {}, which is a secret by its name: api_key names a secret, and auth_header says which header they are sent in",
+            "must not hold {}, which is a secret by its name: api_key names the secret, and auth_header its header",
             displayed_name(&name)
         ));
     }

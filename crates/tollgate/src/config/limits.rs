@@ -39,8 +39,6 @@ pub struct RawLimits {
 
 /// Checks `[limits]`.
 pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError> {
-    // Sizes are stored in signed 64-bit columns.
-    let stored = |size: u64| size.min(i64::MAX.unsigned_abs());
     let max_json_bytes = section.max_json_bytes.map_or(8 << 20, Positive::get);
     let record_bytes = section.workspace_record_bytes_per_day.unwrap_or(1_024 * MIB);
     let rates = |requests: Option<PerMinute>, tokens: Option<PerMinute>| RateLimits {
@@ -53,8 +51,8 @@ pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError>
         draft_bounds: DraftBounds {
             max_trace_bytes: section.max_trace_bytes.map_or(default_bounds.max_trace_bytes, Within::get),
         },
-        max_file_bytes: stored(section.max_file_bytes.map_or(100 * MIB, Positive::get)),
-        workspace_quota_bytes: stored(section.workspace_quota_bytes.unwrap_or(10_240 * MIB)),
+        max_file_bytes: section.max_file_bytes.map_or(100 * MIB, Positive::get),
+        workspace_quota_bytes: section.workspace_quota_bytes.unwrap_or(10_240 * MIB),
         workspace_record_bytes_per_day: Some(record_bytes).filter(|bytes| *bytes > 0),
         key_rates: rates(section.requests_per_minute, section.tokens_per_minute),
         workspace_rates: rates(section.workspace_requests_per_minute, section.workspace_tokens_per_minute),

@@ -8,7 +8,7 @@ use super::{Config, RestartValues, SandboxConfig, schema};
 const RELOADABLE: [(&str, &[&str]); 4] = [
     ("sandbox", &["enabled", "errors"]),
     ("log", &["filter"]),
-    ("money", &["max_tokens_per_byte", "unpriced_models"]),
+    ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
     ("throttling", &["auth_backoff_ms"]),
 ];
 
@@ -21,7 +21,7 @@ pub fn is_reloadable(section: &str, key: &str) -> bool {
 /// Collects the values of the keys that need a restart.
 pub fn restart_values(tree: &Tree) -> RestartValues {
     let values = tree.values().filter(|(section, key, _)| !is_reloadable(section, key));
-    RestartValues(values.map(|(section, key, value)| (format!("{section}.{key}"), value)).collect())
+    RestartValues::new(values.map(|(section, key, value)| (format!("{section}.{key}"), value)))
 }
 
 impl Config {

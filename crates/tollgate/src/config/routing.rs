@@ -30,7 +30,8 @@ pub struct RawModel {
 pub struct RawMoney {
     unreported_usage: Option<Name<UnknownUsage>>,
     max_tokens_per_byte: Option<String>,
-    unpriced_models: Option<String>,
+    unpriced_models: Option<Name<UnpricedModels>>,
+    default_usd_per_token: Option<String>,
 }
 
 /// The keys of `[routing]`.
@@ -43,6 +44,13 @@ pub struct RawRouting {
 impl Named for SingleFlightMode {
     fn names() -> Vec<(&'static str, Self)> {
         vec![("off", Self::Off), ("split_cost", Self::SplitCost), ("charge_each", Self::ChargeEach)]
+    }
+}
+
+impl Named for UnpricedModels {
+    /// Returns the rules without a price.
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("reject", Self::Reject), ("free", Self::Free)]
     }
 }
 
@@ -92,15 +100,17 @@ pub fn money(section: &Section<RawMoney>) -> Result<MoneyConfig, ConfigError> {
     Ok(MoneyConfig { max_tokens_per_byte, unpriced_models: unpriced_models(section)? })
 }
 
-/// Parses the rule for models without a price: a name, or a price that replaces the missing one.
+/// Checks the rule for models without a price, or the price that replaces the missing one.
 fn unpriced_models(section: &Section<RawMoney>) -> Result<UnpricedModels, ConfigError> {
-    match section.unpriced_models.as_deref() {
-        None | Some("reject") => Ok(UnpricedModels::Reject),
-        Some("free") => Ok(UnpricedModels::Free),
-        Some(text) => match text.parse::<Price>() {
-            Ok(price) if price > Price::ZERO => Ok(UnpricedModels::DefaultPrice(price)),
-            _ => Err(section.fault("unpriced_models", "must be reject, free, or a price in USD per token, above 0")),
-        },
+    let Some(text) = &section.default_usd_per_token else {
+        return Ok(section.unpriced_models.map_or(UnpricedModels::Reject, Name::get));
+    };
+    if section.unpriced_models.is_some() {
+        return Err(section.fault("default_usd_per_token", "has no meaning beside unpriced_models"));
+    }
+    match text.parse::<Price>() {
+        Ok(price) if price > Price::ZERO => Ok(UnpricedModels::DefaultPrice(price)),
+        _ => Err(section.fault("default_usd_per_token", "must be a price in USD per token, above 0")),
     }
 }
 

@@ -110,7 +110,8 @@ impl NamedSecret {
         let text = self.read_text().map_err(|problem| ConfigError::new(format!("{} {problem}", self.key)))?;
         let secret = text.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let problem = "names a variable or a file that holds no secret: visible ASCII characters are wanted";
+            let place = if self.source.file().is_some() { "a file" } else { "an environment variable" };
+            let problem = format!("names {place} that holds no secret: visible ASCII characters are wanted");
             return Err(ConfigError::new(format!("{} {problem}", self.key)));
         }
         Ok(SecretString::new(secret))

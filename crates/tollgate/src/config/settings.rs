@@ -363,9 +363,9 @@ pub struct ModelConfig {
     pub options: ModelOptions,
 }
 
-/// The values of the keys that need a restart, by `section.key`.
+/// The values of the keys that need a restart, by `section.key`. Only their comparison is public: they may be secrets.
 #[derive(Clone, Default, PartialEq)]
-pub struct RestartValues(pub BTreeMap<String, Value>);
+pub struct RestartValues(BTreeMap<String, Value>);
 
 impl fmt::Debug for RestartValues {
     /// Hides the values, which may contain secrets.
@@ -375,6 +375,11 @@ impl fmt::Debug for RestartValues {
 }
 
 impl RestartValues {
+    /// Collects values by `section.key`.
+    pub fn new(values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self(values.into_iter().collect())
+    }
+
     /// Returns the keys whose values differ, in order.
     pub fn changed(&self, other: &Self) -> Vec<String> {
         let keys: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();

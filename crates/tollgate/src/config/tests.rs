@@ -356,6 +356,33 @@ fn wrong_kind_error_names_origin() {
     assert!(fault("[server]\nmetrics_listen = \"here\"\n").contains("must be an address and a port"));
     assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
     assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));
+    for wrong in
+        ["{}", "{ json = {} }", "{ path = 1 }", "1979-05-27", "07:32:00", "inf", "99999999999999999999", "[{}]"]
+    {
+        for (key, expected) in [
+            ("[log]\nformat", "log.format must be a string"),
+            ("[server]\nlisten", "server.listen must be a string"),
+            ("[server]\nworkers", "server.workers must be a whole number, zero or more"),
+            ("[server]\ntrusted_proxies", "server.trusted_proxies must be an array of strings"),
+            ("[sandbox]\nenabled", "sandbox.enabled must be true or false"),
+            ("[money]\nunpriced_models", "money.unpriced_models must be a string"),
+            ("[storage]\nencryption_key", "storage.encryption_key must be a string"),
+            ("[[providers]]\nmodel_location", "providers[0].model_location must be a string"),
+            ("[[providers]]\nname", "providers[0].name must be a string"),
+        ] {
+            assert_eq!(fault(&format!("{key} = {wrong}\n")), format!("tollgate.toml, line 2: {expected}"), "{wrong}");
+        }
+        let element = fault(&format!("[[providers]]\nheaders = [\"x-a: 1\", {wrong}]\n"));
+        assert_eq!(element, "tollgate.toml, line 2: providers[0].headers must be an array of strings");
+        let variable = with(&[("TOLLGATE__SERVER__WORKERS", wrong)], "").unwrap_err().to_string();
+        assert!(variable.ends_with(": server.workers must be a whole number, zero or more"), "{variable}");
+        let variable = with(&[("TOLLGATE__LOG__FORMAT", wrong)], "").unwrap_err().to_string();
+        assert!(variable.ends_with(": log.format must be text or json"), "{variable}");
+    }
+    for (text, expected) in [("04", 4), (" 0_4 ", 4), ("1_6", 16)] {
+        let config = with(&[("TOLLGATE__SERVER__WORKERS", text)], "").unwrap();
+        assert_eq!(config.server.workers, Some(expected), "{text:?}");
+    }
     assert!(fault("[providers]\nslug = \"a\"\n").ends_with("must be [[providers]] tables"));
     assert!(fault("server = 1\n").ends_with("must be a table: [server]"));
     let wrong = with(&[("TOLLGATE__SANDBOX__ENABLED", "maybe")], "").unwrap_err().to_string();

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::de::{Deserialize, DeserializeOwned};
+use serde::de::DeserializeOwned;
 use toml::Value;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::Environment;
 use super::schema::{self, SectionSchema};
 use super::section::{ConfigError, Origin, Section};
-use super::values::{TableError, deserialize, keys, typed};
+use super::values::{self, TableError, deserialize, keys, typed};
 
 /// The prefix of every variable that sets a key: `TOLLGATE__SECTION__KEY` and `TOLLGATE__SECTION__INDEX__KEY`.
 const PREFIX: &str = "TOLLGATE__";
@@ -114,11 +114,8 @@ impl Tree {
             for (index, table) in tables(section, value.get_ref(), &origin)? {
                 let found = self.table(section, index);
                 for (key, value) in table {
-                    let origin = at(key.span().start);
-                    let value = Value::deserialize(ValueDeserializer::from(value.clone())).map_err(|_| {
-                        ConfigError::new(format!("{origin}: {} has a number that is too large", found.label))
-                    })?;
-                    found.file.insert(key.get_ref().to_string(), (value, origin));
+                    let value = (values::value(value.get_ref()), at(key.span().start));
+                    found.file.insert(key.get_ref().to_string(), value);
                 }
             }
         }

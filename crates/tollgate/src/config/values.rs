@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use serde_path_to_error::Segment;
 use toml::Value;
-use toml::de::ValueDeserializer;
+use toml::de::DeValue;
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Clone, Copy)]
@@ -192,6 +192,20 @@ fn names(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
+/// Returns a parsed value. No key is a float; one replaces a table, a date and a number above 64 bits, which serde
+/// would accept as a name or a string.
+pub fn value(parsed: &DeValue) -> Value {
+    match parsed {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Float(f64::INFINITY), Value::Integer)
+        }
+        DeValue::Boolean(on) => Value::Boolean(*on),
+        DeValue::Array(elements) => Value::Array(elements.iter().map(|element| value(element.get_ref())).collect()),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => Value::Float(f64::INFINITY),
+    }
+}
+
 /// Deserializes the keys of a table.
 pub fn deserialize<T: DeserializeOwned>(table: toml::Table) -> Result<T, TableError> {
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| TableError::new(&error))
@@ -205,9 +219,11 @@ pub fn keys<T: DeserializeOwned>() -> Vec<String> {
     names(known).into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the text of a variable as the type of its key: a string, a TOML value, or a list separated by commas.
+/// Returns the text of a variable as the type of its key: a string, a TOML value, a number with leading zeros, or a list
+/// separated by commas.
 pub fn typed<T: DeserializeOwned>(key: &str, text: &str) -> Value {
-    let parsed = ValueDeserializer::parse(text.trim()).and_then(Value::deserialize).ok();
+    let parsed = DeValue::parse(text.trim()).ok().map(|parsed| value(parsed.get_ref()));
+    let number = text.trim().replace('_', "").parse().ok().map(Value::Integer);
     let quoted = parsed.clone().filter(Value::is_str);
     let string = quoted.unwrap_or_else(|| Value::String(text.to_owned()));
     let elements = text.split(',').map(str::trim).filter(|element| !element.is_empty());
@@ -216,7 +232,7 @@ pub fn typed<T: DeserializeOwned>(key: &str, text: &str) -> Value {
         let table = toml::Table::from_iter([(key.to_owned(), value.clone())]);
         !matches!(deserialize::<T>(table), Err(TableError::WrongType(..)))
     };
-    [Some(string.clone()), parsed, list].into_iter().flatten().find(fits).unwrap_or(string)
+    [Some(string.clone()), parsed, number, list].into_iter().flatten().find(fits).unwrap_or(string)
 }
 
 #[cfg(test)]

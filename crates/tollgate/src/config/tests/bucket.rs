@@ -99,9 +99,7 @@ fn access_key_comes_from_variables_or_files() {
     std::fs::write(&id, "from-file\n").unwrap();
     std::fs::write(&secret, "").unwrap();
     assert!(
-        credentials(&[], &files)
-            .unwrap_err()
-            .contains("blobs.secret_access_key names a variable or a file that holds no secret")
+        credentials(&[], &files).unwrap_err().contains("blobs.secret_access_key names a file that holds no secret")
     );
     std::fs::write(&secret, " s3cret-3\n").unwrap();
     assert_eq!(credentials(&[], &files).unwrap(), access_key("from-file", "s3cret-3", None));

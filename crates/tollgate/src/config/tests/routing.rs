@@ -42,7 +42,7 @@ fn model_options_are_read() {
 
 #[test]
 fn money_bounds_are_read() {
-    let config = read("[money]\nmax_tokens_per_byte = \"1.25\"\nunpriced_models = \"1e-5\"\n");
+    let config = read("[money]\nmax_tokens_per_byte = \"1.25\"\ndefault_usd_per_token = \"1e-5\"\n");
     let config = config.unwrap();
     let cap = UnpricedModels::DefaultPrice("0.00001".parse().unwrap());
     assert_eq!(config.money, MoneyConfig { max_tokens_per_byte: "1.25".parse().unwrap(), unpriced_models: cap });
@@ -69,12 +69,19 @@ fn invalid_options_are_reported_with_origin() {
             "[money]\nmax_tokens_per_byte = \"0.9\"\n",
             "money.max_tokens_per_byte must be a decimal number from 1 to 1000",
         ),
+        ("[money]\nunpriced_models = \"no\"\n", "money.unpriced_models must be reject or free"),
+        ("[money]\nunpriced_models = \"fre\"\n", "money.unpriced_models must be reject or free; the nearest is free"),
+        // A price names its unit.
+        ("[money]\nunpriced_models = \"0.042\"\n", "money.unpriced_models must be reject or free"),
         (
-            "[money]\nunpriced_models = \"no\"\n",
-            "money.unpriced_models must be reject, free, or a price in USD per token",
+            "[money]\nunpriced_models = \"free\"\ndefault_usd_per_token = \"1e-5\"\n",
+            "line 3: money.default_usd_per_token has no meaning beside unpriced_models",
         ),
-        ("[money]\nunpriced_models = \"0\"\n", "must be reject, free, or a price in USD per token, above 0"),
-        ("[money]\nunpriced_models = \"-1\"\n", "must be reject, free, or a price in USD per token, above 0"),
+        ("[money]\ndefault_usd_per_token = \"0\"\n", "default_usd_per_token must be a price in USD per token, above 0"),
+        (
+            "[money]\ndefault_usd_per_token = \"-1\"\n",
+            "default_usd_per_token must be a price in USD per token, above 0",
+        ),
         ("[routing]\nseed = -1\n", "routing.seed must be a whole number, zero or more"),
         ("[model]\n", "the nearest known one is models"),
     ] {

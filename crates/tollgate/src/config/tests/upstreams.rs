@@ -170,13 +170,13 @@ fn endpoint_inherits_attributes_of_provider() {
         ALL_CAPABILITIES,
         "confidence = \"computed\"\nprobability_decimals = 1\nimage_transport = \"none\"\n\
          question_types = [\"score\", \"score\"]\n\
-         max_questions = 1\ndata_collection = \"allow\"",
+         max_questions = 1",
     );
     let own = own.unwrap().capabilities;
     assert_eq!((own.confidence, own.decimals), (Some(ConfidenceSource::Computed), Some(1)));
     assert_eq!((own.images, own.question_types), (Some(AttachmentForm::None), Some(vec![QuestionType::Score])));
     assert_eq!((own.limits.max_questions, own.limits.max_options), (Some(1), Some(20)));
-    assert_eq!(own.data_policy, Some(DataPolicy { zdr: false, collects: true }));
+    assert_eq!(own.data_policy, Some(DataPolicy { zdr: true, collects: false }));
 }
 
 #[test]
@@ -189,12 +189,24 @@ fn zero_retention_implies_no_data_collection() {
         DataPolicy { zdr: true, collects: false }
     );
     assert_eq!(policy("data_collection = \"deny\"", ""), DataPolicy { zdr: false, collects: false });
-    assert_eq!(
-        policy("data_collection = \"zdr\"", "data_collection = \"allow\""),
-        DataPolicy { zdr: false, collects: true }
-    );
     let message = both_fault("data_collection = \"sometimes\"", "");
     assert!(message.contains("must be allow, deny or zdr"), "{message}");
+    let names = ["allow", "deny", "zdr"];
+    for (least, of_provider) in names.iter().enumerate() {
+        for (own, of_endpoint) in names.iter().enumerate() {
+            let line = |name: &str| format!("data_collection = \"{name}\"");
+            let read = both(&line(of_provider), &line(of_endpoint));
+            if own >= least {
+                assert_eq!(read.unwrap().capabilities, both("", &line(of_endpoint)).unwrap().capabilities);
+                continue;
+            }
+            let expected = format!(
+                "tollgate.toml, line 9: endpoints[0].data_collection is \"{of_endpoint}\", but the provider typesafe has \
+                 data_collection = \"{of_provider}\", which must not be weakened"
+            );
+            assert_eq!(read.unwrap_err().to_string(), expected);
+        }
+    }
 }
 
 #[test]
