@@ -277,3 +277,8 @@ async fn only_operator_collector_receives_client_certificate() {
     assert!(message("client.pem").contains("otlp_client_key_file holds no unencrypted private key"));
     assert!(message("server-key.pem").contains("cannot be used together"));
 }
+
+#[test]
+fn delivery_has_ten_seconds_by_default() {
+    assert_eq!(BroadcastSettings::default().timeout.as_millis(), 10_000);
+}

@@ -32,8 +32,9 @@ const OVERCHARGED: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":2000}}"#;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
-/// The disk of a journal: its least `max_bytes` and a reserve.
-const DISK_MEBIBYTES: u32 = 96;
+/// The disk of the journals of a replica, for segments of 16 MiB: folded ones are kept for ten minutes, but at most
+/// `max_bytes`, which are 4 full ones; then the current and the next one, and 64 MiB for journals of killed processes.
+const DISK_MEBIBYTES: u32 = 160;
 /// The longest run of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time limits of replicas end calls to the database below the deadline of a request.

@@ -20,8 +20,8 @@ const PREFIX: &str = "chaos";
 /// The disk of the database, and what a long run adds to it for each second of a fault.
 const DISK_MEBIBYTES: u32 = 512;
 const DISK_MEBIBYTES_PER_SECOND: u32 = 2;
-/// The time for which the standby receives nothing before it takes over. It is shorter than the retention of folded segments:
-/// what was folded meanwhile is still in the journals.
+/// The time for which the standby receives nothing before it takes over. It is shorter than the retention of folded
+/// segments: what was folded meanwhile is still in the journals.
 const LAG: Duration = Duration::from_millis(1_500);
 
 /// The shared servers.

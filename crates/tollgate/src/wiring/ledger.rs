@@ -279,3 +279,13 @@ impl OrphanedJournals for RecoverableJournals {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_segments_are_kept_for_ten_minutes() {
+        assert_eq!(SEGMENT_RETENTION.as_secs(), 600);
+    }
+}

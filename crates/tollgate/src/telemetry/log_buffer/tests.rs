@@ -125,3 +125,8 @@ fn lines_count_as_dropped_when_output_fails() {
 fn flush_returns_at_once_when_there_is_no_writer() {
     assert!(LogBuffer::new().flush(GENEROUS));
 }
+
+#[test]
+fn buffer_holds_4_mebibytes() {
+    assert_eq!(CAPACITY, 4_194_304);
+}
