@@ -219,8 +219,8 @@ pub fn keys<T: DeserializeOwned>() -> Vec<String> {
     names(known).into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the text of a variable as the type of its key: a string, a TOML value, a number with leading zeros, or a list
-/// separated by commas.
+/// Returns the text of a variable as the type of its key: a string, a TOML value, a number with leading zeros, or a
+/// list separated by commas.
 pub fn typed<T: DeserializeOwned>(key: &str, text: &str) -> Value {
     let parsed = DeValue::parse(text.trim()).ok().map(|parsed| value(parsed.get_ref()));
     let number = text.trim().replace('_', "").parse().ok().map(Value::Integer);

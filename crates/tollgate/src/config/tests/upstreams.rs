@@ -201,8 +201,8 @@ fn zero_retention_implies_no_data_collection() {
                 continue;
             }
             let expected = format!(
-                "tollgate.toml, line 9: endpoints[0].data_collection is \"{of_endpoint}\", but the provider typesafe has \
-                 data_collection = \"{of_provider}\", which must not be weakened"
+                "tollgate.toml, line 9: endpoints[0].data_collection is \"{of_endpoint}\", but the provider \
+                 typesafe has data_collection = \"{of_provider}\", which must not be weakened"
             );
             assert_eq!(read.unwrap_err().to_string(), expected);
         }
