@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
 use domain::system::{Clock, parse_retry_after};
 use http::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use http_client::body::read_beginning;
 use http_client::{ConnectCause, Error, Http2, HttpClient, HttpClientSettings};
 
 use crate::signature::signature;
@@ -117,10 +116,9 @@ impl MessageSender for HttpMessageSender {
         };
         let in_time = tokio::time::timeout(self.timeout, call).await;
         let late = |_| Err(receiver(format!("it did not answer within {} ms", self.timeout.as_millis())));
-        let mut answer = in_time.unwrap_or_else(late)?;
+        let answer = in_time.unwrap_or_else(late)?;
         // The body does not matter, and neither does its absence. Read to its end, its connection is reused.
-        let mut ignored = BytesMut::new();
-        drop(tokio::time::timeout(DRAIN_TIMEOUT, read_beginning(&mut answer, &mut ignored, MOST_ANSWER_BYTES)).await);
+        drop(tokio::time::timeout(DRAIN_TIMEOUT, answer.drain(MOST_ANSWER_BYTES)).await);
         Ok(())
     }
 }
@@ -165,17 +163,10 @@ fn from_call(error: &Error) -> DeliveryError {
         Some(ConnectCause::ForbiddenAddress) => {
             return address("its address is not public; egress.allow_private_addresses would allow it");
         }
-        Some(ConnectCause::NameNotFound) => "its name cannot be resolved",
+        Some(ConnectCause::NameNotFound | ConnectCause::LookUpFailed) => "its name cannot be resolved",
         Some(ConnectCause::ConnectionRefused) => "it refused the connection",
         Some(ConnectCause::CertificateIsAuthority) => AUTHORITY_AS_SERVER,
-        Some(
-            ConnectCause::CertificateUntrusted
-            | ConnectCause::CertificateExpired
-            | ConnectCause::CertificateName
-            | ConnectCause::NoTls
-            | ConnectCause::TlsFailed,
-        ) => "no TLS connection could be made with it",
-        _ if matches!(error, Error::NoAuthorities) => "no TLS connection could be made with it",
+        _ if error.is_tls() => "no TLS connection could be made with it",
         _ if error.is_connect() => "it could not be reached",
         _ => "the connection broke before its answer",
     })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http_client::HttpClientError;
+use http_client::{BoxError, HttpClientError};
 
 /// The settings of deliveries.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub enum BroadcastError {
     ClientKey,
     /// The client certificate and the key do not belong together, or their kind is not supported.
     #[error("telemetry.otlp_client_cert_file and telemetry.otlp_client_key_file cannot be used together")]
-    ClientIdentity(#[source] HttpClientError),
+    ClientIdentity(#[source] BoxError),
     /// The client cannot be built.
     #[error(transparent)]
     Client(HttpClientError),
@@ -55,7 +55,7 @@ impl From<HttpClientError> for BroadcastError {
             | HttpClientError::EmptyCaFile(path)
             | HttpClientError::ClientCertificate(path) => Self::Certificates(path),
             HttpClientError::ClientKey => Self::ClientKey,
-            HttpClientError::ClientIdentity(_) => Self::ClientIdentity(error),
+            HttpClientError::ClientIdentity(source) => Self::ClientIdentity(source.into()),
             other => Self::Client(other),
         }
     }

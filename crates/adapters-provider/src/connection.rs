@@ -34,6 +34,7 @@ pub(crate) struct Connection {
     headers: HeaderMap,
     /// Masks the keys in the headers.
     redactor: Redactor,
+    max_response_bytes: usize,
     slug: ProviderSlug,
 }
 
@@ -48,13 +49,13 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The failure of a request that was not built, or not answered.
 enum SendError {
-    Unbuilt(AttemptFailure),
-    Unanswered(http_client::Error),
+    Build(AttemptFailure),
+    Call(http_client::Error),
 }
 
 impl From<http_client::Error> for SendError {
     fn from(error: http_client::Error) -> Self {
-        Self::Unanswered(error)
+        Self::Call(error)
     }
 }
 
@@ -80,16 +81,14 @@ impl Connection {
         let mut headers = headers(settings)?;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        for (name, value) in target.headers() {
-            headers.entry(name).or_insert_with(|| value.clone());
-        }
         Ok(Self {
             client,
             clock,
             address,
+            redactor: Redactor::of(headers.iter().chain(target.headers())),
             target,
-            redactor: Redactor::of(&headers),
             headers,
+            max_response_bytes: settings.max_response_bytes,
             slug: settings.slug.clone(),
         })
     }
@@ -189,12 +188,12 @@ impl Connection {
             if let Some(loss) = lost {
                 sent.end_sending(loss != Loss::NotProcessed);
             }
-            build().map_err(SendError::Unbuilt)
+            build().map_err(SendError::Build)
         };
         self.client.send_built(&self.target, sent.deadline(), Repeat::IfSilent, build).await.map_err(
             |error| match error {
-                SendError::Unbuilt(failure) => failure,
-                SendError::Unanswered(error) => {
+                SendError::Build(failure) => failure,
+                SendError::Call(error) => {
                     sent.end_sending(error.may_be_processed());
                     failure(&error)
                 }
@@ -229,7 +228,7 @@ impl Connection {
         mut answer: Response<ResponseBody>,
         client: &dyn ClientConnection,
     ) -> Result<Bytes, AttemptFailure> {
-        let limit = self.client.settings().max_response_bytes;
+        let limit = self.max_response_bytes;
         let is_declared = is_json(answer.headers());
         let is_wanted = |begin: &[u8]| is_declared || body::may_be_json(begin);
         let memory = AnswerMemory { client, taken: AtomicUsize::new(0) };
@@ -289,17 +288,17 @@ impl Drop for AnswerMemory<'_> {
 /// Describes a call without an answer.
 fn failure(error: &http_client::Error) -> AttemptFailure {
     use http_client::Error;
-    let cause = error.connect_cause().map(failure_cause);
+    let cause = error.connect_cause().and_then(failure_cause);
     match error {
         Error::NoAuthorities => AttemptFailure::of_cause(FailureCause::NoAuthorities),
         Error::Connect { .. } | Error::Handshake(_) => cause.map_or_else(
             || AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the connection could not be made"),
             AttemptFailure::of_cause,
         ),
-        Error::TooManyBytes(violation) => {
+        Error::TooManyBytes { violation, .. } => {
             invalid_response(&format!("the provider sent more than {} bytes before its answer", violation.limit()))
         }
-        Error::NotHttp(_) => invalid_response("the provider's answer is not HTTP"),
+        Error::NotHttp { .. } => invalid_response("the provider's answer is not HTTP"),
         Error::Lost { .. } => {
             let cause = error.requires_http1().then_some(FailureCause::Http11Required);
             let detail = cause.map_or("the connection broke before the answer", FailureCause::sentence);
@@ -308,8 +307,9 @@ fn failure(error: &http_client::Error) -> AttemptFailure {
     }
 }
 
-fn failure_cause(cause: ConnectCause) -> FailureCause {
-    match cause {
+fn failure_cause(cause: ConnectCause) -> Option<FailureCause> {
+    Some(match cause {
+        ConnectCause::LookUpFailed => return None,
         ConnectCause::NameNotFound => FailureCause::NameNotFound,
         ConnectCause::ConnectionRefused => FailureCause::ConnectionRefused,
         // Providers may have any address.
@@ -325,7 +325,7 @@ fn failure_cause(cause: ConnectCause) -> FailureCause {
         ConnectCause::CertificateName => FailureCause::CertificateName,
         ConnectCause::NoTls => FailureCause::NoTls,
         ConnectCause::TlsFailed => FailureCause::TlsFailed,
-    }
+    })
 }
 
 /// Builds the failure of a response that cannot be used.

@@ -1,7 +1,6 @@
 //! Masks keys in texts of providers.
 
-use http::HeaderMap;
-use http::header::PROXY_AUTHORIZATION;
+use http::header::{HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 
 /// The replacement of a key.
 const MASK: &str = "***";
@@ -29,8 +28,9 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Creates the redactor of the keys in these headers: the last words of the sensitive ones.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let sensitive = headers.iter().filter(|(name, value)| value.is_sensitive() || **name == PROXY_AUTHORIZATION);
+    pub(crate) fn of<'a>(headers: impl IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>) -> Self {
+        let headers = headers.into_iter();
+        let sensitive = headers.filter(|(name, value)| value.is_sensitive() || **name == PROXY_AUTHORIZATION);
         let secrets = sensitive.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
         Self { secrets: secrets.filter(|secret| secret.len() >= MIN_SECRET_BYTES).map(str::to_owned).collect() }
     }
@@ -123,7 +123,7 @@ fn bounded(text: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::HeaderMap;
     use http::header::AUTHORIZATION;
     use rstest::rstest;
 

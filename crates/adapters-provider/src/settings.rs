@@ -35,6 +35,9 @@ const RESERVED_HEADERS: [HeaderName; 12] = [
     UPGRADE,
 ];
 
+/// The default limit of answers.
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
+
 /// The settings of one provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
@@ -57,6 +60,8 @@ pub struct ProviderSettings {
     pub headers: Vec<(String, String)>,
     /// The wrapper around the wire's answers.
     pub response_wrapper: ResponseWrapper,
+    /// Longest answer in bytes, as received and as decompressed.
+    pub max_response_bytes: usize,
 }
 
 impl ProviderSettings {
@@ -73,6 +78,7 @@ impl ProviderSettings {
             api_key: None,
             headers: Vec::new(),
             response_wrapper: ResponseWrapper::None,
+            max_response_bytes: MAX_RESPONSE_BYTES,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use adapters_provider::{ProviderSettings, http_provider};
 use bytes::Bytes;
 use domain::routing::{AttemptFailureKind, FailureCause, Wire};
+use http::header::HOST;
 use http::{Request, Response, Version};
 use http_body_util::Full;
 use http_client::{Http2, HttpClient, HttpClientError, HttpClientSettings, ProxySettings};
@@ -89,10 +90,13 @@ async fn call_succeeds_after_idle_connection_closed() {
     assert_eq!(upstream.seen(), 3);
 }
 
-/// Returns a valid answer and notes the HTTP version.
+/// Returns a valid answer with the `host` header of the request as `seen-host`, and notes the HTTP version.
 fn answer(request: &Request<Incoming>, versions: &Versions) -> Response<Full<Bytes>> {
     versions.lock().unwrap().push(request.version());
-    let response = Response::builder().header("content-type", "application/json");
+    let mut response = Response::builder().header("content-type", "application/json");
+    if let Some(host) = request.headers().get(HOST) {
+        response = response.header("seen-host", host);
+    }
     response.body(Full::from(support::ANSWER)).unwrap()
 }
 
@@ -191,6 +195,18 @@ async fn tls_accepts_configured_authority(
     }
     assert_eq!(*versions.lock().unwrap(), [spoken; 6]);
     assert_eq!(upstream.seen(), 2, "a connection a pool");
+}
+
+#[tokio::test]
+async fn host_header_is_sent_over_http1_only() {
+    let client = support::client_of(&trusting());
+    for (offered, expected) in [(&["h2"][..], None), (&["http/1.1"], Some("other.example"))] {
+        let upstream = tls_upstream(offered, Versions::default()).await;
+        let url = format!("https://localhost:{}/", upstream.address.port());
+        let request = Request::get(url).header(HOST, "other.example").body(Bytes::new()).unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.headers().get("seen-host").map(|host| host.to_str().unwrap()), expected, "{offered:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::routing::{AttemptFailure, AttemptFailureKind};
-use http_client::HttpClientSettings;
+use adapters_provider::ProviderSettings;
+use domain::decision::DecisionProvider;
+use domain::routing::{AttemptFailure, AttemptFailureKind, Wire};
 use rstest::rstest;
 use support::{Upstream, closed, decide, provider, provider_with, read_request};
 use tokio::io::AsyncWriteExt;
@@ -154,12 +155,18 @@ async fn answer_is_read_in_any_wrapping() {
     }
 }
 
+/// Returns a provider whose answers are limited.
+fn bounded(upstream: &Upstream, max_response_bytes: usize) -> Arc<dyn DecisionProvider> {
+    let usual = ProviderSettings::new("acme".parse().unwrap(), upstream.base_url(), Wire::SystemOne);
+    let settings = ProviderSettings { max_response_bytes, ..usual };
+    support::provider_of(&support::settings(), Wire::SystemOne, settings)
+}
+
 #[tokio::test]
 async fn decompressed_answer_is_limited() {
     let bomb = gzip(&vec![b' '; 4 << 20]);
     let upstream = Upstream::answering(wrapped("content-encoding: gzip\r\n", &bomb)).await;
-    let settings = HttpClientSettings { max_response_bytes: 1 << 20, ..support::settings() };
-    let failure = decide(&provider_with(&settings, &upstream.base_url())).await.unwrap_err();
+    let failure = decide(&bounded(&upstream, 1 << 20)).await.unwrap_err();
     assert_eq!(
         (failure.kind, failure.detail.as_str()),
         (AttemptFailureKind::InvalidResponse, "the provider's answer is too long")
@@ -253,8 +260,7 @@ async fn endless_answer_is_dropped_at_limit() {
         }
     })
     .await;
-    let bounded = HttpClientSettings { max_response_bytes: 1 << 20, ..support::settings() };
-    let failure = decide(&provider_with(&bounded, &upstream.base_url())).await.unwrap_err();
+    let failure = decide(&bounded(&upstream, 1 << 20)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::InvalidResponse);
     assert_eq!(failure.detail, "the provider's answer is too long");
     tokio::time::timeout(support::AMPLE, end.notified()).await.expect("the connection is closed on the provider");
@@ -279,8 +285,7 @@ async fn announced_length_above_limit_fails_at_once() {
 async fn answer_at_limit_is_accepted() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     for (max_response_bytes, fits) in [(support::ANSWER.len(), true), (support::ANSWER.len() - 1, false)] {
-        let bounded = HttpClientSettings { max_response_bytes, ..support::settings() };
-        let answer = decide(&provider_with(&bounded, &upstream.base_url())).await;
+        let answer = decide(&bounded(&upstream, max_response_bytes)).await;
         assert_eq!(answer.is_ok(), fits, "{max_response_bytes}");
     }
 }

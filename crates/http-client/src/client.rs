@@ -72,6 +72,11 @@ impl HttpClient {
         self.tls.trusted > 0
     }
 
+    /// Returns the number of the platform's certificates that could not be read.
+    pub fn unreadable_authorities(&self) -> usize {
+        self.tls.unreadable
+    }
+
     /// Returns true if a proxy is used for this address.
     pub fn is_proxied(&self, uri: &Uri) -> bool {
         self.proxies.intercept(uri).is_some()
@@ -92,7 +97,7 @@ impl HttpClient {
         Target { origin: self.origins.of(uri), headers, host: host(uri), is_https }
     }
 
-    /// Sends a request and returns the head of the answer, whatever its status. It is sent once more on another connection
+    /// Sends a request and returns the head of the answer, of any status. It is sent once more on another connection
     /// if the server certainly did not process it. The time is not bounded: see [`before_deadline`](crate::before_deadline).
     ///
     /// # Errors
@@ -102,7 +107,7 @@ impl HttpClient {
         self.send_built(&self.target(request.uri()), None, Repeat::IfNotProcessed, build).await
     }
 
-    /// Sends the request that `build` builds and returns the head of the answer, whatever its status. A request that is
+    /// Sends the request that `build` builds and returns the head of the answer, of any status. A request that is
     /// lost is built and sent once more on another connection, as `repeat` allows; `build` learns the loss. The time is not
     /// bounded, except that of opening a connection: drop the future to cancel the call. If that happens after `deadline`
     /// on an HTTP/2 connection that was silent, later calls use another one.

@@ -16,11 +16,10 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::addresses::is_public;
+use crate::errors::BoxError;
 
 /// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens TCP connections. An address that does not answer delays a connection by one attempt only.
 #[derive(Clone)]
@@ -35,10 +34,10 @@ pub(crate) struct Dialer {
 #[error("the address is not public")]
 pub(crate) struct ForbiddenAddress;
 
-/// A name without any address.
+/// A name whose look-up failed, or found no address.
 #[derive(Debug, thiserror::Error)]
 #[error("the host name cannot be resolved")]
-pub(crate) struct UnresolvedName(#[source] io::Error);
+pub(crate) struct UnresolvedName(#[source] pub(crate) io::Error);
 
 impl Dialer {
     pub(crate) fn new(public_only: bool) -> Self {

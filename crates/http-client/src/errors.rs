@@ -39,11 +39,21 @@ pub enum Error {
     #[error("the connection ended before the request")]
     Handshake(#[source] hyper::Error),
     /// The server exceeded a limit before its answer.
-    #[error(transparent)]
-    TooManyBytes(#[from] TooManyBytes),
+    #[error("{violation}")]
+    TooManyBytes {
+        /// The state of the request.
+        loss: Loss,
+        /// The exceeded limit.
+        violation: TooManyBytes,
+    },
     /// The answer is not HTTP.
     #[error("the answer is not HTTP")]
-    NotHttp(#[source] hyper::Error),
+    NotHttp {
+        /// The state of the request.
+        loss: Loss,
+        /// The error of the connection.
+        source: hyper::Error,
+    },
     /// The connection broke.
     #[error("the connection broke before the answer")]
     Lost {
@@ -71,6 +81,8 @@ pub enum Loss {
 pub enum ConnectCause {
     /// The host name has no address.
     NameNotFound,
+    /// This machine could not look up the host name, without open files left for example.
+    LookUpFailed,
     /// An address of the host is not public.
     ForbiddenAddress,
     /// The port is closed.
@@ -109,10 +121,10 @@ impl Error {
     /// Classifies an error of a connection with this meter.
     pub(crate) fn lost(source: hyper::Error, loss: Loss, meter: &Meter) -> Self {
         if let Some(violation) = meter.violation() {
-            return violation.into();
+            return Self::TooManyBytes { loss, violation };
         }
         if source.is_parse() {
-            return Self::NotHttp(source);
+            return Self::NotHttp { loss, source };
         }
         Self::Lost { loss, source }
     }
@@ -125,12 +137,22 @@ impl Error {
 
     /// Returns true unless the server certainly did not process the request.
     pub fn may_be_processed(&self) -> bool {
-        !self.is_connect() && !matches!(self, Self::Lost { loss: Loss::NotProcessed, .. })
+        match self {
+            Self::NoAuthorities | Self::Connect { .. } | Self::Handshake(_) => false,
+            Self::TooManyBytes { loss, .. } | Self::NotHttp { loss, .. } | Self::Lost { loss, .. } => {
+                *loss != Loss::NotProcessed
+            }
+        }
     }
 
     /// Returns true if there was no connection for the request.
     pub fn is_connect(&self) -> bool {
         matches!(self, Self::NoAuthorities | Self::Connect { .. } | Self::Handshake(_))
+    }
+
+    /// Returns true if TLS is not possible or failed: in the handshake, or later by an alert of the server.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::NoAuthorities) || ErrorCauses(Some(self)).any(|cause| cause.is::<rustls::Error>())
     }
 
     /// Returns the cause of a connection that could not be made, if it is known.
@@ -153,7 +175,7 @@ pub(crate) fn http2_error(error: &hyper::Error) -> Option<&h2::Error> {
 #[error("the proxy cannot be reached")]
 pub(crate) struct ProxyUnreachable(#[source] pub(crate) BoxError);
 
-/// The error of a tunnel, whatever connects to the proxy.
+/// The error of a tunnel, with any connector to the proxy.
 type TunnelError = <Tunnel<HttpConnector> as Service<Uri>>::Error;
 
 /// Returns the cause of a failed connection, if it is known.
@@ -171,8 +193,10 @@ fn connect_cause(error: &(dyn StdError + 'static)) -> Option<ConnectCause> {
         if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
             return Some(tls_cause(tls));
         }
-        if cause.is::<UnresolvedName>() {
-            return Some(ConnectCause::NameNotFound);
+        if let Some(UnresolvedName(lookup)) = cause.downcast_ref() {
+            // The answers of a resolver are no errors of the operating system.
+            let is_own = lookup.raw_os_error().is_some();
+            return Some(if is_own { ConnectCause::LookUpFailed } else { ConnectCause::NameNotFound });
         }
         if cause.is::<ForbiddenAddress>() {
             return Some(ConnectCause::ForbiddenAddress);
@@ -247,10 +271,49 @@ impl<'a> Iterator for ErrorCauses<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::full;
+    use crate::meter::MeteredStream;
+    use http::Request;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
     use rstest::rstest;
     use rustls_pki_types::{ServerName, UnixTime};
     use std::io::{Error as IoError, ErrorKind};
     use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Returns the error of a connection whose server answers in another protocol.
+    async fn parse_error() -> hyper::Error {
+        let (client, mut server) = tokio::io::duplex(1 << 10);
+        let (mut sender, driver) = http1::handshake(TokioIo::new(client)).await.unwrap();
+        let answering = async {
+            server.read_buf(&mut Vec::new()).await.unwrap();
+            server.write_all(b"220 mail.example ESMTP\r\n").await.unwrap();
+        };
+        tokio::join!(sender.send_request(Request::new(full(""))), driver, answering).0.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn unprocessed_request_stays_unprocessed_with_every_error() {
+        let mut flood = MeteredStream::new(tokio::io::repeat(b'x'), 1, false);
+        flood.read_exact(&mut [0; 2]).await.unwrap_err();
+        let within_limit = Meter::new(1);
+        for loss in [Loss::NotProcessed, Loss::Silent, Loss::Unknown] {
+            let is_processed = loss != Loss::NotProcessed;
+            let flooded = Error::lost(parse_error().await, loss, flood.meter());
+            assert!(matches!(flooded, Error::TooManyBytes { .. }) && flooded.may_be_processed() == is_processed);
+            let not_http = Error::lost(parse_error().await, loss, &within_limit);
+            assert!(matches!(not_http, Error::NotHttp { .. }) && not_http.may_be_processed() == is_processed);
+        }
+    }
+
+    #[test]
+    fn connect_cause_tells_names_without_address_from_failed_look_ups() {
+        let cause = |error| connect_cause(&UnresolvedName(error));
+        assert_eq!(cause(IoError::other("failed to lookup address information")), Some(ConnectCause::NameNotFound));
+        // Too many open files.
+        assert_eq!(cause(IoError::from_raw_os_error(24)), Some(ConnectCause::LookUpFailed));
+    }
 
     fn time() -> UnixTime {
         UnixTime::since_unix_epoch(Duration::from_secs(1))

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
@@ -46,11 +47,12 @@ pub enum Repeat {
 /// The body of a response. Reading it drives the connection. Dropped at its end, the connection serves the next call;
 /// dropped before, one of HTTP/1.1 closes.
 pub struct ResponseBody {
-    reading: Option<Reading>,
+    open: Option<OpenBody>,
     has_ended: bool,
 }
 
-struct Reading {
+/// A body before its end, and its connection.
+struct OpenBody {
     incoming: Incoming,
     in_use: ConnectionInUse,
 }
@@ -61,7 +63,7 @@ impl Loss {
         if error.message().is_some() || of_http2.is_some_and(is_refusal) {
             return Self::NotProcessed;
         }
-        // A stream that the provider reset says that the provider works on it.
+        // A server that resets a stream has received its request.
         let is_cut = of_http2.is_none() && in_use.meter().answer_bytes() == answer_bytes_before;
         if in_use.is_reused() && is_cut { Self::Silent } else { Self::Unknown }
     }
@@ -100,8 +102,8 @@ pub(crate) async fn exchange<E: From<Error>>(
         let error = match response {
             Ok(response) => {
                 in_use.meter().begin_body();
-                let reading = |incoming| Reading { incoming, in_use };
-                return Ok(response.map(|incoming| ResponseBody { reading: Some(reading(incoming)), has_ended: false }));
+                let open = |incoming| OpenBody { incoming, in_use };
+                return Ok(response.map(|incoming| ResponseBody { open: Some(open(incoming)), has_ended: false }));
             }
             Err(error) => error,
         };
@@ -142,6 +144,15 @@ impl ResponseBody {
         body::read(&mut self, limit, |_| true, |_| true).await
     }
 
+    /// Reads and drops the rest of the body, so that the connection serves the next call. A rest of more than `limit`
+    /// bytes closes it.
+    pub async fn drain(mut self, mut limit: usize) {
+        while let Some(Ok(frame)) = self.frame().await {
+            let Some(left) = limit.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            limit = left;
+        }
+    }
+
     /// Ends the body. The connection serves the next call, unless too much of the body is unread.
     pub fn release(mut self) {
         self.end();
@@ -149,13 +160,13 @@ impl ResponseBody {
 
     /// Ends the body and closes the connection to later calls.
     pub fn retire(mut self) {
-        if let Some(reading) = self.reading.take() {
-            reading.in_use.retire();
+        if let Some(open) = self.open.take() {
+            open.in_use.retire();
         }
     }
 
     fn end(&mut self) {
-        if let Some(Reading { incoming, in_use }) = self.reading.take() {
+        if let Some(OpenBody { incoming, in_use }) = self.open.take() {
             drop(incoming);
             in_use.release();
         }
@@ -176,16 +187,16 @@ impl Body for ResponseBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
-        let Some(reading) = &mut this.reading else { return Poll::Ready(None) };
-        let incoming = Pin::new(&mut reading.incoming);
-        let polled = match &mut reading.in_use {
+        let Some(open) = &mut this.open else { return Poll::Ready(None) };
+        let incoming = Pin::new(&mut open.incoming);
+        let polled = match &mut open.in_use {
             ConnectionInUse::Http1 { connection, .. } => {
                 // A small body arrives with its head.
                 let mut no_wake = Context::from_waker(Waker::noop());
                 match incoming.poll_frame(&mut no_wake) {
                     Poll::Pending => {
                         connection.drive(cx);
-                        Pin::new(&mut reading.incoming).poll_frame(&mut no_wake)
+                        Pin::new(&mut open.incoming).poll_frame(&mut no_wake)
                     }
                     frame @ Poll::Ready(_) => frame,
                 }
@@ -197,10 +208,10 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.reading.as_ref().is_none_or(|reading| reading.incoming.is_end_stream())
+        self.open.as_ref().is_none_or(|open| open.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.reading.as_ref().map_or_else(|| SizeHint::with_exact(0), |reading| reading.incoming.size_hint())
+        self.open.as_ref().map_or_else(|| SizeHint::with_exact(0), |open| open.incoming.size_hint())
     }
 }

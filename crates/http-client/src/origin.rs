@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::connections::{Http1Connection, Http2Call, Http2Connection, http2_builder};
 use crate::connector::Connector;
-use crate::errors::Error;
+use crate::errors::{Error, Loss};
 use crate::meter::Meter;
 use crate::pool::{Pool, PooledConnection};
 use crate::{Http2, HttpClientSettings};
@@ -204,7 +204,10 @@ impl Opener {
             } else {
                 Http1Connection::open(link).await.map(PooledConnection::Http1)
             };
-            opened.map_err(|error| meter.violation().map_or(Error::Handshake(error), Error::from))
+            opened.map_err(|error| match meter.violation() {
+                Some(violation) => Error::TooManyBytes { loss: Loss::NotProcessed, violation },
+                None => Error::Handshake(error),
+            })
         })
     }
 }

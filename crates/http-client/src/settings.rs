@@ -24,8 +24,6 @@ pub struct HttpClientSettings {
     pub max_header_bytes: u64,
     /// Pings on HTTP/2 connections; `None` sends none.
     pub http2_pings: Option<PingSettings>,
-    /// Longest answer in bytes. A longer one is dropped, regardless of its status.
-    pub max_response_bytes: usize,
     /// The `user-agent` header.
     pub user_agent: String,
     /// The time after which an idle connection closes.
@@ -40,7 +38,7 @@ pub struct HttpClientSettings {
 }
 
 impl Default for HttpClientSettings {
-    /// Two seconds to connect, 256 KiB of heads, 8 MiB of answer, no proxy.
+    /// Two seconds to connect, 256 KiB of heads, no proxy.
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(2),
@@ -50,7 +48,6 @@ impl Default for HttpClientSettings {
             proxy: ProxySettings::default(),
             max_header_bytes: 256 << 10,
             http2_pings: Some(PingSettings::default()),
-            max_response_bytes: 8 << 20,
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,

@@ -12,11 +12,14 @@ use crate::{HttpClientError, HttpClientSettings};
 /// A client certificate with its chain, and its key.
 type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// A TLS configuration and the number of its trusted authorities. With none, no `https://` call can succeed.
+/// A TLS configuration.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(crate) config: ClientConfig,
+    /// The number of trusted authorities. With none, no `https://` call can succeed.
     pub(crate) trusted: usize,
+    /// The number of errors of the platform's certificates.
+    pub(crate) unreadable: usize,
 }
 
 impl Tls {
@@ -24,12 +27,14 @@ impl Tls {
     /// works.
     pub(crate) fn load(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let platform = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(platform.certs);
         if let Some(path) = &settings.extra_ca_file {
             add_file(&mut roots, path)?;
         }
         let identity = settings.client_identity.as_ref();
-        Self::new(roots, identity.map(|(certificate, key)| client_identity(certificate, key)).transpose()?)
+        let identity = identity.map(|(certificate, key)| client_identity(certificate, key)).transpose()?;
+        Ok(Self { unreadable: platform.errors.len(), ..Self::new(roots, identity)? })
     }
 
     fn new(roots: RootCertStore, identity: Option<ClientIdentity>) -> Result<Self, HttpClientError> {
@@ -42,7 +47,7 @@ impl Tls {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(HttpClientError::ClientIdentity)?,
         };
-        Ok(Self { config, trusted })
+        Ok(Self { config, trusted, unreadable: 0 })
     }
 
     /// Trusts no authority, for servers that are called without TLS.

@@ -170,8 +170,7 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
             ResponseWrapperConfig::WorkersAi => ResponseWrapper::WorkersAi,
             ResponseWrapperConfig::Databricks => ResponseWrapper::Databricks,
         },
-        slug: usual.slug,
-        base_url: usual.base_url,
+        ..usual
     })
 }
 
@@ -218,6 +217,7 @@ impl Clients<'_> {
         let client = HttpClient::new(&settings)?;
         if !client.has_trusted_authorities() {
             tracing::warn!(
+                unreadable = client.unreadable_authorities(),
                 "no certificate authority is known on this platform; https:// providers cannot be called until a file of \
                  authorities is configured"
             );
@@ -317,7 +317,7 @@ mod tests {
             settings
         };
         let (first, second) = (applied(0), applied(1));
-        assert_eq!((first.max_header_bytes, first.max_response_bytes), (256 << 10, 8 << 20));
+        assert_eq!((first.max_header_bytes, settings_of("").max_response_bytes), (256 << 10, 8 << 20));
         assert_eq!((first.connect_timeout, first.http2), (Duration::from_secs(2), Http2::Negotiated));
         let pings = http_client::PingSettings { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) };
         assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), Some(pings)));
