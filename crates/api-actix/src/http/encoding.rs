@@ -10,7 +10,7 @@ use domain::error::ErrorKind;
 use flate2::bufread::GzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
-use super::admission::BodyLease;
+use super::admission::{BodyLease, PROCESSING_COPIES};
 use super::error::ApiError;
 
 /// The supported encodings, for `Accept-Encoding`.
@@ -167,7 +167,8 @@ impl Decompression {
         Ok(true)
     }
 
-    /// Doubles a full buffer after its memory is leased.
+    /// Doubles a full buffer after its memory is leased: that of the processing, of which a copy to the doubled buffer is
+    /// a part. A body that could not be processed is rejected here, before many such bodies are in memory.
     fn make_room(&mut self) -> Result<(), ApiError> {
         let (length, capacity) = (self.decompressed.len(), self.decompressed.capacity());
         if length < capacity {
@@ -175,16 +176,15 @@ impl Decompression {
         }
         let first = self.compressed_bytes.saturating_mul(4).clamp(MIN_BUFFER, INLINE_MAX_DECOMPRESSED_BYTES);
         let wanted = capacity.saturating_mul(2).max(first).min(self.max_bytes.saturating_add(1)).max(length + 1);
-        let buffers = wanted.saturating_mul(self.source.buffers());
-        self.memory.resize(self.compressed_bytes.saturating_add(buffers))?;
+        self.memory.resize(self.compressed_bytes.saturating_add(wanted.saturating_mul(PROCESSING_COPIES)))?;
         self.decompressed.reserve_exact(wanted - length);
         Ok(())
     }
 
-    /// Returns the whole body and shrinks the lease to it.
+    /// Returns the whole body and shrinks the lease to its processing.
     fn end(self) -> Result<(Bytes, BodyLease), ApiError> {
         let Self { decompressed, mut memory, .. } = self;
-        memory.resize(decompressed.capacity())?;
+        memory.resize(decompressed.len().saturating_mul(PROCESSING_COPIES))?;
         Ok((Bytes::from(decompressed), memory))
     }
 }
@@ -194,14 +194,6 @@ impl Source {
         match self {
             Self::Gzip(_) => "gzip",
             Self::Zstd(_) => "zstd",
-        }
-    }
-
-    /// Returns the number of buffers for the decompressed bytes: zstd also keeps a window.
-    fn buffers(&self) -> usize {
-        match self {
-            Self::Gzip(_) => 1,
-            Self::Zstd(_) => 2,
         }
     }
 
