@@ -152,7 +152,7 @@ impl Error {
 
     /// Returns true if TLS is not possible or failed: in the handshake, or later by an alert of the server.
     pub fn is_tls(&self) -> bool {
-        matches!(self, Self::NoAuthorities) || ErrorCauses(Some(self)).any(|cause| cause.is::<rustls::Error>())
+        matches!(self, Self::NoAuthorities) || ErrorCauses(Some(self)).any(<dyn StdError>::is::<rustls::Error>)
     }
 
     /// Returns the cause of a connection that could not be made, if it is known.
