@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http_client::{BoxError, HttpClientError};
+use http_client::HttpClientError;
+use http_client::body::BoxError;
 
 /// The settings of deliveries.
 #[derive(Debug, Clone)]

@@ -8,7 +8,8 @@ use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 
-use crate::errors::BoxError;
+/// An error of any type.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request. A connection polls for a piece only when it can send it.
 pub type RequestBody = BoxBody<Bytes, BoxError>;

@@ -17,9 +17,10 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use crate::body::BoxError;
 use crate::deadline::before_deadline;
 use crate::dialer::Dialer;
-use crate::errors::{BoxError, ConnectTimedOut, ProxyUnreachable};
+use crate::errors::{ConnectTimedOut, ProxyUnreachable};
 use crate::meter::{Meter, MeteredStream};
 use crate::proxy::Proxies;
 use crate::{Http2, HttpClientSettings};

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::addresses::is_public;
-use crate::errors::BoxError;
+use crate::body::BoxError;
 
 /// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);

@@ -8,12 +8,10 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use rustls::CertificateError;
 use tower_service::Service;
 
+use crate::body::BoxError;
 use crate::dialer::{ForbiddenAddress, UnresolvedName};
 use crate::frames::TooManyBytes;
 use crate::meter::Meter;
-
-/// An error of any type.
-pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Opening a connection took longer than allowed.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,7 @@ mod tls;
 
 pub use client::HttpClient;
 pub use deadline::before_deadline;
-pub use errors::{BoxError, ConnectCause, Error, Loss};
+pub use errors::{ConnectCause, Error, Loss};
 pub use exchange::{Repeat, ResponseBody, Target};
 pub use frames::TooManyBytes;
 pub use proxy::NoProxy;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::errors::BoxError;
+use crate::body::BoxError;
 
 /// The settings of the HTTP client.
 #[derive(Debug, Clone)]
