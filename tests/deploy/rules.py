@@ -216,7 +216,8 @@ def compose(file, stop_seconds):
                 found.append(f"{name}: a port is open to the network")
         for key, value in service.get("environment", {}).items():
             # `${NAME:?message}` has no default; a file is named, not a secret.
-            if "PASSWORD" in f"{key}{value}" and ":?" not in value and not key.endswith("_FILE"):
+            names_file = key.endswith("_FILE") or value.startswith("file:")
+            if "PASSWORD" in f"{key}{value}" and ":?" not in value and not names_file:
                 found.append(f"{name}: {key} has a default")
     server = file["services"]["tollgate"]
     if seconds(server.get("stop_grace_period", "10s")) <= stop_seconds:
