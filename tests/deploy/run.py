@@ -89,7 +89,7 @@ def check_rendered_config(documents, folder):
     """Checks the configuration as a pod reads it: the file, and the variables."""
     config = rules.of_kind(documents, "ConfigMap")[0]["data"]["tollgate.toml"]
     secrets = folder / "secrets"
-    for path in re.findall(r'"/etc/tollgate-secrets/([^"]+)"', config):
+    for path in re.findall(r'"(?:file:)?/etc/tollgate-secrets/([^"]+)"', config):
         (secrets / path).parent.mkdir(parents=True, exist_ok=True)
         (secrets / path).write_text("secret")
         (secrets / path).chmod(0o600)
