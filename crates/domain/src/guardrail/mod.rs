@@ -1,6 +1,6 @@
 //! Guardrails: rules for the models, the spend and the content of requests.
 
-mod assigned_keys;
+mod assign_keys_to_guardrail;
 mod change_guardrails;
 mod create_guardrail;
 mod draft;
@@ -17,7 +17,7 @@ mod ports;
 mod read_guardrails;
 mod update_guardrail;
 
-pub use assigned_keys::*;
+pub use assign_keys_to_guardrail::*;
 pub use change_guardrails::*;
 pub use create_guardrail::*;
 pub use draft::*;

@@ -73,7 +73,7 @@ pub enum ModelLocationConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseWrapperConfig {
-    /// Nothing.
+    /// The response itself, without a wrapper.
     None,
     /// `{"result": …, "success": true}`
     WorkersAi,

@@ -1,8 +1,8 @@
-//! Operations 4 and 5 of the interface: one model by author and slug, and the number of models.
+//! Operation 4 of the interface: one model by author and slug.
 
 use std::sync::Arc;
 
-use super::{Catalogue, CatalogueSnapshot, GetModelError, InvalidModalityFilter, ModalityFilter, ResolvedModel};
+use super::{Catalogue, CatalogueSnapshot, GetModelError, ResolvedModel};
 
 /// Reads a model by any of its names.
 pub struct GetModel {
@@ -20,24 +20,6 @@ impl GetModel {
         let snapshot = self.catalogue.snapshot();
         let resolved = snapshot.resolve(&format!("{author}/{slug}")).ok_or(GetModelError::NotFound)?;
         Ok((snapshot, resolved))
-    }
-}
-
-/// Counts models by output modality.
-pub struct CountModels {
-    catalogue: Arc<dyn Catalogue>,
-}
-
-impl CountModels {
-    /// Wires the port.
-    pub fn new(catalogue: Arc<dyn Catalogue>) -> Self {
-        Self { catalogue }
-    }
-
-    /// Counts models. `output_modalities` is the filter as the caller wrote it; `None` means `text`.
-    pub fn execute(&self, output_modalities: Option<&str>) -> Result<usize, InvalidModalityFilter> {
-        let filter = output_modalities.map_or(Ok(ModalityFilter::default()), str::parse)?;
-        Ok(self.catalogue.snapshot().count(filter))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Assigns keys to a guardrail, and removes keys from it.
+//! Operation 3 of the interface: assigns keys to a guardrail, and removes keys from it.
 
 use std::sync::Arc;
 
