@@ -9,28 +9,29 @@ use domain::budget::BudgetScope;
 use domain::ids::IdMap;
 use domain::observability::OutboxStatus;
 use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::sample::{self, UsdCounter, write_counters};
+use crate::sample::{self, Labels, UsdCounter, write_counters};
 
 /// The metrics; the help texts below describe them.
 #[derive(Debug)]
 pub(crate) struct DecisionMetrics {
-    settled: OutcomeCounters,
+    /// In the order of [`UsageOutcome::ALL`].
+    settled: [Counter; UsageOutcome::ALL.len()],
     added: Histogram,
     spend: UsdCounter,
     /// Written when a reloaded configuration has a new provider.
     providers: RwLock<IdMap<Arc<str>, ProviderMetrics>>,
     others: ProviderMetrics,
     families: Families,
-    reservations: HoldCounters,
+    /// By [`hold_index`].
+    reservations: [Counter; 4],
     reservation: Histogram,
-    filtered: Family<ActionLabels, Counter>,
+    filtered: Family<Labels<1>, Counter>,
     beyond_bound: Counter,
 }
 
@@ -45,56 +46,8 @@ struct ProviderMetrics {
     cost: UsdCounter,
 }
 
-/// Requests by outcome.
-#[derive(Debug)]
-struct OutcomeCounters {
-    completed: Counter,
-    failed: Counter,
-    cancelled: Counter,
-    abandoned: Counter,
-}
-
-/// Reservations by the limit that rejected them.
-#[derive(Debug)]
-struct HoldCounters {
-    granted: Counter,
-    by_workspace: Counter,
-    by_key: Counter,
-    by_guardrail: Counter,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HoldLabels {
-    result: &'static str,
-    limit: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ActionLabels {
-    action: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ProviderLabels {
-    provider: Arc<str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
-    provider: Arc<str>,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TokenLabels {
-    provider: Arc<str>,
-    direction: &'static str,
-}
+/// Labels with a provider's slug.
+type ProviderLabels<const N: usize> = [(&'static str, Arc<str>); N];
 
 /// The label for unknown providers, and for outcomes that only a recovery records.
 const OTHER: &str = "other";
@@ -104,7 +57,9 @@ const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
 impl DecisionMetrics {
     pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let families = Families::register(registry);
-        let settled = OutcomeCounters::register(registry);
+        let outcomes = Family::<Labels<1>, Counter>::default();
+        registry.register("decisions", "Charged Decisions requests by outcome", outcomes.clone());
+        let settled = UsageOutcome::ALL.map(|outcome| outcomes.get_or_create_owned(&[("outcome", outcome.as_str())]));
         let added = sample::of_own_work();
         registry.register_with_unit(
             "gateway_overhead",
@@ -112,14 +67,23 @@ impl DecisionMetrics {
             Unit::Seconds,
             added.clone(),
         );
-        let reservations = HoldCounters::register(registry);
+        let holds = Family::<Labels<2>, Counter>::default();
+        registry.register("holds", "Requests for holds by result and by the limit that rejected them", holds.clone());
+        let hold = |result, limit| holds.get_or_create_owned(&[("result", result), ("limit", limit)]);
+        let rejected = |scope: BudgetScope| hold("rejected", scope.as_str());
+        let reservations = [
+            hold("granted", "none"),
+            rejected(BudgetScope::Workspace),
+            rejected(BudgetScope::Key),
+            rejected(BudgetScope::Guardrail),
+        ];
         let reservation = sample::of_own_work();
         registry.register_with_unit("hold_duration", "Time to place a hold", Unit::Seconds, reservation.clone());
         let filtered = Family::default();
         registry.register("guardrail_actions", "Actions of content filters", filtered.clone());
         // A series that begins at zero allows alerts on its first increase.
         for action in ACTIONS {
-            drop(filtered.get_or_create(&ActionLabels { action }));
+            drop(filtered.get_or_create(&[("action", action)]));
         }
         let beyond_bound = Counter::default();
         registry.register("charges_over_hold", "Charges that exceeded their hold", beyond_bound.clone());
@@ -156,7 +120,7 @@ impl DecisionMetrics {
     }
 
     pub(crate) fn record_charge(&self, record: &UsageRecord) {
-        self.settled.of(record.outcome).inc();
+        self.settled[record.outcome as usize].inc();
         self.spend.add(record.cost);
         let at_providers = record.time_at_providers().unwrap_or_default();
         self.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
@@ -170,12 +134,12 @@ impl DecisionMetrics {
     }
 
     pub(crate) fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
-        self.reservations.of(rejected_by).inc();
+        self.reservations[hold_index(rejected_by)].inc();
         self.reservation.observe(took.as_secs_f64());
     }
 
     pub(crate) fn record_guardrail_action(&self, action: &'static str) {
-        self.filtered.get_or_create(&ActionLabels { action }).inc();
+        self.filtered.get_or_create(&[("action", action)]).inc();
     }
 
     pub(crate) fn record_hold_exceeded(&self) {
@@ -183,7 +147,7 @@ impl DecisionMetrics {
     }
 
     pub(crate) fn record_abandoned_requests(&self, requests: u64) {
-        self.settled.abandoned.inc_by(requests);
+        self.settled[UsageOutcome::Abandoned as usize].inc_by(requests);
     }
 
     /// Writes the counters of money.
@@ -204,9 +168,9 @@ impl DecisionMetrics {
 /// The families with a provider label.
 #[derive(Debug)]
 struct Families {
-    attempts: Family<AttemptLabels, Counter>,
-    latency: Family<ProviderLabels, Histogram, fn() -> Histogram>,
-    tokens: Family<TokenLabels, Counter>,
+    attempts: Family<ProviderLabels<2>, Counter>,
+    latency: Family<ProviderLabels<1>, Histogram, fn() -> Histogram>,
+    tokens: Family<ProviderLabels<2>, Counter>,
 }
 
 impl Families {
@@ -228,20 +192,18 @@ impl Families {
     }
 
     fn of(&self, provider: &Arc<str>) -> ProviderMetrics {
-        let labels = ProviderLabels { provider: Arc::clone(provider) };
+        let slug = || ("provider", Arc::clone(provider));
         let attempts = |outcome: AttemptOutcome| {
             let outcome = match outcome {
                 AttemptOutcome::Abandoned | AttemptOutcome::Unknown => OTHER,
                 _ => outcome.as_str(),
             };
-            let labels = AttemptLabels { provider: Arc::clone(provider), outcome };
-            self.attempts.get_or_create_owned(&labels)
+            self.attempts.get_or_create_owned(&[slug(), ("outcome", outcome.into())])
         };
-        let tokens =
-            |direction| self.tokens.get_or_create_owned(&TokenLabels { provider: Arc::clone(provider), direction });
+        let tokens = |direction: &str| self.tokens.get_or_create_owned(&[slug(), ("direction", direction.into())]);
         ProviderMetrics {
             attempts: AttemptOutcome::ALL.map(attempts),
-            latency: self.latency.get_or_create_owned(&labels),
+            latency: self.latency.get_or_create_owned(&[slug()]),
             input_tokens: tokens("input"),
             output_tokens: tokens("output"),
             cost: UsdCounter::default(),
@@ -261,64 +223,17 @@ impl ProviderMetrics {
     }
 }
 
-impl OutcomeCounters {
-    fn register(registry: &mut Registry) -> Self {
-        let family = Family::<OutcomeLabels, Counter>::default();
-        registry.register("decisions", "Charged Decisions requests by outcome", family.clone());
-        let of = |outcome: UsageOutcome| family.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
-        Self {
-            completed: of(UsageOutcome::Completed),
-            failed: of(UsageOutcome::Failed),
-            cancelled: of(UsageOutcome::Cancelled),
-            abandoned: of(UsageOutcome::Abandoned),
-        }
-    }
-
-    fn of(&self, outcome: UsageOutcome) -> &Counter {
-        match outcome {
-            UsageOutcome::Completed => &self.completed,
-            UsageOutcome::Failed => &self.failed,
-            UsageOutcome::Cancelled => &self.cancelled,
-            UsageOutcome::Abandoned => &self.abandoned,
-        }
-    }
-}
-
-impl HoldCounters {
-    fn register(registry: &mut Registry) -> Self {
-        let family = Family::<HoldLabels, Counter>::default();
-        registry.register("holds", "Requests for holds by result and by the limit that rejected them", family.clone());
-        let of = |result, limit| family.get_or_create_owned(&HoldLabels { result, limit });
-        let rejected = |scope: BudgetScope| of("rejected", scope.as_str());
-        Self {
-            granted: of("granted", "none"),
-            by_workspace: rejected(BudgetScope::Workspace),
-            by_key: rejected(BudgetScope::Key),
-            by_guardrail: rejected(BudgetScope::Guardrail),
-        }
-    }
-
-    fn of(&self, rejected_by: Option<BudgetScope>) -> &Counter {
-        match rejected_by {
-            None => &self.granted,
-            Some(BudgetScope::Workspace) => &self.by_workspace,
-            Some(BudgetScope::Key) => &self.by_key,
-            Some(BudgetScope::Guardrail) => &self.by_guardrail,
-        }
-    }
+/// Returns the place of a hold's counter: those of the limits that reject holds follow that of granted ones.
+fn hold_index(rejected_by: Option<BudgetScope>) -> usize {
+    rejected_by.map_or(0, |scope| 1 + scope as usize)
 }
 
 /// The last sample of the outbox.
 #[derive(Debug)]
 pub struct OutboxMetrics {
-    messages: Family<StateLabels, Gauge>,
+    messages: Family<Labels<1>, Gauge>,
     lag: Gauge,
     failed_samples: Counter,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    state: &'static str,
 }
 
 impl OutboxMetrics {
@@ -354,7 +269,7 @@ impl OutboxMetrics {
 
     fn set(&self, pending: u64, dead: u64) {
         for (state, count) in [("pending", pending), ("dead", dead)] {
-            self.messages.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+            self.messages.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 }

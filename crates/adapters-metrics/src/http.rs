@@ -11,15 +11,16 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::sample;
+use crate::sample::Labels;
 
 /// The metrics of inbound requests.
 #[derive(Debug)]
 pub struct HttpMetrics {
     requests: Family<RequestLabels, Counter>,
-    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    latency: Family<Labels<1>, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
-    rate_limited: Family<RateLabels, Counter>,
-    rejected: Family<LimitLabels, Counter>,
+    rate_limited: Family<Labels<2>, Counter>,
+    rejected: Family<Labels<1>, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -27,22 +28,6 @@ struct RequestLabels {
     route: &'static str,
     method: &'static str,
     status: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    route: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RateLabels {
-    scope: &'static str,
-    unit: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LimitLabels {
-    limit: &'static str,
 }
 
 /// The route of unknown paths.
@@ -59,7 +44,7 @@ impl HttpMetrics {
         };
         for scope in [RateScope::Key, RateScope::Workspace] {
             for unit in [RateUnit::Requests, RateUnit::Tokens] {
-                drop(metrics.rate_limited.get_or_create(&RateLabels::of(scope, unit)));
+                drop(metrics.rate_limited.get_or_create(&rate_labels(scope, unit)));
             }
         }
         registry.register(
@@ -85,19 +70,19 @@ impl HttpMetrics {
 
     /// Initialises the rejection counters of these bounds with zero.
     pub fn init_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
-        bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&LimitLabels { limit: bound })));
+        bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&[("limit", bound)])));
     }
 
     /// Counts a rejection by a bound.
     pub fn record_rejection(&self, bound: &'static str) {
-        self.rejected.get_or_create(&LimitLabels { limit: bound }).inc();
+        self.rejected.get_or_create(&[("limit", bound)]).inc();
     }
 
     /// Counts a response. `route` is a pattern, or `None` for unknown paths.
     pub fn record_response(&self, route: Option<&'static str>, method: &'static str, status: u16, took: Duration) {
         let route = route.unwrap_or(NO_ROUTE);
         self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
-        self.latency.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+        self.latency.get_or_create(&[("route", route)]).observe(took.as_secs_f64());
     }
 
     /// Counts the start of an operation in flight.
@@ -112,12 +97,10 @@ impl HttpMetrics {
 
     /// Counts a rejection by a rate limit.
     pub fn record_rate_limit(&self, scope: RateScope, unit: RateUnit) {
-        self.rate_limited.get_or_create(&RateLabels::of(scope, unit)).inc();
+        self.rate_limited.get_or_create(&rate_labels(scope, unit)).inc();
     }
 }
 
-impl RateLabels {
-    fn of(scope: RateScope, unit: RateUnit) -> Self {
-        Self { scope: scope.as_str(), unit: unit.as_str() }
-    }
+fn rate_labels(scope: RateScope, unit: RateUnit) -> Labels<2> {
+    [("scope", scope.as_str()), ("unit", unit.as_str())]
 }

@@ -11,6 +11,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+/// Names and values of labels.
+pub(crate) type Labels<const N: usize> = [(&'static str, &'static str); N];
+
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
@@ -44,17 +47,8 @@ pub struct MetricSample {
 }
 
 impl MetricSample {
-    /// Creates a gauge without labels.
-    pub fn gauge(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self::single(name, help, MetricKind::Gauge, read)
-    }
-
-    /// Creates a counter without labels.
-    pub fn counter(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self::single(name, help, MetricKind::Counter, read)
-    }
-
-    fn single(
+    /// Creates a metric without labels.
+    pub fn single(
         name: &'static str,
         help: &'static str,
         kind: MetricKind,

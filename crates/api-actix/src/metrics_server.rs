@@ -15,12 +15,12 @@ use http_server::{
 use crate::endpoints::health;
 
 /// The source of the metrics text.
-pub trait Exposition: Send + Sync {
-    /// The media type of [`Self::text`].
-    fn content_type(&self) -> &'static str;
-
+#[derive(Clone)]
+pub struct Exposition {
+    /// The media type of the text.
+    pub content_type: &'static str,
     /// Returns the current metrics. MUST NOT block: no store is queried.
-    fn text(&self) -> String;
+    pub text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// The settings of the metrics listener.
@@ -47,7 +47,7 @@ impl MetricsServer {
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub fn bind(settings: MetricsSettings, exposition: Arc<dyn Exposition>) -> io::Result<Self> {
+    pub fn bind(settings: MetricsSettings, exposition: Exposition) -> io::Result<Self> {
         let MetricsSettings { listen, max_connections, connection } = settings;
         let reject: RejectHead = Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
         let socket = listen_tcp(listen, &connection)?;
@@ -60,9 +60,9 @@ impl MetricsServer {
             reject,
         };
         let bound = listener.bind(move || {
-            let exposition = Arc::clone(&exposition);
+            let exposition = exposition.clone();
             let serve = move |request: HttpRequest| {
-                let answer = answer(&request, &*exposition);
+                let answer = answer(&request, &exposition);
                 async move { answer }
             };
             App::new().default_service(web::to(serve)).into_factory()
@@ -89,12 +89,12 @@ impl MetricsServer {
     }
 }
 
-fn answer(request: &HttpRequest, exposition: &dyn Exposition) -> HttpResponse {
+fn answer(request: &HttpRequest, exposition: &Exposition) -> HttpResponse {
     let known = ["/metrics", "/health/live"].contains(&request.path());
     match request.method().as_str() {
         _ if !known => HttpResponse::NotFound().body("Resource not found\n"),
         "GET" | "HEAD" if request.path() == "/metrics" => {
-            HttpResponse::Ok().insert_header((CONTENT_TYPE, exposition.content_type())).body(exposition.text())
+            HttpResponse::Ok().insert_header((CONTENT_TYPE, exposition.content_type)).body((exposition.text)())
         }
         "GET" | "HEAD" => health::alive(),
         _ => HttpResponse::MethodNotAllowed().insert_header((ALLOW, "GET, HEAD")).body("Method not allowed\n"),
@@ -114,15 +114,8 @@ mod tests {
 
     use super::*;
 
-    struct Fixed;
-
-    impl Exposition for Fixed {
-        fn content_type(&self) -> &'static str {
-            "text/x-measures"
-        }
-        fn text(&self) -> String {
-            "measures".to_owned()
-        }
+    fn fixed() -> Exposition {
+        Exposition { content_type: "text/x-measures", text: Arc::new(|| "measures".to_owned()) }
     }
 
     #[actix_web::test]
@@ -137,7 +130,7 @@ mod tests {
             (Method::POST, "/metrics/", 404, "Resource not found\n"),
         ] {
             let request = TestRequest::with_uri(path).method(method).to_http_request();
-            let response = answer(&request, &Fixed);
+            let response = answer(&request, &fixed());
             assert_eq!(response.status(), status, "{path}");
             if status == 405 {
                 assert_eq!(response.headers().get(ALLOW).unwrap(), "GET, HEAD");
@@ -166,7 +159,7 @@ mod tests {
                 ..ConnectionSettings::default()
             },
         };
-        let server = MetricsServer::bind(settings, Arc::new(Fixed)).unwrap();
+        let server = MetricsServer::bind(settings, fixed()).unwrap();
         let (address, handle) = (server.local_addr(), server.handle());
         let running = TaskTracker::new().spawn(server.run());
         let beginnings = [

@@ -214,7 +214,7 @@ fn samples_are_read_at_each_scrape() {
             }]
         }),
     });
-    metrics.watch(MetricSample::gauge("queue", "Waiting", || 7));
+    metrics.watch(MetricSample::single("queue", "Waiting", MetricKind::Gauge, || 7));
     assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "5");
     hits.store(6, Ordering::Relaxed);
     assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "6");

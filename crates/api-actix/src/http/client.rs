@@ -6,6 +6,7 @@ use actix_web::HttpRequest;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use domain::api_key::{Authenticate, AuthenticateError, Principal};
 use ipnet::IpNet;
+use serde::Deserialize;
 
 /// The headers that may hold a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +112,8 @@ const GENERATED_AGENT: &[u8] = b"speakeasy-sdk/";
 const OPENROUTER: &[u8] = b"openrouter";
 
 /// The literal names in responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WireNames {
     /// The names of the API contract: `native`, `vendor_a`, `vendor_b`, `service_metadata`.
     #[default]

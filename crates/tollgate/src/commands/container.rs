@@ -23,7 +23,7 @@ use super::backup::hex;
 use crate::cli::{ContainerCommand, DocumentCommand};
 use crate::output::table;
 use crate::view::{ContainerFileView, DocumentView, List};
-use crate::wiring::{Hangup, Shutdown, Stores};
+use crate::wiring::{Signals, Stores};
 
 /// Runs a command on containers.
 pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
@@ -104,11 +104,11 @@ async fn put(
 
 /// Copies the source into the blob store. A signal or an error leaves no part of it.
 async fn upload(stores: &Stores, key: &BlobKey, source: FileSource) -> anyhow::Result<u64> {
-    let (mut shutdown, mut hangup) = (Shutdown::listen()?, Hangup::listen()?);
+    let (mut shutdown, mut hangup) = (Signals::of_shutdown()?, Signals::of_reload()?);
     tokio::select! {
         uploaded = stores.blobs.put(key, Box::new(source)) => Ok(uploaded?),
-        signal = shutdown.next_signal() => bail!("stopped by {signal}"),
-        () = hangup.next() => bail!("stopped by SIGHUP"),
+        signal = shutdown.next() => bail!("stopped by {signal}"),
+        signal = hangup.next() => bail!("stopped by {signal}"),
     }
 }
 

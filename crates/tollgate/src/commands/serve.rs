@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -17,8 +18,7 @@ use crate::cli::ServeArgs;
 use crate::output::Output;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Hangup, IgnoredSignals, Instance, Reloader, Schema, Shutdown, Stores, configuration_checks, prepare_descriptors,
-    require_bucket,
+    Instance, Reloader, Schema, Signals, Stores, configuration_checks, prepare_descriptors, require_bucket,
 };
 
 /// The maximum time to flush the log before the first response.
@@ -26,16 +26,21 @@ const START_FLUSH: Duration = Duration::from_secs(1);
 
 /// Serves until `SIGTERM`, `SIGINT` or `SIGQUIT`. `SIGHUP` reloads the configuration.
 pub async fn run(context: &Context, args: ServeArgs) -> anyhow::Result<ExitCode> {
-    let hangup = Hangup::listen().context("cannot install the handler of SIGHUP")?;
-    let mut ignored = IgnoredSignals::listen().context("cannot install the handlers of unused signals")?;
-    tokio::select! {
-        ended = serve(context, args, hangup) => ended,
-        never = ignored.log_each() => match never {},
+    let hangup = Signals::of_reload().context("cannot install the handler of SIGHUP")?;
+    let mut ignored = Signals::without_meaning().context("cannot install the handlers of unused signals")?;
+    let mut ended = pin!(serve(context, args, hangup));
+    loop {
+        tokio::select! {
+            ended = &mut ended => return ended,
+            signal = ignored.next() => {
+                tracing::info!(signal, "signal ignored: SIGTERM stops the server, SIGHUP reloads the configuration");
+            }
+        }
     }
 }
 
-async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Result<ExitCode> {
-    let mut shutdown = Shutdown::listen()?;
+async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::Result<ExitCode> {
+    let mut shutdown = Signals::of_shutdown()?;
     prepare_descriptors(&context.config);
     // Commands need the key only for the secrets of destinations; a server would accept traces that it cannot send.
     if let Some(source) = &context.config.storage.encryption_key {
@@ -50,7 +55,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Re
     };
     let stores = tokio::select! {
         opened = Stores::open_for_server(&context.config, schema) => opened?,
-        signal = shutdown.next_signal() => {
+        signal = shutdown.next() => {
             tracing::info!(signal, "stopped");
             return Ok(ExitCode::SUCCESS);
         }
@@ -77,7 +82,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Re
     LOG.flush(START_FLUSH);
     LOG.start_batching();
     let serving = instance.serve_until(async || {
-        let signal = shutdown.next_signal().await;
+        let signal = shutdown.next().await;
         tracing::info!(signal, "stopping");
     });
     tokio::select! {
@@ -89,10 +94,9 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Hangup) -> anyhow::Re
 }
 
 /// Reloads the configuration at each `SIGHUP`.
-async fn reload_on(mut hangup: Hangup, mut reloader: Reloader, allow_no_endpoints: bool) -> Infallible {
+async fn reload_on(mut hangup: Signals, mut reloader: Reloader, allow_no_endpoints: bool) -> Infallible {
     loop {
-        hangup.next().await;
-        let signal = "SIGHUP";
+        let signal = hangup.next().await;
         match reloader.reload(allow_no_endpoints).await {
             Ok(()) => {
                 let config = reloader.config();

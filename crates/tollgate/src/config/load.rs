@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use http_client::ProxySettings;
+
 use super::endpoints::endpoints;
 use super::files::read_text;
 use super::limits::{limits, retention};
 use super::providers::providers;
 use super::rate_limits::rate_limits;
 use super::reload::restart_values;
-use super::routing::{models, money, routing, throttling, unknown_usage};
+use super::routing::{RawRouting, models, money, throttling, unknown_usage};
 use super::server::{RawEgress, log, max_stale_keys, sandbox, server};
 use super::storage::{blobs, journal, storage};
 use super::telemetry::telemetry;
 use super::tree::Tree;
-use super::{Config, ConfigError, Environment, ProxyConfig};
+use super::{Config, ConfigError, Environment};
 
 /// The file that is read by default, if it exists.
 pub const DEFAULT_FILE: &str = "tollgate.toml";
@@ -65,16 +67,16 @@ fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<
         money: money(&money_section)?,
         limits,
         rate_limits: rate_limits(&tree.section("rate_limits")?)?,
-        routing: routing(&tree.section("routing")?),
+        seed: tree.section::<RawRouting>("routing")?.seed,
         throttling: throttling(&tree.section("throttling")?),
         retention: retention(&tree.section("retention")?),
         allow_private_addresses: egress.allow_private_addresses.unwrap_or(false),
         telemetry: telemetry(&tree.section("telemetry")?, environment)?,
         providers,
-        proxy: ProxyConfig {
-            https: environment.first(&["HTTPS_PROXY", "https_proxy"]),
-            http: environment.first(&["HTTP_PROXY", "http_proxy"]),
-            none_for: no_proxy(environment),
+        proxy: ProxySettings {
+            https_proxy: environment.first(&["HTTPS_PROXY", "https_proxy"]),
+            http_proxy: environment.first(&["HTTP_PROXY", "http_proxy"]),
+            no_proxy: no_proxy(environment),
         },
         restart_values: restart_values(tree),
     })

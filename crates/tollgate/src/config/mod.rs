@@ -29,7 +29,7 @@ pub use endpoints::EndpointConfig;
 pub use environment::Environment;
 pub use files::read_text;
 pub use load::{DEFAULT_FILE, load, load_text};
-pub use providers::{CapabilitySettings, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig};
+pub use providers::{CapabilitySettings, ProviderConfig};
 pub use secret::{NamedSecret, SecretSource};
 pub use section::ConfigError;
 pub use settings::*;

@@ -7,6 +7,8 @@ use domain::model::SANDBOX_AUTHOR;
 use domain::question::{ConfidenceSource, QuestionType};
 use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits, ProviderSlug, Wire};
 use serde::Deserialize;
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
 
 use super::secret::SecretSource;
 use super::section::{ConfigError, Section};
@@ -27,9 +29,9 @@ pub struct ProviderConfig {
     /// The path after `base_url/`; `None` is the wire's default.
     pub path: Option<String>,
     /// The location of the model's name in requests.
-    pub model_location: ModelLocationConfig,
+    pub model_location: ModelLocation,
     /// The wrapper of its responses.
-    pub response_wrapper: ResponseWrapperConfig,
+    pub response_wrapper: ResponseWrapper,
     /// Its key; `None` sends none.
     pub api_key: Option<SecretSource>,
     /// The header of the key, in lower case; `None` is the wire's default.
@@ -55,30 +57,6 @@ impl ProviderConfig {
     pub fn secret_variable(&self) -> Option<&str> {
         self.api_key.as_ref().and_then(SecretSource::variable)
     }
-}
-
-/// The location of the model's name in requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelLocationConfig {
-    /// In the body.
-    Body,
-    /// In the path; the body has no `model`.
-    Path,
-    /// In both.
-    Both,
-}
-
-/// The wrapper of responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResponseWrapperConfig {
-    /// The response itself, without a wrapper.
-    None,
-    /// `{"result": …, "success": true}`
-    WorkersAi,
-    /// `{"response": …}`
-    Databricks,
 }
 
 /// The capabilities of an endpoint and the rules for its answers, as far as they are configured for the endpoint or its
@@ -128,8 +106,8 @@ pub struct RawProvider {
     wire: Option<Name<Wire>>,
     base_url: RequiredText,
     path: Option<String>,
-    model_location: Option<ModelLocationConfig>,
-    response_wrapper: Option<ResponseWrapperConfig>,
+    model_location: Option<Name<ModelLocation>>,
+    response_wrapper: Option<Name<ResponseWrapper>>,
     api_key: Option<SecretSource>,
     auth_header: Option<String>,
     auth_scheme: Option<String>,
@@ -145,6 +123,18 @@ impl Named for Wire {
     /// Returns the wires over HTTP.
     fn names() -> Vec<(&'static str, Self)> {
         Self::ALL.into_iter().filter(|wire| *wire != Self::Sandbox).map(|wire| (wire.as_str(), wire)).collect()
+    }
+}
+
+impl Named for ModelLocation {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("body", Self::Body), ("path", Self::Path), ("both", Self::Both)]
+    }
+}
+
+impl Named for ResponseWrapper {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("workers-ai", Self::WorkersAi), ("databricks", Self::Databricks)]
     }
 }
 
@@ -196,29 +186,29 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
 }
 
 /// Checks the path and the location of the model.
-fn address(section: &Section<RawProvider>) -> Result<(Option<String>, ModelLocationConfig), ConfigError> {
+fn address(section: &Section<RawProvider>) -> Result<(Option<String>, ModelLocation), ConfigError> {
     let path = section.path.as_deref().map(urls::provider_path).transpose();
     let path = path.map_err(|fault| section.fault("path", fault))?;
-    let model_location = section.model_location.unwrap_or(ModelLocationConfig::Body);
+    let model_location = section.model_location.map(Name::get).unwrap_or_default();
     let in_path = path.as_deref().is_some_and(|path| path.contains(urls::MODEL));
     match model_location {
-        ModelLocationConfig::Body if in_path => {
+        ModelLocation::Body if in_path => {
             Err(section.fault("path", "has {model}, so model_location must be \"path\" or \"both\""))
         }
-        ModelLocationConfig::Both if !in_path => {
+        ModelLocation::Both if !in_path => {
             Err(section.fault("model_location", "is \"both\", but there is no {model} in path"))
         }
         // Without {model} in the path, only the base URL can select the model.
-        ModelLocationConfig::Path if path.is_none() => {
+        ModelLocation::Path if path.is_none() => {
             Err(section.fault("model_location", "is \"path\", but there is no path that could name the model"))
         }
         _ => Ok((path, model_location)),
     }
 }
 
-fn response_wrapper(section: &Section<RawProvider>, wire: Wire) -> Result<ResponseWrapperConfig, ConfigError> {
-    let wrapper = section.response_wrapper.unwrap_or(ResponseWrapperConfig::None);
-    if wrapper != ResponseWrapperConfig::None && wire != Wire::SystemOne {
+fn response_wrapper(section: &Section<RawProvider>, wire: Wire) -> Result<ResponseWrapper, ConfigError> {
+    let wrapper = section.response_wrapper.map(Name::get).unwrap_or_default();
+    if wrapper != ResponseWrapper::None && wire != Wire::SystemOne {
         return Err(section.fault("response_wrapper", format!("is for the wire system-one, not {}", wire.as_str())));
     }
     Ok(wrapper)

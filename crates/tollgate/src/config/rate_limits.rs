@@ -30,17 +30,11 @@ pub struct RawRateLimits {
     on_failure: Option<OnRateStoreFailure>,
 }
 
-/// The other keys, which require `url`.
-const DEPENDENT: [&str; 7] =
-    ["username", "password", "ca_file", "client_cert_file", "client_key_file", "timeout_ms", "on_failure"];
-
 /// Checks `[rate_limits]`. Returns `None` if no server is configured.
 pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimitsConfig>, ConfigError> {
     let Some(url) = &section.url else {
-        return match DEPENDENT.into_iter().find(|key| section.has(key)) {
-            Some(key) => Err(section.fault(key, "requires url")),
-            None => Ok(None),
-        };
+        let other = section.first_beside(&["url"]);
+        return other.map_or(Ok(None), |key| Err(section.fault(&key, "requires url")));
     };
     let address = address(url).map_err(|fault| section.fault("url", fault))?;
     let of_tls = ["ca_file", "client_cert_file", "client_key_file"];

@@ -64,7 +64,7 @@ impl Config {
             "retention" => self.retention == other.retention,
             "egress" => self.allow_private_addresses == other.allow_private_addresses,
             "telemetry" => self.telemetry == other.telemetry,
-            "routing" => self.routing.seed == other.routing.seed,
+            "routing" => self.seed == other.seed,
             _ => false,
         }
     }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!((next.sandbox.enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
         assert_eq!(next.money, loaded.money);
         assert_eq!(next.throttling.auth_backoff.as_millis(), 3);
-        assert_eq!((&next.server, &next.limits, next.routing.seed), (&running.server, &running.limits, None));
+        assert_eq!((&next.server, &next.limits, next.seed), (&running.server, &running.limits, None));
         let expected = ["limits.request_timeout_ms", "money.unreported_usage", "routing.seed", "server.listen"];
         assert_eq!(running.restart_keys(&loaded), expected);
         assert_eq!(next.restart_keys(&loaded), expected, "they differ until the restart");

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::section::Section;
 use super::values::{Millis, Name, Named, RequiredText};
-use super::{ConfigError, ModelConfig, MoneyConfig, RoutingConfig};
+use super::{ConfigError, ModelConfig, MoneyConfig};
 
 /// An hour: above any request timeout.
 const LONGEST_HEDGE_MS: u64 = 3_600_000;
@@ -38,7 +38,7 @@ pub struct RawMoney {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawRouting {
-    seed: Option<u64>,
+    pub seed: Option<u64>,
 }
 
 impl Named for SingleFlightMode {
@@ -112,11 +112,6 @@ fn unpriced_models(section: &Section<RawMoney>) -> Result<UnpricedModels, Config
         Ok(price) if price > Price::ZERO => Ok(UnpricedModels::DefaultPrice(price)),
         _ => Err(section.fault("default_usd_per_token", "must be a price in USD per token, above 0")),
     }
-}
-
-/// Returns the settings of `[routing]`.
-pub fn routing(section: &Section<RawRouting>) -> RoutingConfig {
-    RoutingConfig { seed: section.seed }
 }
 
 /// The keys of `[throttling]`.

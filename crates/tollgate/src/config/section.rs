@@ -5,7 +5,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use super::files::check_certificate_file;
+use super::values::keys;
 
 /// A configuration error with its origin. Never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +56,14 @@ impl<T> Section<T> {
     /// Returns true if the key is set.
     pub fn has(&self, key: &str) -> bool {
         self.origins.contains_key(key)
+    }
+
+    /// Returns the first set key, in their order, beside the named ones.
+    pub fn first_beside(&self, named: &[&str]) -> Option<String>
+    where
+        T: DeserializeOwned,
+    {
+        keys::<T>().into_iter().find(|key| self.has(key) && !named.contains(&key.as_str()))
     }
 
     /// Returns true if the value of the key comes from the file.

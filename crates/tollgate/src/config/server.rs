@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use api_actix::WireNames;
 use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -10,9 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::section::Section;
 use super::values::{Millis, Positive, PositiveMillis};
-use super::{
-    ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, SandboxConfig, ServerConfig, WireNamesConfig, urls,
-};
+use super::{ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, SandboxConfig, ServerConfig, urls};
 
 /// The time that a stop waits after the requests' deadline, so that their responses can be sent.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
@@ -23,7 +22,7 @@ const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 pub struct RawServer {
     listen: Option<String>,
     base_path: Option<String>,
-    wire_names: Option<WireNamesConfig>,
+    wire_names: Option<WireNames>,
     workers: Option<Positive<usize>>,
     trusted_proxies: Option<Vec<String>>,
     record_client_address: Option<bool>,
@@ -41,7 +40,7 @@ pub fn server(section: &Section<RawServer>, limits: &LimitsConfig) -> Result<Ser
     Ok(ServerConfig {
         listen: address(section, "listen", section.listen.as_deref().unwrap_or("127.0.0.1:8080"))?,
         base_path: urls::base_path(base_path).map_err(|fault| section.fault("base_path", fault))?,
-        wire_names: section.wire_names.unwrap_or(WireNamesConfig::Interface),
+        wire_names: section.wire_names.unwrap_or(WireNames::Interface),
         workers: section.workers.map(Positive::get),
         trusted_proxies: trusted_proxies(section)?,
         record_client_address: section.record_client_address.unwrap_or(true),

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adapters_valkey::ValkeySettings;
-use api_actix::AdmissionSettings;
+use api_actix::{AdmissionSettings, WireNames};
 use domain::decision::{DraftBounds, ModelOptions, TokenFactor, UnpricedModels};
 use domain::model::ModelId;
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
-use http_client::NoProxy;
+use http_client::ProxySettings;
 use http_server::ConnectionSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -49,8 +49,8 @@ pub struct Config {
     pub unknown_usage: UnknownUsage,
     /// The other settings of `[money]`.
     pub money: MoneyConfig,
-    /// `[routing]`
-    pub routing: RoutingConfig,
+    /// `routing.seed`: the seed of the random numbers; `None` draws one at each start.
+    pub seed: Option<u64>,
     /// `[throttling]`
     pub throttling: HealthPolicy,
     /// `[retention]`
@@ -66,7 +66,7 @@ pub struct Config {
     /// `[[models]]`
     pub models: Vec<ModelConfig>,
     /// The proxy variables, such as `HTTPS_PROXY`.
-    pub proxy: ProxyConfig,
+    pub proxy: ProxySettings,
     /// The values that only a restart changes.
     pub restart_values: RestartValues,
 }
@@ -79,7 +79,7 @@ pub struct ServerConfig {
     /// The prefix of all paths; begins with a slash and does not end with one, or is empty.
     pub base_path: String,
     /// The literal names in responses.
-    pub wire_names: WireNamesConfig,
+    pub wire_names: WireNames,
     /// Worker threads; `None` is one per core.
     pub workers: Option<usize>,
     /// The networks whose forwarding headers are trusted.
@@ -96,16 +96,6 @@ pub struct ServerConfig {
     pub shutdown_timeout: Duration,
     /// The address of the metrics listener; `None` disables it.
     pub metrics_listen: Option<SocketAddr>,
-}
-
-/// The set of literal names in responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WireNamesConfig {
-    /// The names of the interface.
-    Interface,
-    /// The names that existing SDKs decode.
-    OpenRouter,
 }
 
 /// `[sandbox]`
@@ -315,43 +305,6 @@ pub struct MoneyConfig {
     pub max_tokens_per_byte: TokenFactor,
     /// The rule for models without a price when money is limited.
     pub unpriced_models: UnpricedModels,
-}
-
-/// `[routing]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoutingConfig {
-    /// The seed of the random numbers; `None` draws one at each start.
-    pub seed: Option<u64>,
-}
-
-/// The proxy variables in their usual meaning.
-#[derive(Clone, Default)]
-pub struct ProxyConfig {
-    /// `HTTPS_PROXY`
-    pub https: Option<String>,
-    /// `HTTP_PROXY`
-    pub http: Option<String>,
-    /// `NO_PROXY` and `no_proxy`
-    pub none_for: Option<String>,
-}
-
-impl ProxyConfig {
-    /// Returns the entries of `NO_PROXY` that have no effect; none without a proxy.
-    pub fn unknown_entries(&self) -> Vec<String> {
-        let entries = self.none_for.as_deref().filter(|_| self.https.is_some() || self.http.is_some());
-        entries.map_or_else(Vec::new, |entries| NoProxy::parse(entries).unknown_entries().to_vec())
-    }
-}
-
-impl std::fmt::Debug for ProxyConfig {
-    /// Hides the URLs, which may contain passwords.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProxyConfig")
-            .field("https", &self.https.is_some())
-            .field("http", &self.http.is_some())
-            .field("none_for", &self.none_for.is_some())
-            .finish()
-    }
 }
 
 /// One of `[[models]]`

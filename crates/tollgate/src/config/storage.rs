@@ -43,18 +43,6 @@ enum Synchronous {
     Full,
 }
 
-/// The keys of `[blobs]` that need a bucket.
-const BUCKET_KEYS: [&str; 8] = [
-    "endpoint",
-    "region",
-    "path_style",
-    "credentials",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "ca_file",
-];
-
 /// Checks `[storage]`.
 pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = section.url.as_deref().unwrap_or("sqlite://tollgate-data/tollgate.db");
@@ -144,9 +132,9 @@ pub fn blobs(section: &Section<RawBlobs>, environment: &Environment) -> Result<B
         return Ok(BlobsConfig::Bucket(Box::new(bucket(section, url, environment)?)));
     }
     let folder = urls::blobs_folder(url).map_err(|fault| section.fault("url", fault))?;
-    if let Some(key) = BUCKET_KEYS.iter().find(|key| section.has(key)) {
+    if let Some(key) = section.first_beside(&["url", "quiet_period_ms"]) {
         return Err(
-            section.fault(key, "has no effect with a folder: set blobs.url to s3://bucket/prefix, or remove it")
+            section.fault(&key, "has no effect with a folder: set blobs.url to s3://bucket/prefix, or remove it")
         );
     }
     Ok(BlobsConfig::Folder(FolderConfig {

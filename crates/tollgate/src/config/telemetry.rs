@@ -44,26 +44,14 @@ pub struct RawTelemetry {
     otlp_privacy_mode: Option<bool>,
 }
 
-/// The other keys of `[telemetry]`, which require `otlp_url`.
-const DEPENDENT: [&str; 6] = [
-    "otlp_headers",
-    "otlp_secret_headers",
-    "otlp_ca_file",
-    "otlp_client_cert_file",
-    "otlp_client_key_file",
-    "otlp_privacy_mode",
-];
-
 /// Checks `[telemetry]`. Returns `None` if no collector is configured.
 pub fn telemetry(
     section: &Section<RawTelemetry>,
     environment: &Environment,
 ) -> Result<Option<TelemetryConfig>, ConfigError> {
     let Some(url) = &section.otlp_url else {
-        return match DEPENDENT.into_iter().find(|key| section.has(key)) {
-            Some(key) => Err(section.fault(key, "requires otlp_url")),
-            None => Ok(None),
-        };
+        let other = section.first_beside(&["otlp_url"]);
+        return other.map_or(Ok(None), |key| Err(section.fault(&key, "requires otlp_url")));
     };
     let secret = SecretSource::of(section, "otlp_secret_headers", section.otlp_secret_headers.as_ref());
     let secret_headers = secret.map(|source| NamedSecret::new("telemetry.otlp_secret_headers", source, environment));

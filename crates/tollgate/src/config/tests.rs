@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use api_actix::AdmissionSettings;
+use api_actix::{AdmissionSettings, WireNames};
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn every_key_has_a_default() {
     let config = read("").unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.server.base_path, "/api/v1");
-    assert_eq!(config.server.wire_names, WireNamesConfig::Interface);
+    assert_eq!(config.server.wire_names, WireNames::Interface);
     assert_eq!(config.server.workers, None);
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
     assert_eq!(config.blobs.folder().unwrap().root.to_str(), Some("tollgate-data/blobs"));
@@ -491,11 +491,11 @@ fn explicit_file_must_exist() {
 #[test]
 fn proxies_are_read_and_redacted() {
     let config = with(&[("https_proxy", "http://u:word@p:1"), ("NO_PROXY", "localhost")], "").unwrap();
-    assert_eq!(config.proxy.https.as_deref(), Some("http://u:word@p:1"));
-    assert_eq!(config.proxy.none_for.as_deref(), Some("localhost"));
+    assert_eq!(config.proxy.https_proxy.as_deref(), Some("http://u:word@p:1"));
+    assert_eq!(config.proxy.no_proxy.as_deref(), Some("localhost"));
     assert!(!format!("{config:?}").contains("word"));
     let both = with(&[("no_proxy", "b.test"), ("NO_PROXY", "a.test")], "").unwrap();
-    assert_eq!(both.proxy.none_for.as_deref(), Some("a.test,b.test"));
+    assert_eq!(both.proxy.no_proxy.as_deref(), Some("a.test,b.test"));
     let unknown = |variables: &[(&str, &str)]| with(variables, "").unwrap().proxy.unknown_entries();
     assert!(unknown(&[("NO_PROXY", "a.*.test")]).is_empty(), "without a proxy it has no meaning");
     assert!(unknown(&[("http_proxy", "http://p:1"), ("NO_PROXY", "a.test:80 *")]).is_empty());

@@ -29,17 +29,10 @@ impl RejectionLog {
 
     /// Writes the counts until it is cancelled, and then the rest.
     pub async fn write_until(&self, store: Arc<dyn RejectionStore>, cancelled: CancellationToken) {
-        loop {
-            let ends = tokio::select! {
-                () = cancelled.cancelled() => true,
-                () = tokio::time::sleep(WRITE_EVERY) => false,
-            };
-            if ends {
-                drop(tokio::time::timeout(LAST_WRITE, self.write(&*store)).await);
-                return;
-            }
+        while cancelled.run_until_cancelled(tokio::time::sleep(WRITE_EVERY)).await.is_some() {
             self.write(&*store).await;
         }
+        drop(tokio::time::timeout(LAST_WRITE, self.write(&*store)).await);
     }
 
     /// Writes the counts. Counts that the store rejects stay in memory, which is bounded.
@@ -99,10 +92,7 @@ impl DeniedChangeLog {
         let mut unwritten: VecDeque<AuditDraft> = VecDeque::new();
         let lines = LineLimit::default();
         loop {
-            let ends = tokio::select! {
-                () = cancelled.cancelled() => true,
-                () = tokio::time::sleep(WRITE_CHANGES_EVERY) => false,
-            };
+            let ends = cancelled.run_until_cancelled(tokio::time::sleep(WRITE_CHANGES_EVERY)).await.is_none();
             if ends {
                 unwritten.extend(self.counter().take_all());
             } else if unwritten.is_empty() {

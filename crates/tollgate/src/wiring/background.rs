@@ -124,15 +124,14 @@ impl Background {
 
     /// Removes leftovers of interrupted promotions, immediately and every ten minutes.
     pub fn sweep(&self, stores: &Stores) {
-        let sweep = sweeper(stores);
+        let (documents, clock) = (Arc::clone(&stores.documents), Arc::clone(&stores.clock));
+        let blobs = Arc::clone(&stores.blobs) as Arc<dyn BlobStore>;
+        let sweep = SweepDocuments::new(documents, blobs, clock, SWEEP_GRACE);
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move {
-            loop {
+            log_sweep(sweep.execute().await);
+            while cancelled.run_until_cancelled(tokio::time::sleep(SWEEP_EVERY)).await.is_some() {
                 log_sweep(sweep.execute().await);
-                tokio::select! {
-                    () = cancelled.cancelled() => return,
-                    () = tokio::time::sleep(SWEEP_EVERY) => {}
-                }
             }
         });
     }
@@ -160,15 +159,6 @@ fn log_months(changed: Result<ChangedMonths, StoreError>) {
             tracing::warn!(error, "partitions of usage records not created or dropped, retrying in an hour");
         }
     }
-}
-
-fn sweeper(stores: &Stores) -> SweepDocuments {
-    SweepDocuments::new(
-        Arc::clone(&stores.documents),
-        Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
-        Arc::clone(&stores.clock),
-        SWEEP_GRACE,
-    )
 }
 
 fn log_sweep(swept: Result<SweepReport, StoreError>) {

@@ -96,11 +96,7 @@ fn publish_alerts(config: &Config, stores: &Stores, background: &Background) {
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move {
         let mut has_failed = false;
-        loop {
-            tokio::select! {
-                () = cancelled.cancelled() => return,
-                () = tokio::time::sleep(PUBLISH_ALERTS_EVERY) => {}
-            }
+        while cancelled.run_until_cancelled(tokio::time::sleep(PUBLISH_ALERTS_EVERY)).await.is_some() {
             match publish.execute().await {
                 Ok(_) => has_failed = false,
                 Err(error) if !has_failed => {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
+use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings};
 use http_server::Connections;
 
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
-use crate::config::{Config, Environment, StorageConfig, WireNamesConfig};
+use crate::config::{Config, Environment, StorageConfig};
 use crate::control::{ControlFolder, ControlListener, ServerIdentity, StatusHandler, StatusParts};
 
 /// The longest time in which a client may send a body.
@@ -44,7 +44,7 @@ impl Instance {
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
-        measures.watch_connections(application.connections());
+        measures.watch_connections(&application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
         let identity = identity(config, &stores, application.local_addr());
@@ -131,7 +131,7 @@ fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
         listen: config.server.listen,
         base_path: config.server.base_path.clone(),
-        wire_names: wire_names(config.server.wire_names),
+        wire_names: config.server.wire_names,
         max_json_bytes: config.limits.max_json_bytes,
         draft_bounds: config.limits.draft_bounds,
         admission: config.limits.admission,
@@ -144,14 +144,6 @@ fn http_settings(config: &Config) -> HttpSettings {
         record_client_address: config.server.record_client_address,
         drain_period: config.server.drain_period,
         shutdown_timeout: config.server.shutdown_timeout,
-    }
-}
-
-/// Converts the configuration's type to the HTTP layer's.
-fn wire_names(names: WireNamesConfig) -> WireNames {
-    match names {
-        WireNamesConfig::Interface => WireNames::Interface,
-        WireNamesConfig::OpenRouter => WireNames::OpenRouter,
     }
 }
 

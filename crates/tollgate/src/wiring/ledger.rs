@@ -14,8 +14,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use domain::budget::{
     BudgetStore, ForgetProcesses, ForgetSettings, JournalFactory, LedgerReader, LedgerSettings, OrphanedJournal,
-    OrphanedJournals, RecoverJournals, RecoveryReport, RenewingLedger, RenewingLedgerPorts, UsageJournal,
-    UsageJournalError,
+    OrphanedJournals, RecoverJournals, RenewingLedger, RenewingLedgerPorts, UsageJournal, UsageJournalError,
 };
 use domain::decision::Metrics;
 use domain::ids::ProcessId;
@@ -53,7 +52,7 @@ pub async fn start(
     let recover = Arc::new(RecoverJournals::new(Arc::clone(&store), orphans, config.unknown_usage));
     // The charges of dead processes count before the first request.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
-    count(&*metrics, &report);
+    metrics.record_abandoned_requests(report.abandoned);
     let ports = RenewingLedgerPorts {
         store,
         journals: Arc::new(Journals::new(&config.journal, store_id, stores, background, current)),
@@ -65,7 +64,8 @@ pub async fn start(
     let created = RenewingLedger::start(ports, settings).await;
     let place = config.journal.path.display();
     let ledger = Arc::new(created.with_context(|| format!("the journal cannot be created (journal.path is {place})"))?);
-    run(Arc::clone(&ledger), background);
+    let (running, cancelled) = (Arc::clone(&ledger), background.cancelled.clone());
+    background.tasks.spawn(async move { running.run(cancelled.cancelled(), CLOSE_WITHIN).await });
     recover_journals_of_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
 }
@@ -109,11 +109,6 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
     Ok(())
 }
 
-fn run(ledger: Arc<RenewingLedger>, background: &Background) {
-    let cancelled = background.cancelled.clone();
-    background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), CLOSE_WITHIN).await });
-}
-
 /// Recovers journals continuously: another process may die at any time, on this machine or with another one.
 fn recover_journals_of_others(
     recover: Arc<RecoverJournals>,
@@ -124,13 +119,9 @@ fn recover_journals_of_others(
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move {
         let (lines, clock) = (LineLimit::default(), SystemClock::new());
-        loop {
-            tokio::select! {
-                () = cancelled.cancelled() => return,
-                () = tokio::time::sleep(RECOVER_EVERY) => {}
-            }
+        while cancelled.run_until_cancelled(tokio::time::sleep(RECOVER_EVERY)).await.is_some() {
             match recover.execute().await {
-                Ok(report) => count(&*metrics, &report),
+                Ok(report) => metrics.record_abandoned_requests(report.abandoned),
                 Err(error) if !lines.admits("recovery", clock.monotonic()) => drop(error),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
@@ -143,10 +134,6 @@ fn recover_journals_of_others(
             }
         }
     });
-}
-
-fn count(metrics: &dyn Metrics, report: &RecoveryReport) {
-    metrics.record_abandoned_requests(report.abandoned);
 }
 
 /// The size of a segment, and the maximum size of an entry: a record with the messages to its destinations.

@@ -21,7 +21,7 @@ pub use instance::Instance;
 pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use probes::{StoreDisks, database_room};
-pub use process::{Hangup, IgnoredSignals, ServerLock, Shutdown, handle_file_size_signal, prepare_descriptors};
+pub use process::{ServerLock, Signals, handle_file_size_signal, prepare_descriptors};
 pub use providers::{Upstreams, check_provider_connection, check_provider_credential, single_provider};
 pub use rate_limits::{RateLimits, check_rate_store, check_rate_store_files};
 pub use routed::{Reloader, RoutedParts, explain_guardrail};

@@ -1,6 +1,5 @@
 //! The process: its signals, its file descriptors, and the lock that shows whether another one serves the same database.
 
-use std::convert::Infallible;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::future::poll_fn;
 use std::num::NonZero;
@@ -27,90 +26,63 @@ const SIGPROF: i32 = 27;
 ///
 /// # Errors
 /// The handler cannot be installed.
-pub fn handle_file_size_signal() -> std::io::Result<()> {
+pub fn handle_file_size_signal() -> io::Result<()> {
     // The handler stays installed after its listener is dropped.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// Signals that kill a process by default and have no meaning for a server.
-pub struct IgnoredSignals(Vec<(&'static str, Signal)>);
+/// Signals that are handled for the life of the process.
+pub struct Signals(Vec<(&'static str, Signal)>);
 
-impl IgnoredSignals {
-    /// Handles the signals for the life of the process.
+impl Signals {
+    /// Handles the signals that stop the process.
     ///
     /// # Errors
     /// A handler cannot be installed.
-    pub fn listen() -> std::io::Result<Self> {
-        let signals = [
+    pub fn of_shutdown() -> io::Result<Self> {
+        Self::listen([
+            ("SIGTERM", SignalKind::terminate()),
+            ("SIGINT", SignalKind::interrupt()),
+            ("SIGQUIT", SignalKind::quit()),
+        ])
+    }
+
+    /// Handles the signal that asks for a reload of the configuration.
+    ///
+    /// # Errors
+    /// The handler cannot be installed.
+    pub fn of_reload() -> io::Result<Self> {
+        Self::listen([("SIGHUP", SignalKind::hangup())])
+    }
+
+    /// Handles the signals that kill a process by default and have no meaning for a server.
+    ///
+    /// # Errors
+    /// A handler cannot be installed.
+    pub fn without_meaning() -> io::Result<Self> {
+        Self::listen([
             ("SIGUSR1", SignalKind::user_defined1()),
             ("SIGUSR2", SignalKind::user_defined2()),
             ("SIGALRM", SignalKind::alarm()),
             ("SIGIO", SignalKind::io()),
             ("SIGVTALRM", SignalKind::from_raw(SIGVTALRM)),
             ("SIGPROF", SignalKind::from_raw(SIGPROF)),
-        ];
-        let listened = signals.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
-        Ok(Self(listened.collect::<std::io::Result<_>>()?))
+        ])
     }
 
-    /// Logs each signal. Cancel-safe.
-    pub async fn log_each(&mut self) -> Infallible {
-        loop {
-            let signal = next_of(&mut self.0).await;
-            tracing::info!(signal, "signal ignored: SIGTERM stops the server, SIGHUP reloads the configuration");
-        }
-    }
-}
-
-/// The signal that asks for a reload of the configuration.
-pub struct Hangup(Signal);
-
-impl Hangup {
-    /// Handles `SIGHUP` for the life of the process.
-    ///
-    /// # Errors
-    /// The handler cannot be installed.
-    pub fn listen() -> std::io::Result<Self> {
-        signal(SignalKind::hangup()).map(Self)
+    fn listen<const N: usize>(kinds: [(&'static str, SignalKind); N]) -> io::Result<Self> {
+        let listened = kinds.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
+        Ok(Self(listened.collect::<io::Result<_>>()?))
     }
 
-    /// Waits for the next `SIGHUP`; several at once count as one. Cancel-safe.
-    pub async fn next(&mut self) {
-        self.0.recv().await;
+    /// Returns the name of the next signal; several of one kind at once count as one. Cancel-safe.
+    pub async fn next(&mut self) -> &'static str {
+        poll_fn(|cx| {
+            let next = self.0.iter_mut().find_map(|(name, signal)| signal.poll_recv(cx).is_ready().then_some(*name));
+            next.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
-}
-
-/// The signals that stop the process.
-pub struct Shutdown(Vec<(&'static str, Signal)>);
-
-impl Shutdown {
-    /// Handles `SIGTERM`, `SIGINT` and `SIGQUIT`.
-    ///
-    /// # Errors
-    /// A handler cannot be installed.
-    pub fn listen() -> std::io::Result<Self> {
-        let signals = [
-            ("SIGTERM", SignalKind::terminate()),
-            ("SIGINT", SignalKind::interrupt()),
-            ("SIGQUIT", SignalKind::quit()),
-        ];
-        let listened = signals.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
-        Ok(Self(listened.collect::<std::io::Result<_>>()?))
-    }
-
-    /// Returns the name of the next signal. Cancel-safe.
-    pub async fn next_signal(&mut self) -> &'static str {
-        next_of(&mut self.0).await
-    }
-}
-
-/// Returns the name of the next of several signals. Cancel-safe.
-async fn next_of(signals: &mut [(&'static str, Signal)]) -> &'static str {
-    poll_fn(|cx| {
-        let received = signals.iter_mut().find_map(|(name, signal)| signal.poll_recv(cx).is_ready().then_some(*name));
-        received.map_or(Poll::Pending, Poll::Ready)
-    })
-    .await
 }
 
 /// Concurrent connections of the metrics listener.

@@ -20,11 +20,9 @@ use domain::secret::SecretString;
 use domain::system::Clock;
 use http::header::AUTHORIZATION;
 use http_client::{Http2, HttpClient, HttpClientSettings, ProxySettings};
-use wires::provider::ModelLocation;
-use wires::system_one::ResponseWrapper;
 
 use super::endpoints;
-use crate::config::{Config, Environment, ModelLocationConfig, ProviderConfig, ProxyConfig, ResponseWrapperConfig};
+use crate::config::{Config, Environment, ProviderConfig};
 
 /// The maximum time to wait for a list of models.
 const CREDENTIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,15 +33,8 @@ pub struct Upstreams {
     pub provider: Arc<dyn DecisionProvider>,
     /// Every endpoint: the configured ones in their order, then the sandbox's.
     pub endpoints: Arc<EndpointDirectory>,
-    /// The settings and keys of the configured providers.
-    identities: HashMap<ProviderSlug, ProviderIdentity>,
-}
-
-/// The properties of a provider on which the health of its endpoints depends.
-#[derive(PartialEq, Eq)]
-struct ProviderIdentity {
-    settings: ProviderConfig,
-    api_key: Option<SecretString>,
+    /// The settings and keys of the configured providers, on which the health of their endpoints depends.
+    identities: HashMap<ProviderSlug, (ProviderConfig, Option<SecretString>)>,
 }
 
 impl Upstreams {
@@ -59,7 +50,7 @@ impl Upstreams {
             let (built, api_key) = build(provider, &mut clients, environment)
                 .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
             providers.insert(provider.slug.clone(), built);
-            identities.insert(provider.slug.clone(), ProviderIdentity { settings: provider.clone(), api_key });
+            identities.insert(provider.slug.clone(), (provider.clone(), api_key));
         }
         if config.sandbox.enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
@@ -156,20 +147,12 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
     };
     Ok(ProviderSettings {
         path: provider.path.clone().unwrap_or(usual.path),
-        model_location: match provider.model_location {
-            ModelLocationConfig::Body => ModelLocation::Body,
-            ModelLocationConfig::Path => ModelLocation::Path,
-            ModelLocationConfig::Both => ModelLocation::Both,
-        },
+        model_location: provider.model_location,
         auth_header,
         auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
         api_key,
         headers: provider.headers.clone(),
-        response_wrapper: match provider.response_wrapper {
-            ResponseWrapperConfig::None => ResponseWrapper::None,
-            ResponseWrapperConfig::WorkersAi => ResponseWrapper::WorkersAi,
-            ResponseWrapperConfig::Databricks => ResponseWrapper::Databricks,
-        },
+        response_wrapper: provider.response_wrapper,
         ..usual
     })
 }
@@ -188,7 +171,7 @@ fn threads(config: &Config) -> usize {
 /// Clients by certificate files. Reading the platform's certificates is slow, so providers with the same files share a
 /// client configuration.
 struct Clients<'a> {
-    proxy: &'a ProxyConfig,
+    proxy: &'a ProxySettings,
     pools: usize,
     by_trust: HashMap<CertificateFiles, HttpClient>,
 }
@@ -205,11 +188,7 @@ impl Clients<'_> {
         let mut settings = HttpClientSettings {
             extra_ca_file: provider.ca_file.clone(),
             client_identity: provider.client_identity.clone(),
-            proxy: ProxySettings {
-                https_proxy: self.proxy.https.clone(),
-                http_proxy: self.proxy.http.clone(),
-                no_proxy: self.proxy.none_for.clone(),
-            },
+            proxy: self.proxy.clone(),
             pools: self.pools,
             ..HttpClientSettings::default()
         };
@@ -234,6 +213,9 @@ fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
 
 #[cfg(test)]
 mod tests {
+    use wires::provider::ModelLocation;
+    use wires::system_one::ResponseWrapper;
+
     use super::*;
     use crate::config::load_text;
     use domain::routing::Wire;

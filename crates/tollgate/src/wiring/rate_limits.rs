@@ -69,11 +69,7 @@ impl RateLimits {
         let (replicas, cancelled) = (self.replicas.clone(), background.cancelled.clone());
         count_once(&store, ledger.process(), silence, &replicas).await;
         background.tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = cancelled.cancelled() => return,
-                    () = tokio::time::sleep(COUNT_EVERY) => {}
-                }
+            while cancelled.run_until_cancelled(tokio::time::sleep(COUNT_EVERY)).await.is_some() {
                 count_once(&store, ledger.process(), silence, &replicas).await;
             }
         });

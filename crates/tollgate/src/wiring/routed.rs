@@ -130,7 +130,7 @@ fn settings(config: &Config) -> DecisionSettings {
 /// # Errors
 /// The machine's random source failed.
 pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
-    Ok(match config.routing.seed {
+    Ok(match config.seed {
         Some(seed) => Arc::new(SeededRandomness::new(seed)),
         None => Arc::new(OsRandomness::new().context("random numbers cannot be drawn")?),
     })

@@ -269,8 +269,7 @@ fn probes(
     let disks = StoreDisks::new(config);
     let database_disk = (!start.is_read_only()).then(|| disks.database.clone());
     measures.watch_disks(disks);
-    measures.watch_database(stores.database.clone());
-    measures.watch_wal(stores.database.clone());
+    measures.watch_database(&stores.database);
     let mut probes: Vec<Arc<dyn HealthProbe>> = vec![
         Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(watcher), database_disk)),
         Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
@@ -337,12 +336,10 @@ fn start_retention(start: StartContext<'_>, random: Arc<dyn Randomness>) {
         .watch_retention(move || watched.upgrade().map(|retention| retention.unreadable_records()).unwrap_or_default());
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move {
-        loop {
+        retention.execute(cancelled.cancelled()).await;
+        let pause = || tokio::time::sleep(RETENTION_EVERY + jitter(random.next_u64()));
+        while cancelled.run_until_cancelled(pause()).await.is_some() {
             retention.execute(cancelled.cancelled()).await;
-            tokio::select! {
-                () = cancelled.cancelled() => return,
-                () = tokio::time::sleep(RETENTION_EVERY + jitter(random.next_u64())) => {}
-            }
         }
     });
 }

@@ -19,7 +19,7 @@ use crate::config;
 use crate::config::{BlobsConfig, Config, DatabaseUrl, Environment};
 use crate::output::indent;
 use crate::view::UsageView;
-use crate::wiring::{Instance, Schema, Shutdown, Stores};
+use crate::wiring::{Instance, Schema, Signals, Stores};
 
 /// The maximum time for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ struct DemoReport {
 /// # Errors
 /// An operation had an unexpected result.
 pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result<ExitCode> {
-    let mut shutdown = Shutdown::listen()?;
+    let mut shutdown = Signals::of_shutdown()?;
     // Removed on drop, on every return path.
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
     let config = config(folder.path())?;
@@ -50,13 +50,13 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
     instance
         .serve_until(async || {
             if outcome.is_some() {
-                shutdown.next_signal().await;
+                shutdown.next().await;
                 return;
             }
             let work = perform(context, &config, &stores, &fixtures, address, verbose);
             outcome = Some(tokio::select! {
                 result = work => result,
-                _ = shutdown.next_signal() => Err(anyhow::anyhow!("interrupted")),
+                _ = shutdown.next() => Err(anyhow::anyhow!("interrupted")),
             });
             if matches!(outcome, Some(Ok(()))) {
                 let next_steps = if exit {
@@ -66,7 +66,7 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
                 };
                 outcome = Some(context.output.text(&next_steps));
                 if !exit && matches!(outcome, Some(Ok(()))) {
-                    shutdown.next_signal().await;
+                    shutdown.next().await;
                 }
             }
         })

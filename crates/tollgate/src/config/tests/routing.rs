@@ -16,7 +16,7 @@ fn options_are_off_by_default() {
         config.money,
         MoneyConfig { max_tokens_per_byte: TokenFactor::ONE, unpriced_models: UnpricedModels::Reject }
     );
-    assert_eq!(config.routing, RoutingConfig { seed: None });
+    assert_eq!(config.seed, None);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn model_options_are_read() {
     );
     let config = config.unwrap();
     assert_eq!(config.unknown_usage, UnknownUsage::Free);
-    assert_eq!(config.routing, RoutingConfig { seed: Some(0) });
+    assert_eq!(config.seed, Some(0));
     let options: Vec<ModelOptions> = config.models.iter().map(|model| model.options).collect();
     let after = Some(Duration::from_millis(250));
     let expected = [

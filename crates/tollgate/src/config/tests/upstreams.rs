@@ -3,6 +3,9 @@
 use domain::question::{ConfidenceSource, QuestionType};
 use domain::routing::{AttachmentForm, ChatMethod, ChatSettings, DataPolicy, EndpointLimits, Quantization, Wire};
 
+use wires::provider::ModelLocation;
+use wires::system_one::ResponseWrapper;
+
 use super::*;
 
 const ENDPOINT: &str = "[[endpoints]]\nmodel = \"a/b\"\nprovider = \"typesafe\"\nupstream_model = \"b\"\n";
@@ -29,8 +32,8 @@ fn both_fault(of_provider: &str, of_endpoint: &str) -> String {
 fn provider_without_attributes_uses_defaults_of_wire() {
     let config = provider("").unwrap();
     let provider = &config.providers[0];
-    assert_eq!((provider.wire, provider.model_location), (Wire::SystemOne, ModelLocationConfig::Body));
-    assert_eq!(provider.response_wrapper, ResponseWrapperConfig::None);
+    assert_eq!((provider.wire, provider.model_location), (Wire::SystemOne, ModelLocation::Body));
+    assert_eq!(provider.response_wrapper, ResponseWrapper::None);
     assert_eq!((&provider.path, &provider.auth_header, &provider.auth_scheme), (&None, &None, &None));
     assert!(provider.headers.is_empty());
     assert_eq!(provider.capabilities, CapabilitySettings::default());
@@ -81,17 +84,14 @@ fn provider_dialects_are_read() {
     );
     let read = config.unwrap().providers.remove(0);
     assert_eq!(read.path.as_deref(), Some("ai/run/{model}"));
-    assert_eq!(
-        (read.model_location, read.response_wrapper),
-        (ModelLocationConfig::Both, ResponseWrapperConfig::WorkersAi)
-    );
+    assert_eq!((read.model_location, read.response_wrapper), (ModelLocation::Both, ResponseWrapper::WorkersAi));
     assert_eq!((read.auth_header.as_deref(), read.auth_scheme.as_deref()), (Some("x-api-key"), Some("")));
     let headers = [("typesafe-danger-zone-images", "true"), ("x-region", "eu, us")];
     assert_eq!(read.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let other =
         provider("path = \"serving-endpoints/own/invocations\"\nmodel_location = \"path\"\nauth_scheme = \"Basic\"");
     let other = other.unwrap().providers.remove(0);
-    assert_eq!((other.model_location, other.auth_scheme.as_deref()), (ModelLocationConfig::Path, Some("Basic")));
+    assert_eq!((other.model_location, other.auth_scheme.as_deref()), (ModelLocation::Path, Some("Basic")));
 }
 
 #[test]
