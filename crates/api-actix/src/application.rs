@@ -14,7 +14,6 @@ use tokio_util::task::TaskTracker;
 use crate::app::{ROUTES, openapi_document};
 use crate::gateway::{Gateway, HttpSettings};
 use crate::http::admission::InFlightCounts;
-use crate::http::body::BodyTimeout;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::edge;
 use crate::http::edge::HeadRejection;
@@ -44,7 +43,6 @@ impl Application {
         let local_addr = socket.local_addr()?;
         let workers = http_server::workers(settings.workers);
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
-        let body_timeout = BodyTimeout(settings.body_timeout);
         let detach = DetachOnDisconnect::new(tasks, runtime);
         let openapi = RenderedOpenApi::new(openapi_document(&settings.base_path));
         let gateway = Arc::new(Gateway::new(services, settings, openapi, detach, connections.clone()));
@@ -60,7 +58,6 @@ impl Application {
             let gateway = Arc::clone(&served);
             // The whole routing is one table (`app.rs`), so the framework's own has a single entry.
             App::new()
-                .app_data(body_timeout)
                 .default_service(web::to(move |request: HttpRequest, payload: Payload| {
                     edge::serve(Arc::clone(&gateway), RouteTable(ROUTES), request, payload)
                 }))

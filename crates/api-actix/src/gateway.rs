@@ -14,6 +14,7 @@ use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::admission::{Admission, AdmissionSettings, BodyMemory};
+use crate::http::body::BodyBounds;
 use crate::http::client::WireNames;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::error::ApiError;
@@ -24,15 +25,7 @@ use crate::services::Services;
 /// The state that all workers share.
 pub(crate) struct Gateway {
     pub(crate) services: Services,
-    pub(crate) base_path: String,
-    /// The literal names for clients that are no published package.
-    pub(crate) wire_names: WireNames,
-    pub(crate) max_json_bytes: usize,
-    pub(crate) draft_bounds: DraftBounds,
-    pub(crate) request_timeout: Duration,
-    pub(crate) trusted_proxies: Vec<IpNet>,
-    /// True: usage records contain the client address.
-    pub(crate) record_client_address: bool,
+    pub(crate) settings: HttpSettings,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: RenderedOpenApi,
@@ -48,29 +41,22 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(
         services: Services,
-        settings: HttpSettings,
+        mut settings: HttpSettings,
         openapi: RenderedOpenApi,
         detach: DetachOnDisconnect,
         connections: Connections,
     ) -> Self {
-        let mut base_path = settings.base_path;
-        base_path.truncate(base_path.trim_end_matches('/').len());
+        settings.base_path.truncate(settings.base_path.trim_end_matches('/').len());
         Self {
-            wire_names: settings.wire_names,
-            max_json_bytes: settings.max_json_bytes,
-            draft_bounds: settings.draft_bounds,
-            request_timeout: settings.request_timeout,
-            trusted_proxies: settings.trusted_proxies,
-            record_client_address: settings.record_client_address,
             detach,
             connections,
             stopping: CancellationToken::new(),
-            rendered: RenderedCatalogue::new(format!("{base_path}/models")),
+            rendered: RenderedCatalogue::new(format!("{}/models", settings.base_path)),
             openapi,
             admission: Arc::new(Admission::new(settings.admission, Arc::clone(&services.recorder))),
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,
-            base_path,
+            settings,
             store_failures: LineLimit::default(),
         }
     }
@@ -83,7 +69,7 @@ pub struct HttpSettings {
     pub listen: SocketAddr,
     /// The prefix of every API path, such as `/api/v1`; may be empty.
     pub base_path: String,
-    /// The literal names in responses.
+    /// The literal names in responses to clients that are no published package.
     pub wire_names: WireNames,
     /// The maximum size of a JSON body, in bytes.
     pub max_json_bytes: usize,
@@ -112,6 +98,10 @@ pub struct HttpSettings {
 }
 
 impl Gateway {
+    pub(crate) fn body_bounds(&self) -> BodyBounds {
+        BodyBounds { max_bytes: self.settings.max_json_bytes, timeout: self.settings.body_timeout }
+    }
+
     /// Counts a request of an authenticated caller, or rejects it.
     pub(crate) async fn count_request(&self, caller: &Principal) -> Result<(), ApiError> {
         self.services.count_request.execute(caller).await.map_err(|error| self.rate_rejection(error))

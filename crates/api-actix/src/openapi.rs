@@ -1,21 +1,25 @@
 //! The OpenAPI 3.1 document, generated from the route table and the types of the bodies that each route lists.
 
 pub(crate) mod decisions;
-pub(crate) mod operations;
 mod schemas;
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::ComponentsBuilder;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, ServerBuilder};
 
-use self::operations::{BEARER, KEY_HEADERS};
 use crate::http::client::{FileShape, WireNames};
 use crate::http::envelope::ErrorEnvelope;
-use crate::http::response::SchemaList;
+use crate::http::operation::{BodySchema, COMMON_STATUSES, OPEN_STATUSES, Operation, Schemas, header, tags};
 use crate::http::routes::{Method, Route};
 
+/// The security scheme of every operation that needs a key.
+const BEARER: &str = "bearer";
+/// Headers that the vendor routes accept in place of the bearer token.
+const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 /// The description of those headers.
 const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `bearer` works on every path.";
 
@@ -35,7 +39,7 @@ pub(crate) fn document(routes: &[Route], base_path: &str) -> Value {
     let document = OpenApiBuilder::new()
         .info(info)
         .servers(Some([server]))
-        .tags(Some(operations::tags::all()))
+        .tags(Some(tags::all()))
         .paths(paths(routes, base_path))
         .components(Some(components(routes)))
         .build();
@@ -56,7 +60,7 @@ fn paths(routes: &[Route], base_path: &str) -> Paths {
             Method::Patch => HttpMethod::Patch,
             Method::Delete => HttpMethod::Delete,
         };
-        paths.add_path_operation(format!("{base}{}", route.pattern), vec![method], operations::describe(route));
+        paths.add_path_operation(format!("{base}{}", route.pattern), vec![method], describe(route).description);
     }
     paths
 }
@@ -64,7 +68,7 @@ fn paths(routes: &[Route], base_path: &str) -> Paths {
 fn components(routes: &[Route]) -> utoipa::openapi::Components {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key.")).build();
     let components = ComponentsBuilder::new()
-        .schemas_from_iter(schemas_of(routes).into_inner())
+        .schemas_from_iter(schemas_of(routes))
         .security_scheme(BEARER, SecurityScheme::Http(bearer));
     let vendors = KEY_HEADERS.iter().fold(components, |components, name| {
         components.security_scheme(
@@ -75,14 +79,37 @@ fn components(routes: &[Route]) -> utoipa::openapi::Components {
     vendors.build()
 }
 
-/// Returns the schemas of the bodies that the endpoints read and write, and that of errors.
-fn schemas_of(routes: &[Route]) -> SchemaList {
-    let mut all = SchemaList::default();
-    all.add::<ErrorEnvelope>();
-    for route in routes {
-        (route.schemas)(&mut all);
+/// Describes a route: what its endpoint says, with what is common to all.
+fn describe(route: &Route) -> Operation {
+    let common: &[u16] = if route.is_open() { &OPEN_STATUSES } else { &COMMON_STATUSES };
+    let mut operation = (route.describe)().add_errors(common);
+    operation.description.tags = Some(vec![route.tag.to_owned()]);
+    // An empty list declares that no key is needed.
+    let bearer = (!route.is_open()).then_some(BEARER);
+    let vendors = KEY_HEADERS.into_iter().filter(|_| route.is_for_vendor_clients());
+    let schemes = bearer.into_iter().chain(vendors);
+    let security = schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []));
+    operation.description.security = Some(security.collect());
+    if route.is_open() {
+        return operation;
     }
-    all
+    operation
+        .parameter(header(
+            "x-request-id",
+            "Names the request in the answer and in logs; made up where it is absent.",
+            128,
+        ))
+        .parameter(header(
+            "x-tollgate-metadata",
+            "`enabled` adds service metadata about the handling of the request.",
+            16,
+        ))
+}
+
+/// Returns the schemas of the bodies that the endpoints read and write, and that of errors.
+fn schemas_of(routes: &[Route]) -> Schemas {
+    let of_routes = routes.iter().flat_map(|route| (route.describe)().schemas);
+    BodySchema::of::<ErrorEnvelope>().schemas.into_iter().chain(of_routes).collect()
 }
 
 /// Inserts the literals, which depend on the client: the values of `_shape` and the names of the service metadata member.
@@ -169,7 +196,7 @@ mod tests {
     #[test]
     fn schemas_of_one_name_are_equal() {
         let mut known = BTreeMap::new();
-        for (name, schema) in schemas_of(ROUTES).into_inner() {
+        for (name, schema) in schemas_of(ROUTES) {
             let schema = serde_json::to_value(schema).unwrap();
             assert_eq!(known.entry(name.clone()).or_insert_with(|| schema.clone()), &schema, "{name}");
         }

@@ -43,13 +43,6 @@ type WholeLists = [OnceLock<TaggedBody>; Modality::ALL.len() + 1];
 
 const VISIBILITIES: usize = 2;
 
-fn position(visibility: Visibility) -> usize {
-    match visibility {
-        Visibility::Callable => 0,
-        Visibility::All => 1,
-    }
-}
-
 impl Rendered {
     fn new(snapshot: Arc<CatalogueSnapshot>) -> Self {
         let rows = snapshot.rows().iter().map(|_| OnceLock::new()).collect();
@@ -76,7 +69,7 @@ impl RenderedLists {
             ModalityFilter::All => Modality::ALL.len(),
             ModalityFilter::AnyOf(set) => set.only()? as usize,
         };
-        self.whole.get(position(list.visibility))?.get(position(models))?.get(index).filter(|_| list.is_whole())
+        self.whole.get(list.visibility as usize)?.get(models as usize)?.get(index).filter(|_| list.is_whole())
     }
 }
 
@@ -109,7 +102,7 @@ impl RenderedCatalogue {
         let current = self.of(&list.snapshot);
         let lists = current.lists(list_models);
         let render = |next| {
-            let rendered = lists.decision_models[position(models)]
+            let rendered = lists.decision_models[models as usize]
                 .get_or_init(|| decision_models(list_models.decision_models(&list.snapshot, models)));
             self.render_list(&current, list, rendered, next)
         };

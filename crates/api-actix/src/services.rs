@@ -1,6 +1,6 @@
 //! The use cases and ports that the endpoints call.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
@@ -142,10 +142,6 @@ pub struct RoutedServices {
 #[derive(Clone)]
 pub struct LiveServices(Arc<ArcSwap<RoutedServices>>);
 
-/// Reads [`LiveServices`] without keeping them.
-#[derive(Clone)]
-pub struct WeakLiveServices(Weak<ArcSwap<RoutedServices>>);
-
 impl LiveServices {
     /// Creates a holder of services.
     pub fn new(services: RoutedServices) -> Self {
@@ -162,15 +158,13 @@ impl LiveServices {
         self.0.store(Arc::new(services));
     }
 
-    /// Returns a reader for metrics, which outlive the server.
-    pub fn downgrade(&self) -> WeakLiveServices {
-        WeakLiveServices(Arc::downgrade(&self.0))
-    }
-}
-
-impl WeakLiveServices {
-    /// Returns the current services; `None` after the server has ended.
-    pub fn current(&self) -> Option<Arc<RoutedServices>> {
-        self.0.upgrade().map(|services| services.load_full())
+    /// Returns a function that reads a value of the current services, for metrics: they outlive the server, after which
+    /// it returns the default.
+    pub fn reader<T>(&self, read: fn(&RoutedServices) -> T) -> impl Fn() -> T + Clone + Send + Sync + 'static
+    where
+        T: Default + 'static,
+    {
+        let services = Arc::downgrade(&self.0);
+        move || services.upgrade().map(|services| read(&services.load())).unwrap_or_default()
     }
 }

@@ -7,8 +7,7 @@ use domain::json::{Token, Tokens};
 use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
-use crate::openapi::operations;
-use crate::openapi::operations::example_body;
+use crate::http::operation;
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -17,22 +16,18 @@ pub(crate) const ROUTE: Route = Route::management(
     tags::GUARDRAILS,
     describe,
 )
-.with_body()
-.with_schemas(|all| {
-    all.add::<AssignKeysRequest>();
-    all.add::<AssignedView>();
-});
+.with_body();
 
-fn describe() -> OperationBuilder {
-    operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
-        .description(Some(
+fn describe() -> Operation {
+    Operation::new("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
+        .description(
             "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
              are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
              counted.",
-        ))
+        )
         .parameter(path("id", "The guardrail's id"))
-        .request_body(Some(example_body("AssignKeysRequest", operations::assignment())))
-        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415]))
+        .body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment()))
+        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 415])
 }
 
 impl From<AssignKeysError> for ApiError {
@@ -108,7 +103,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Cow<'_, str>>, String> {
-        key_hashes(text).map(Iterator::collect).map_err(|error| error.view().message.to_owned())
+        key_hashes(text).map(Iterator::collect).map_err(|error| error.text().to_owned())
     }
 
     #[test]
@@ -138,7 +133,7 @@ mod tests {
     #[test]
     fn assign_keys_error_names_path() {
         let error = ApiError::from(AssignKeysError::EmptyHash(3));
-        assert_eq!((error.status().as_u16(), error.view().message), (400, "key_hashes[3] must not be empty"));
-        assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).view().message, "Resource not found");
+        assert_eq!((error.status().as_u16(), error.text()), (400, "key_hashes[3] must not be empty"));
+        assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).text(), "Resource not found");
     }
 }

@@ -7,11 +7,10 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
+use crate::http::operation;
 use crate::http::response::TaggedBody;
-use crate::openapi::operations;
 
-pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/models/count", handle, tags::MODELS, describe)
-    .with_schemas(|all| all.add_data::<CountView>("CountResponse", "The model count."));
+pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/models/count", handle, tags::MODELS, describe);
 
 /// The number of models.
 #[derive(Serialize, ToSchema)]
@@ -36,11 +35,11 @@ fn handle(call: &Call<'_>) -> Outcome {
     Ok(TaggedBody::json(&Data { data: CountView { count } })?.respond(call.request))
 }
 
-fn describe() -> OperationBuilder {
-    operation("countModels", "Get the total count of available models")
+fn describe() -> Operation {
+    Operation::new("countModels", "Get the total count of available models")
         .parameter(output_modalities("text"))
         .parameter(if_none_match())
-        .responses(responses("The count", "CountResponse", &[304, 400]))
+        .answer(BodySchema::data::<CountView>("CountResponse", "The model count."), "The count", &[304, 400])
 }
 
 /// Describes the modality filter of lists and counts.
@@ -48,5 +47,5 @@ pub(super) fn output_modalities(default: &str) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::String).default(Some(json!(default)));
     let description = "Comma-separated list of text, image, embeddings, audio, video, rerank, decisions, speech, \
                        transcription; `all` includes all models.";
-    operations::query(PARAMETER, description, schema)
+    operation::query(PARAMETER, description, schema)
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use utoipa::openapi::schema::Type;
 
 use crate::endpoints::prelude::*;
-use crate::openapi::operations::{JSON, text_responses};
+use crate::http::operation::JSON;
 
 fn respond(body: Bytes, content_type: &'static str) -> HttpResponse {
     let mut response = HttpResponse::with_body(StatusCode::OK, body).map_into_boxed_body();
@@ -26,10 +26,9 @@ fn respond(body: Bytes, content_type: &'static str) -> HttpResponse {
 pub(crate) const DOCUMENT: Route =
     Route::open("/openapi.json", OpenHandler::Memory(handle_document), tags::SERVICE, describe_document);
 
-fn describe_document() -> OperationBuilder {
+fn describe_document() -> Operation {
     let example = json!({"openapi": "3.1.0", "info": {"title": "Tollgate", "version": "1.0.0"}, "paths": {}});
-    let responses = text_responses("The document", JSON, Type::Object, example);
-    operation("openapi", "The OpenAPI document").responses(responses)
+    Operation::new("openapi", "The OpenAPI document").text("The document", JSON, Type::Object, example)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]
@@ -46,14 +45,9 @@ const PAGE_HTML: &str = include_str!("docs.html");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-fn describe_page() -> OperationBuilder {
-    let description = "The API documentation as a page";
-    operation("docs", description).responses(text_responses(
-        "The page",
-        "text/html",
-        Type::String,
-        "<!doctype html>".into(),
-    ))
+fn describe_page() -> Operation {
+    let example = "<!doctype html>".into();
+    Operation::new("docs", "The API documentation as a page").text("The page", "text/html", Type::String, example)
 }
 
 fn page() -> HttpResponse {
@@ -73,10 +67,9 @@ const SCRIPT_GZIP: &[u8] = include_bytes!("../../assets/rapidoc-9.3.8/rapidoc-mi
 /// The script's URL contains its version.
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
-fn describe_script() -> OperationBuilder {
-    let description = "The script of the page";
-    let responses = text_responses("The script", "text/javascript", Type::String, "/*! RapiDoc 9.3.8 */".into());
-    operation("docsScript", description).responses(responses)
+fn describe_script() -> Operation {
+    let example = "/*! RapiDoc 9.3.8 */".into();
+    Operation::new("docsScript", "The script of the page").text("The script", "text/javascript", Type::String, example)
 }
 
 /// Returns the viewer's script, decompressed for clients that do not accept gzip.
@@ -117,8 +110,7 @@ fn decompressed_script() -> Result<Bytes, ApiError> {
 }
 
 /// `GET /`: the name of the service and the paths of its documentation.
-pub(crate) const ROOT: Route = Route::open("/", OpenHandler::Memory(handle_root), tags::SERVICE, describe_root)
-    .with_schemas(SchemaList::add::<RootView<'_>>);
+pub(crate) const ROOT: Route = Route::open("/", OpenHandler::Memory(handle_root), tags::SERVICE, describe_root);
 
 /// The name of the service and the paths of its documentation.
 #[derive(Serialize, ToSchema)]
@@ -132,18 +124,18 @@ struct RootView<'a> {
     openapi: &'static str,
 }
 
-fn describe_root() -> OperationBuilder {
-    operation("root", "The name of the service and the paths of its documentation").responses(open_responses(
+fn describe_root() -> Operation {
+    Operation::new("root", "The name of the service and the paths of its documentation").answer(
+        BodySchema::of::<RootView<'_>>(),
         "The name and the paths",
-        "RootResponse",
         &[],
-    ))
+    )
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]
 fn handle_root(call: &Call<'_>) -> Outcome {
     Ok(HttpResponse::Ok().json(RootView {
-        base_path: &call.gateway.base_path,
+        base_path: &call.gateway.settings.base_path,
         description: "Gateway to AI decision models; it serves no chat models",
         documentation: "/docs",
         name: "Tollgate",

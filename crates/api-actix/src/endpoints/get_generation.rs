@@ -18,23 +18,23 @@ use crate::endpoints::prelude::*;
 use crate::http::response::{FilterAction, opaque, usd};
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Method::Get, "/generation", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe)
-        .with_schemas(|all| all.add_data::<View<'_>>("GenerationResponse", "The record of a Decisions request."));
+    Route::any_key(Method::Get, "/generation", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
 
-fn describe() -> OperationBuilder {
+fn describe() -> Operation {
+    let body = BodySchema::data::<View<'_>>("GenerationResponse", "The record of a Decisions request.");
     let id = ParameterBuilder::new()
         .name("id")
         .parameter_in(ParameterIn::Query)
         .required(Required::True)
         .description(Some("The id of the answer, or the header `X-Generation-Id` of an error response."))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
-    operation("getGeneration", "Get the record of a Decisions request")
-        .description(Some(
+    Operation::new("getGeneration", "Get the record of a Decisions request")
+        .description(
             "An inference key reads the records of its workspace, a management key those of all workspaces. Members \
              outside this schema are always null.",
-        ))
-        .parameter(id)
-        .responses(responses("The record", "GenerationResponse", &[400, 404]))
+        )
+        .parameter(id.build())
+        .answer(body, "The record", &[400, 404])
 }
 
 /// A record belongs to one workspace and must not be cached on the way.
@@ -154,7 +154,8 @@ struct FindingView<'a> {
     guardrail_id: String,
     label: &'a str,
     /// `redact` or `flag`.
-    action: FilterAction,
+    #[schema(value_type = FilterAction)]
+    action: &'static str,
     /// The path of the first match.
     path: &'a str,
     /// The number of matches.
@@ -167,7 +168,7 @@ impl<'a> FindingView<'a> {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
-            action: finding.action.into(),
+            action: finding.action.as_str(),
             path: &finding.path,
             count: finding.count,
         }

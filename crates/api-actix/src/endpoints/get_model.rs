@@ -3,11 +3,10 @@
 use domain::model::GetModelError;
 
 use crate::endpoints::prelude::*;
-use crate::openapi::operations::example_path;
+use crate::http::operation::example_path;
 use crate::rendered_catalogue::schema;
 
-pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/model/{author}/{slug}", handle, tags::MODELS, describe)
-    .with_schemas(|all| all.add_data::<schema::Model>("ModelResponse", "One model."));
+pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/model/{author}/{slug}", handle, tags::MODELS, describe);
 
 impl From<GetModelError> for ApiError {
     fn from(error: GetModelError) -> Self {
@@ -24,11 +23,11 @@ fn handle(call: &Call<'_>) -> Outcome {
     Ok(row.respond(call.request))
 }
 
-fn describe() -> OperationBuilder {
-    operation("getModel", "Get a model by its slug")
-        .description(Some("Ids, dated slugs, former slugs and aliases resolve, case-insensitively."))
+fn describe() -> Operation {
+    Operation::new("getModel", "Get a model by its slug")
+        .description("Ids, dated slugs, former slugs and aliases resolve, case-insensitively.")
         .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
         .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
         .parameter(if_none_match())
-        .responses(responses("The model", "ModelResponse", &[304, 404]))
+        .answer(BodySchema::data::<schema::Model>("ModelResponse", "One model."), "The model", &[304, 404])
 }

@@ -9,8 +9,7 @@ use crate::endpoints::prelude::*;
 
 /// `GET /health/live`: liveness.
 pub(crate) const LIVE: Route =
-    Route::open("/health/live", OpenHandler::Memory(|_| Ok(alive())), tags::SERVICE, describe_live)
-        .with_schemas(SchemaList::add::<LiveView>);
+    Route::open("/health/live", OpenHandler::Memory(|_| Ok(alive())), tags::SERVICE, describe_live);
 
 /// The process is alive.
 #[derive(Serialize, ToSchema)]
@@ -20,12 +19,12 @@ struct LiveView {
     status: &'static str,
 }
 
-fn describe_live() -> OperationBuilder {
-    operation("live", "Liveness: the process responds").responses(open_responses(
+fn describe_live() -> Operation {
+    Operation::new("live", "Liveness: the process responds").answer(
+        BodySchema::of::<LiveView>(),
         "The process is alive",
-        "LiveResponse",
         &[],
-    ))
+    )
 }
 
 /// Reports that the process is alive.
@@ -39,8 +38,7 @@ pub(crate) const READY: Route = Route::open(
     OpenHandler::Async(|call| Box::pin(handle_ready(call))),
     tags::SERVICE,
     describe_ready,
-)
-.with_schemas(SchemaList::add::<ReadyView<'_>>);
+);
 
 /// The process serves requests.
 #[derive(Serialize, ToSchema)]
@@ -64,12 +62,12 @@ enum ReadyStatus {
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-fn describe_ready() -> OperationBuilder {
-    operation("ready", "Readiness: all required stores respond").responses(open_responses(
+fn describe_ready() -> Operation {
+    Operation::new("ready", "Readiness: all required stores respond").answer(
+        BodySchema::of::<ReadyView<'_>>(),
         "The process is ready",
-        "ReadyResponse",
         &[503],
-    ))
+    )
 }
 
 /// Reports whether all required stores respond and the server is not stopping. A server that can serve requests during

@@ -16,19 +16,19 @@ use crate::http::response::{TaggedBody, raw};
 use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route =
-    Route::memory(Method::Get, "/models/{author}/{slug}/endpoints", handle, tags::MODELS, describe)
-        .with_schemas(|all| all.add_data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints."));
+    Route::memory(Method::Get, "/models/{author}/{slug}/endpoints", handle, tags::MODELS, describe);
 
-fn describe() -> OperationBuilder {
-    operation("listModelEndpoints", "List the endpoints of a model")
-        .description(Some(
+fn describe() -> Operation {
+    let body = BodySchema::data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints.");
+    Operation::new("listModelEndpoints", "List the endpoints of a model")
+        .description(
             "The configured endpoints of the model, in configuration order, and their current health. Names resolve \
              as in `GET /model/{author}/{slug}`.",
-        ))
+        )
         .parameter(path("author", "The author or organisation of the model"))
         .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
-        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404]))
+        .answer(body, "The endpoints", &[304, 404])
 }
 
 fn handle(call: &Call<'_>) -> Outcome {

@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::count_models::output_modalities;
 use crate::endpoints::prelude::*;
 use crate::http::error::ErrorFormat;
-use crate::openapi::operations;
+use crate::http::operation;
 use crate::rendered_catalogue::schema::ModelListResponse;
 
 /// Vendor clients call both paths.
@@ -24,8 +24,7 @@ pub(crate) const DECISION_MODELS: Route = Route::memory(
     || describe("listDecisionModels", DefaultModality::Decisions),
 )
 .outside_base()
-.for_vendor_clients(ErrorFormat::Contract)
-.with_schemas(SchemaList::add::<ModelListResponse>);
+.for_vendor_clients(ErrorFormat::Contract);
 
 pub(crate) const MODELS: Route = Route::memory(
     Method::Get,
@@ -34,8 +33,7 @@ pub(crate) const MODELS: Route = Route::memory(
     tags::MODELS,
     || describe("listModels", DefaultModality::Text),
 )
-.for_vendor_clients(ErrorFormat::Contract)
-.with_schemas(SchemaList::add::<ModelListResponse>);
+.for_vendor_clients(ErrorFormat::Contract);
 
 const FILTER: &str = "output_modalities";
 /// The parameter that adds models without an endpoint to a list.
@@ -94,7 +92,7 @@ fn next_page(path: &str, filter: Option<&str>, usual: Visibility, list: &ModelLi
     Some(next)
 }
 
-fn describe(id: &str, default: DefaultModality) -> OperationBuilder {
+fn describe(id: &str, default: DefaultModality) -> Operation {
     let (modality, contents) = match default {
         DefaultModality::Text => {
             ("text", "`data` contains the models that match the filter; `GET /models/count` counts the same models.")
@@ -107,23 +105,23 @@ fn describe(id: &str, default: DefaultModality) -> OperationBuilder {
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(most)
     };
     let limit = "The maximum number of models on a page; 500 if only `offset` is given.";
-    operation(id, "List models")
-        .description(Some(format!(
+    Operation::new(id, "List models")
+        .description(format!(
             "{contents} `models` contains the decision models with an endpoint, independent of the filter, in the \
              format of System One's clients. Without `offset` and `limit` the list is complete. Unknown parameters \
              are ignored."
-        )))
+        ))
         .parameter(output_modalities(modality))
         .parameter(include_uncallable(default_visibility(default)))
-        .parameter(operations::query("offset", "The number of models to skip.", number(0, None)))
-        .parameter(operations::query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
+        .parameter(operation::query("offset", "The number of models to skip.", number(0, None)))
+        .parameter(operation::query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
         .parameter(if_none_match())
-        .responses(responses("The models", "ModelListResponse", &[304, 400]))
+        .answer(BodySchema::of::<ModelListResponse>(), "The models", &[304, 400])
 }
 
 /// Returns the parameter that adds models without an endpoint.
 pub(super) fn include_uncallable(default: Visibility) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default == Visibility::All)));
     let description = "True includes models without an endpoint, which cannot be called; false omits them.";
-    operations::query(INCLUDE_UNCALLABLE, description, schema)
+    operation::query(INCLUDE_UNCALLABLE, description, schema)
 }

@@ -5,14 +5,13 @@ use domain::routing::ProviderStatus;
 use crate::endpoints::prelude::*;
 use crate::http::response::TaggedBody;
 
-pub(crate) const ROUTE: Route =
-    Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe).with_schemas(SchemaList::add::<List<'_>>);
+pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe);
 
-fn describe() -> OperationBuilder {
-    operation("listProviders", "List the providers")
-        .description(Some("The providers with at least one configured endpoint, including the sandbox."))
+fn describe() -> Operation {
+    Operation::new("listProviders", "List the providers")
+        .description("The providers with at least one configured endpoint, including the sandbox.")
         .parameter(if_none_match())
-        .responses(responses("The providers", "ProvidersResponse", &[304]))
+        .answer(BodySchema::of::<List<'_>>(), "The providers", &[304])
 }
 
 fn handle(call: &Call<'_>) -> Outcome {

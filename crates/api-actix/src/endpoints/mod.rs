@@ -24,14 +24,11 @@ mod prelude {
     pub(super) use domain::api_key::{ManagementKey, Principal};
     pub(super) use serde::Serialize;
     pub(super) use utoipa::ToSchema;
-    pub(super) use utoipa::openapi::path::OperationBuilder;
 
     pub(super) use crate::http::call::Call;
     pub(super) use crate::http::error::ApiError;
+    pub(super) use crate::http::operation::{BodySchema, Operation, if_none_match, path, tags};
     pub(super) use crate::http::parameters;
-    pub(super) use crate::http::response::{Data, Deleted, Page, SchemaList};
+    pub(super) use crate::http::response::{Data, Deleted, Page};
     pub(super) use crate::http::routes::{Method, OpenHandler, Outcome, Route};
-    pub(super) use crate::openapi::operations::{
-        body, created_responses, if_none_match, management_operation, open_responses, operation, path, responses, tags,
-    };
 }

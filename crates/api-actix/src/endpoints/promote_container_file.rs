@@ -16,8 +16,7 @@ use utoipa::openapi::schema::OneOfBuilder;
 use crate::endpoints::prelude::*;
 use crate::http::client::{FileShape, WireNames, is_openai_package};
 use crate::http::detach::box_in_place;
-use crate::openapi::operations;
-use crate::openapi::operations::{example_path, header};
+use crate::http::operation::{FILE_ID, example_path, header};
 
 pub(crate) const ROUTE: Route = Route::any_key(
     Method::Post,
@@ -25,32 +24,27 @@ pub(crate) const ROUTE: Route = Route::any_key(
     |call, caller, _| Box::pin(handle(call, caller)),
     tags::FILES,
     describe,
-)
-.with_schemas(schemas);
+);
 
-fn describe() -> OperationBuilder {
-    operation("promoteContainerFile", "Promote a container file into workspace documents")
-        .description(Some(
+fn describe() -> Operation {
+    Operation::new("promoteContainerFile", "Promote a container file into workspace documents")
+        .description(
             "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
              Counts against the workspace's storage quota. The shape of the answer follows the headers \
              `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
-        ))
+        )
         .parameter(example_path(
             "container_id",
             "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
             "sess_demo",
         ))
-        .parameter(example_path(
-            "file_id",
-            "`cfile_` and the unpadded base64url encoding of the file's path",
-            operations::FILE_ID,
-        ))
+        .parameter(example_path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path", FILE_ID))
         .parameter(header(
             "Idempotency-Key",
             "A retry with the same key within 24 hours returns the first document.",
             255,
         ))
-        .responses(responses("The new document", "File", &[400, 404]))
+        .answer(file_schema(), "The new document", &[400, 404])
 }
 
 impl From<PromoteError> for ApiError {
@@ -208,14 +202,18 @@ enum Purpose {
     FineTuneResults,
 }
 
-/// Adds the schemas of a file. The document completes them with the values of `_shape`.
-fn schemas(all: &mut SchemaList) {
-    all.add_as::<NativeFile<'_>>("NativeFile", "A stored file in the service's own shape.");
-    all.add_as::<NativeFile<'_>>("VendorAFile", "A stored file in the shape of one vendor's files API.");
-    all.add::<VendorBFile<'_>>();
+/// Returns the schema of a file. The document completes it with the values of `_shape`.
+fn file_schema() -> BodySchema {
+    let shapes = [
+        BodySchema::named::<NativeFile<'_>>("NativeFile", "A stored file in the service's own shape."),
+        BodySchema::named::<NativeFile<'_>>("VendorAFile", "A stored file in the shape of one vendor's files API."),
+        BodySchema::of::<VendorBFile<'_>>(),
+    ];
     let file = OneOfBuilder::new().description(Some("A stored file, in one of three shapes."));
-    let shapes = ["NativeFile", "VendorAFile", "VendorBFile"].map(Ref::from_schema_name);
-    all.add_schema("File", shapes.into_iter().fold(file, OneOfBuilder::item).into());
+    let file = shapes.iter().fold(file, |file, shape| file.item(Ref::from_schema_name(&shape.name)));
+    let mut schemas = vec![("File".to_owned(), file.into())];
+    schemas.extend(shapes.into_iter().flat_map(|shape| shape.schemas));
+    BodySchema { name: "File".to_owned(), schemas }
 }
 
 fn view(document: &Document, shape: FileShape, names: WireNames) -> HttpResponse {
@@ -338,7 +336,7 @@ mod tests {
     #[test]
     fn promote_error_names_sizes_when_size_is_exceeded() {
         let error = ApiError::from(PromoteError::TooLarge { file_bytes: 11, max_bytes: 10 });
-        assert_eq!((error.status().as_u16(), error.view().metadata["max_file_bytes"].clone()), (413, 10.into()));
+        assert_eq!((error.status().as_u16(), error.parts().metadata["max_file_bytes"].clone()), (413, 10.into()));
         let error = ApiError::from(PromoteError::QuotaExceeded {
             quota_bytes: 9,
             used_bytes: 5,
@@ -346,15 +344,15 @@ mod tests {
             charged_bytes: 7,
         });
         assert_eq!(error.status().as_u16(), 403);
-        assert_eq!(error.view().metadata["used_bytes"], 5);
-        assert_eq!(error.view().metadata["charged_bytes"], 7);
+        assert_eq!(error.parts().metadata["used_bytes"], 5);
+        assert_eq!(error.parts().metadata["charged_bytes"], 7);
         let error = ApiError::from(PromoteError::TooManyDocuments { max_documents: 3, documents: 4 });
-        assert_eq!((error.status().as_u16(), error.view().metadata["max_documents"].clone()), (403, 3.into()));
-        assert_eq!(error.view().message, "the workspace has 4 documents and may have 3");
+        assert_eq!((error.status().as_u16(), error.parts().metadata["max_documents"].clone()), (403, 3.into()));
+        assert_eq!(error.text(), "the workspace has 4 documents and may have 3");
         let error = ApiError::from(PromoteError::HardLinked { links: 2 });
         assert_eq!(error.status().as_u16(), 400);
-        assert!(error.view().message.contains("2 hard links"), "{}", error.view().message);
+        assert!(error.text().contains("2 hard links"), "{}", error.text());
         assert_eq!(ApiError::from(PromoteError::SourceChanged).status().as_u16(), 503);
-        assert_eq!(ApiError::from(PromoteError::NotFound).view().message, "Resource not found");
+        assert_eq!(ApiError::from(PromoteError::NotFound).text(), "Resource not found");
     }
 }

@@ -10,15 +10,13 @@ use crate::rendered_catalogue::schema::ListedModel;
 
 pub(crate) const ROUTE: Route =
     Route::memory(Method::Get, "/models/{model}", handle, tags::MODELS, || describe("retrieveModel", [by_name()]))
-        .for_vendor_clients(ErrorFormat::Contract)
-        .with_schemas(SchemaList::add::<ListedModel>);
+        .for_vendor_clients(ErrorFormat::Contract);
 
 pub(crate) const VENDOR_ROUTE: Route = Route::memory(Method::Get, "/v1/models/{model}", handle, tags::MODELS, || {
     describe("retrieveModelOutsideTheBasePath", [by_name()])
 })
 .outside_base()
-.for_vendor_clients(ErrorFormat::Contract)
-.with_schemas(SchemaList::add::<ListedModel>);
+.for_vendor_clients(ErrorFormat::Contract);
 
 pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
     Route::memory(Method::Get, "/v1/models/{author}/{slug}", handle, tags::MODELS, || {
@@ -27,8 +25,7 @@ pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
         describe("retrieveModelBySlug", [author, slug])
     })
     .outside_base()
-    .for_vendor_clients(ErrorFormat::Contract)
-    .with_schemas(SchemaList::add::<ListedModel>);
+    .for_vendor_clients(ErrorFormat::Contract);
 
 impl From<FindCallableModelError> for ApiError {
     fn from(error: FindCallableModelError) -> Self {
@@ -54,14 +51,14 @@ fn by_name() -> Parameter {
     path("model", "The model's name: without an author, or with an encoded slash.")
 }
 
-fn describe<const N: usize>(id: &str, name: [Parameter; N]) -> OperationBuilder {
-    let operation = operation(id, "Retrieve an entry of the model list").description(Some(
+fn describe<const N: usize>(id: &str, name: [Parameter; N]) -> Operation {
+    let operation = Operation::new(id, "Retrieve an entry of the model list").description(
         "A model that can be called, by any name that a Decisions request may use. 404 names the nearest callable \
          models.",
-    ));
+    );
     name.into_iter()
-        .fold(operation, OperationBuilder::parameter)
+        .fold(operation, Operation::parameter)
         .parameter(include_uncallable(Visibility::Callable))
         .parameter(if_none_match())
-        .responses(responses("The model", "ListedModel", &[304, 400, 404]))
+        .answer(BodySchema::of::<ListedModel>(), "The model", &[304, 400, 404])
 }

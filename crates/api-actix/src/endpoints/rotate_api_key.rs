@@ -14,19 +14,18 @@ pub(crate) const ROUTE: Route = Route::management(
     |call, key, _| Box::pin(handle(call, key)),
     tags::KEYS,
     describe,
-)
-.with_schemas(SchemaList::add::<RotatedView<'_>>);
+);
 
-fn describe() -> OperationBuilder {
-    operation("rotateKey", "Replace the secret of a key")
-        .description(Some(
+fn describe() -> Operation {
+    Operation::new("rotateKey", "Replace the secret of a key")
+        .description(
             "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
              within a second by all others. Id, name, limits, usage and guardrail stay; `hash` changes. Every call \
              creates a new secret. Of concurrent calls for the same secret at most one succeeds. Needs a management \
              key.",
-        ))
+        )
         .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
-        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409]))
+        .answer(BodySchema::of::<RotatedView<'_>>(), "The key and its new secret", &[404, 409])
 }
 
 /// Only this response contains the secret, so it must not be cached.
@@ -77,8 +76,8 @@ struct KeyView<'a> {
     #[schema(required, value_type = Option<f64>)]
     limit: Option<Box<RawValue>>,
     /// The reset period of the limit; null means never.
-    #[schema(required)]
-    limit_reset: Option<ResetInterval>,
+    #[schema(required, value_type = Option<ResetInterval>)]
+    limit_reset: Option<&'static str>,
     #[schema(required, format = "uuid")]
     guardrail_id: Option<String>,
     #[schema(required, format = DateTime)]
@@ -97,7 +96,7 @@ impl<'a> RotatedView<'a> {
             workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
             disabled: key.disabled,
             limit: key.limit.map(|limit| usd(limit.amount)),
-            limit_reset: key.limit.and_then(|limit| limit.reset).map(ResetInterval::from),
+            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
             guardrail_id: key.guardrail_id.map(|id| id.to_string()),
             expires_at: key.expires_at.map(time),
             created_at: time(key.created_at),

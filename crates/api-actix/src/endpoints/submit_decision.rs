@@ -34,8 +34,7 @@ macro_rules! route {
             tags::DECISIONS,
             || decisions::describe($entry, $under_base),
         )
-        .with_body()
-        .with_schemas(decisions::schemas);
+        .with_body();
         let route = if $under_base { route } else { route.outside_base() };
         match $entry {
             Entry::Contract => route,

@@ -63,7 +63,7 @@ impl Admission {
     ///
     /// # Errors
     /// The same as [`Self::check`].
-    pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: Option<BodyLease>) -> Result<InFlightPermit, ApiError> {
+    pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: BodyLease) -> Result<InFlightPermit, ApiError> {
         let mut taken = self.lock();
         if let Some(bound) = self.exceeded(&taken, owner) {
             drop(taken);
@@ -127,40 +127,18 @@ pub(crate) struct InFlightPermit {
 }
 
 impl InFlightPermit {
-    /// Holds the memory of structures that are larger than their text; see [`BodyLease::hold_structures`].
-    ///
-    /// # Errors
-    /// 413, 429 or 503.
-    pub(crate) fn hold_structures(&self, bytes: usize) -> Result<(), ApiError> {
-        self.memory().as_mut().map_or(Ok(()), |memory| memory.hold_structures(bytes))
-    }
-
-    /// Holds the memory of that many further bytes of a provider's answer, and of what is made of them. Returns false if
-    /// the limits do not allow it.
-    pub(crate) fn hold_arriving_answer(&self, bytes: usize) -> bool {
-        self.memory().as_mut().is_none_or(|memory| memory.hold_arriving_answer(bytes))
-    }
-
-    /// Returns the memory of that many bytes of an answer that is not used.
-    pub(crate) fn return_arriving_answer(&self, bytes: usize) {
-        if let Some(memory) = &mut *self.memory() {
-            memory.return_arriving_answer(bytes);
-        }
-    }
-
     /// Counts an answer of that many bytes, which the permit is held for until it is written. The request and the
     /// provider's answer no longer count, unless work of the request continues.
     pub(crate) fn hold_answer(&self, bytes: usize) {
-        let is_last = Arc::strong_count(&self.inner) == 1;
-        if let Some(memory) = &mut *self.memory() {
-            if is_last {
-                memory.shrink_to(bytes);
-            }
-            memory.hold_answer(bytes);
+        let mut memory = self.memory();
+        if Arc::strong_count(&self.inner) == 1 {
+            memory.shrink_to(bytes);
         }
+        memory.hold_answer(bytes);
     }
 
-    fn memory(&self) -> MutexGuard<'_, Option<BodyLease>> {
+    /// Returns the memory of the operation.
+    pub(crate) fn memory(&self) -> MutexGuard<'_, BodyLease> {
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -168,7 +146,7 @@ impl InFlightPermit {
 struct PermitInner {
     admission: Arc<Admission>,
     owner: Owner,
-    memory: Mutex<Option<BodyLease>>,
+    memory: Mutex<BodyLease>,
 }
 
 impl Drop for PermitInner {

@@ -25,15 +25,13 @@ use super::error::ApiError;
 /// The longest pause between two pieces of a body, so that a stalled client does not hold memory.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest time to receive a whole body, pauses included, so that a dripping client does not hold memory. Stored in
-/// the application data because it is the same for all routes.
+/// The bounds of a body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyTimeout(pub(crate) Duration);
-
-impl BodyTimeout {
-    fn from_request(request: &HttpRequest) -> Self {
-        request.app_data().copied().unwrap_or(Self(Duration::from_mins(1)))
-    }
+pub(crate) struct BodyBounds {
+    /// The maximum size, compressed and decompressed, that of a whole form included.
+    pub(crate) max_bytes: usize,
+    /// The longest time to receive a whole body, pauses included, so that a dripping client does not hold memory.
+    pub(crate) timeout: Duration,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -46,38 +44,27 @@ const REQUEST_PART: &str = "request";
 pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Reads at most `max_bytes`, compressed and decompressed, within the limits of `memory`.
+    /// Reads a JSON body within its bounds and the limits of `memory`; if `takes_form` is true, also a form with further
+    /// parts.
     pub(crate) async fn read(
         request: &HttpRequest,
         payload: Payload,
-        max_bytes: usize,
+        bounds: BodyBounds,
         memory: BodyLease,
-    ) -> Result<(Self, BodyLease), ApiError> {
-        let content_type = content_type(request.headers());
-        if !content_type.is_some_and(is_json) {
-            return Err(ApiError::invalid_body("Content-Type must be application/json"));
-        }
-        let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-        Ok((Self::from_bytes(bytes)?, memory))
-    }
-
-    /// Reads a body like [`Self::read`], or a form with further parts. `max_bytes` applies to the whole form.
-    pub(crate) async fn read_with_parts(
-        request: &HttpRequest,
-        payload: Payload,
-        max_bytes: usize,
-        memory: BodyLease,
+        takes_form: bool,
     ) -> Result<(Self, Vec<AssetPart>, BodyLease), ApiError> {
         let content_type = content_type(request.headers());
-        if content_type.is_some_and(is_json) {
-            let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-            return Ok((Self::from_bytes(bytes)?, Vec::new(), memory));
+        let is_json = content_type.is_some_and(is_json);
+        let boundary = content_type.filter(|_| takes_form && !is_json).and_then(boundary);
+        if boundary.is_none() && !is_json {
+            let form = if takes_form { ", or multipart/form-data with a boundary" } else { "" };
+            return Err(ApiError::invalid_body(format!("Content-Type must be application/json{form}")));
         }
-        let boundary = content_type.and_then(boundary).ok_or_else(|| {
-            ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
-        })?;
-        let (bytes, memory) = read_decompressed(request, payload, max_bytes, memory).await?;
-        let (body, parts) = from_form(bytes, &boundary).await?;
+        let (bytes, memory) = read_decompressed(request, payload, bounds, memory).await?;
+        let (body, parts) = match boundary {
+            Some(boundary) => from_form(bytes, &boundary).await?,
+            None => (Self::from_bytes(bytes)?, Vec::new()),
+        };
         Ok((body, parts, memory))
     }
 
@@ -130,7 +117,7 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
 async fn read_decompressed(
     request: &HttpRequest,
     payload: Payload,
-    max_bytes: usize,
+    BodyBounds { max_bytes, timeout }: BodyBounds,
     mut memory: BodyLease,
 ) -> Result<(Bytes, BodyLease), ApiError> {
     let headers = request.headers();
@@ -139,8 +126,7 @@ async fn read_decompressed(
     if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
         return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));
     }
-    let BodyTimeout(whole) = BodyTimeout::from_request(request);
-    let bytes = collect(payload, max_bytes, (MAX_PAUSE, whole), &mut memory).await?;
+    let bytes = collect(payload, max_bytes, (MAX_PAUSE, timeout), &mut memory).await?;
     // An empty body needs no decompression, regardless of its encoding.
     if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.decompress(bytes, max_bytes, memory).await }
 }
@@ -313,11 +299,15 @@ mod tests {
         memory(usize::MAX, usize::MAX).lease(account(1))
     }
 
+    fn bounds(max_bytes: usize) -> BodyBounds {
+        BodyBounds { max_bytes, timeout: Duration::from_mins(1) }
+    }
+
     async fn read(request: TestRequest) -> Result<String, (u16, String)> {
         let (request, mut payload) = request.to_http_parts();
         let payload = Payload::from_request(&request, &mut payload).await.unwrap();
-        let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
-        let (body, _) = JsonBody::read(&request, payload, 16, lease()).await.map_err(shown)?;
+        let shown = |error: ApiError| (error.status().as_u16(), error.text().to_owned());
+        let (body, ..) = JsonBody::read(&request, payload, bounds(16), lease(), false).await.map_err(shown)?;
         body.text().map(str::to_owned).map_err(shown)
     }
 
@@ -333,7 +323,7 @@ mod tests {
         let request = TestRequest::post().to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
         let error = collect(payload, 16, (Duration::from_millis(20), Duration::MAX), &mut lease()).await.unwrap_err();
-        assert_eq!((error.status().as_u16(), error.view().message), (400, "The body did not arrive in time"));
+        assert_eq!((error.status().as_u16(), error.text()), (400, "The body did not arrive in time"));
     }
 
     #[actix_web::test]
@@ -343,10 +333,11 @@ mod tests {
             Some((Ok(Bytes::from_static(b" ")), ()))
         });
         let payload: actix_web::dev::Payload = actix_web::dev::Payload::Stream { payload: Box::pin(dripping) };
-        let request = json("").app_data(BodyTimeout(Duration::from_millis(40))).to_http_request();
+        let bounds = BodyBounds { max_bytes: 1_000_000, timeout: Duration::from_millis(40) };
+        let request = json("").to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
-        let error = JsonBody::read(&request, payload, 1_000_000, lease()).await.unwrap_err();
-        let received = (error.status().as_u16(), error.view().message.to_owned());
+        let error = JsonBody::read(&request, payload, bounds, lease(), false).await.unwrap_err();
+        let received = (error.status().as_u16(), error.text().to_owned());
         assert_eq!(received, (400, "The body took longer than 40 ms to arrive".to_owned()));
     }
 
@@ -356,12 +347,12 @@ mod tests {
             let request = json(compressed).insert_header((CONTENT_ENCODING, encoding));
             let (request, mut payload) = request.to_http_parts();
             let payload = Payload::from_request(&request, &mut payload).await.unwrap();
-            let read = JsonBody::read(&request, payload, 1 << 20, memory.lease(account(1))).await;
+            let read = JsonBody::read(&request, payload, bounds(1 << 20), memory.lease(account(1)), false).await;
             read.map_err(|error| error.status().as_u16())
         };
         let memory = memory(250_000, 120_000);
         let plain = vec![b' '; 100_000];
-        let (body, lease) = read(&memory, plain.clone(), "identity").await.unwrap();
+        let (body, _, lease) = read(&memory, plain.clone(), "identity").await.unwrap();
         assert_eq!((body.len(), memory.held()), (100_000, 100_000));
         assert_eq!(read(&memory, plain.clone(), "identity").await.unwrap_err(), 429);
         drop(lease);

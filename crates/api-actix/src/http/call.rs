@@ -75,17 +75,16 @@ impl Call<'_> {
     /// Reads the body and takes an in-flight permit. A body that is still arriving holds memory but no permit, so slow
     /// clients do not block others.
     pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {
-        let max_bytes = self.gateway.max_json_bytes;
-        let (body, mut memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
-        memory.resize_for_processing(body.len())?;
-        self.enter(memory)?;
-        Ok(body)
+        Ok(self.read_body(payload, false).await?.0)
     }
 
     /// Reads a body like [`Self::read_json`], or a form with further parts.
     pub(crate) async fn read_json_with_parts(&self, payload: Payload) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
-        let max_bytes = self.gateway.max_json_bytes;
-        let read = JsonBody::read_with_parts(self.request, payload, max_bytes, self.lease()?);
+        self.read_body(payload, true).await
+    }
+
+    async fn read_body(&self, payload: Payload, takes_form: bool) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+        let read = JsonBody::read(self.request, payload, self.gateway.body_bounds(), self.lease()?, takes_form);
         let (body, parts, mut memory) = read.await?;
         memory.resize_for_processing(body.len() + parts.iter().map(|part| part.data.len()).sum::<usize>())?;
         self.enter(memory)?;
@@ -94,7 +93,7 @@ impl Call<'_> {
 
     /// Takes an in-flight permit until the operation has ended and its answer is written. Begins the request's time.
     pub(super) fn enter(&self, memory: BodyLease) -> Result<(), ApiError> {
-        let permit = self.gateway.admission.enter(self.owner()?, Some(memory))?;
+        let permit = self.gateway.admission.enter(self.owner()?, memory)?;
         let began = self.gateway.services.clock.monotonic().saturating_sub(self.authenticated_in);
         // A second permit of the same request is released at once.
         drop(self.admitted.set(Admitted { permit, began }));
@@ -131,7 +130,7 @@ impl Call<'_> {
 
     /// Returns the time left of the request's one deadline, `limits.request_timeout_ms` after its body has arrived.
     pub(crate) fn time_left(&self) -> Duration {
-        let timeout = self.gateway.request_timeout;
+        let timeout = self.gateway.settings.request_timeout;
         let taken = self.admitted.get().map_or(self.authenticated_in, |admitted| {
             self.gateway.services.clock.monotonic().saturating_sub(admitted.began)
         });
@@ -150,7 +149,7 @@ impl Call<'_> {
 
     /// Returns the origin of the request for its usage record.
     pub(crate) fn origin(&self) -> RequestOrigin {
-        let client_address = self.access.client.filter(|_| self.gateway.record_client_address);
+        let client_address = self.access.client.filter(|_| self.gateway.settings.record_client_address);
         let began = self.admitted.get().map(|admitted| admitted.began);
         RequestOrigin { request_id: self.request_id.clone(), client_address, began }
     }
@@ -162,7 +161,7 @@ impl Call<'_> {
 
     /// Returns the literal names for the response.
     pub(crate) fn wire_names(&self) -> WireNames {
-        self.gateway.wire_names.for_client(self.request.headers())
+        self.gateway.settings.wire_names.for_client(self.request.headers())
     }
 }
 
@@ -180,12 +179,12 @@ impl ClientConnection for RequestConnection {
     }
 
     fn take_answer_memory(&self, bytes: usize) -> bool {
-        self.permit.as_ref().is_none_or(|permit| permit.hold_arriving_answer(bytes))
+        self.permit.as_ref().is_none_or(|permit| permit.memory().hold_arriving_answer(bytes))
     }
 
     fn return_answer_memory(&self, bytes: usize) {
         if let Some(permit) = &self.permit {
-            permit.return_arriving_answer(bytes);
+            permit.memory().return_arriving_answer(bytes);
         }
     }
 }

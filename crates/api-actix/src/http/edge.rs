@@ -46,11 +46,11 @@ pub(crate) async fn serve(
     payload: Payload,
 ) -> HttpResponse {
     let request_id = request_id(&gateway, &request);
-    let matched = routes.find(&gateway.base_path, request.method(), request.path());
+    let matched = routes.find(&gateway.settings.base_path, request.method(), request.path());
     let pattern = matched.map(|matched| matched.route.pattern);
     let services = &gateway.services;
     let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
-    let client = client_address(&request, &gateway.trusted_proxies);
+    let client = client_address(&request, &gateway.settings.trusted_proxies);
     let labels = RequestLabels {
         request_id: &request_id,
         method: request.method().as_str(),
@@ -139,7 +139,7 @@ fn write_error(
     let repeats = |cause: String| !gateway.store_failures.admits(&cause, gateway.services.clock.monotonic());
     error.log(error.unavailable_cause().is_some_and(repeats));
     let headers = request.headers();
-    let names_on_request = envelope::wants_metadata(headers).then(|| gateway.wire_names.for_client(headers));
+    let names_on_request = envelope::wants_metadata(headers).then(|| gateway.settings.wire_names.for_client(headers));
     envelope::respond(error, request_id, route, format, names_on_request)
 }
 
@@ -153,7 +153,7 @@ async fn answer(
     (span, access, admitted): (&Span, &AccessFields, &OnceCell<Admitted>),
 ) -> Outcome {
     let RouteMatch { route, parameters } = matched.ok_or_else(|| {
-        ApiError::unknown_path(path_hint(routes, &gateway.base_path, request.method(), request.path()))
+        ApiError::unknown_path(path_hint(routes, &gateway.settings.base_path, request.method(), request.path()))
     })?;
     let (under_base, owner, authenticated_in) = (route.under_base, None, Duration::ZERO);
     let call =
@@ -176,7 +176,7 @@ async fn answer(
             let accepted = if route.is_for_vendor_clients() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
-            let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {
+            let caller = timeout(gateway.settings.request_timeout, caller).await.map_err(|_| {
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
                 ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::StoreTimeout).caused_by(cause)
             })?;
@@ -219,7 +219,7 @@ fn workspace_owner(caller: &Principal) -> Option<String> {
 /// Records a denied management change. Server errors are not recorded.
 fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, error: &ApiError) {
     let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
-    let status = error.view().status;
+    let status = error.parts().status;
     let Some(method) = change_method(call.request.method()) else { return };
     if status.is_client_error() && route.is_audited() {
         let route = format!("{method} {}", route.pattern);

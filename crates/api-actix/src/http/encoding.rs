@@ -229,7 +229,7 @@ mod tests {
     }
 
     async fn decompress(encoding: ContentEncoding, compressed: Vec<u8>, max: usize) -> Result<Bytes, (u16, String)> {
-        let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
+        let shown = |error: ApiError| (error.status().as_u16(), error.text().to_owned());
         let decompressed = encoding.decompress(compressed.into(), max, lease()).await;
         decompressed.map(|(bytes, _)| bytes).map_err(shown)
     }

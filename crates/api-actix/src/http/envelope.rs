@@ -34,24 +34,24 @@ pub(crate) fn respond(
     format: ErrorFormat,
     service_metadata: Option<WireNames>,
 ) -> HttpResponse {
-    let view = error.view();
-    let format = view.format.unwrap_or(format);
-    let status = format.status(view.status, view.location.is_some());
-    let wait = format.retry_after(status, view.retry_after);
-    let mut metadata = view.metadata.clone();
+    let parts = error.parts();
+    let format = parts.format.unwrap_or(format);
+    let status = format.status(parts.status, parts.location.is_some());
+    let wait = format.retry_after(status, parts.retry_after);
+    let mut metadata = parts.metadata.clone();
     metadata.insert("request_id".to_owned(), Value::from(request_id.as_str()));
     let service_metadata = service_metadata.map(|names| {
-        let mut service_metadata = view.service_metadata.clone();
+        let mut service_metadata = parts.service_metadata.clone();
         service_metadata.insert("route".to_owned(), Value::from(route));
         (names.service_metadata(), Value::Object(service_metadata))
     });
     let error_response = ErrorResponse {
         status: status.as_u16(),
-        message: view.message,
-        location: view.location,
+        message: error.text(),
+        location: parts.location.as_ref(),
         metadata: &metadata,
-        amounts: view.amounts,
-        user_id: view.user_id,
+        amounts: &parts.amounts,
+        user_id: parts.user_id.as_deref(),
         service_metadata: service_metadata.as_ref().map(|(name, service_metadata)| (*name, service_metadata)),
         retry_after: wait,
     };
@@ -65,7 +65,7 @@ pub(crate) fn respond(
         headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
     }
-    for (name, value) in view.headers {
+    for (name, value) in &parts.headers {
         headers.insert(name.clone(), value.clone());
     }
     response

@@ -72,20 +72,21 @@ pub(crate) const SESSION_ID: &str = "x-session-id";
 
 /// An error response to the client. Boxed, because it is large and rare.
 #[derive(Debug)]
-pub(crate) struct ApiError(Box<Parts>);
+pub(crate) struct ApiError(Box<ErrorParts>);
 
+/// The parts of an error: those that are sent, then those for the log.
 #[derive(Debug)]
-struct Parts {
-    status: StatusCode,
+pub(crate) struct ErrorParts {
+    pub(crate) status: StatusCode,
     message: Cow<'static, str>,
-    metadata: Map<String, Value>,
-    amounts: Vec<(&'static str, Usd)>,
-    service_metadata: Map<String, Value>,
-    headers: Vec<(HeaderName, HeaderValue)>,
-    user_id: Option<String>,
-    location: Option<ErrorLocation>,
-    retry_after: Option<Duration>,
-    format: Option<ErrorFormat>,
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) amounts: Vec<(&'static str, Usd)>,
+    pub(crate) service_metadata: Map<String, Value>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) user_id: Option<String>,
+    pub(crate) location: Option<ErrorLocation>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) format: Option<ErrorFormat>,
     source: Option<Box<dyn Error + Send + Sync>>,
     charge: Option<ChargeFields>,
     reason: Option<RejectionReason>,
@@ -93,7 +94,7 @@ struct Parts {
 
 impl ApiError {
     fn with_status(status: StatusCode, message: Cow<'static, str>) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(ErrorParts {
             status,
             message,
             metadata: Map::new(),
@@ -291,19 +292,13 @@ impl ApiError {
         self.0.status
     }
 
-    pub(crate) fn view(&self) -> ErrorView<'_> {
-        ErrorView {
-            status: self.0.status,
-            message: &self.0.message,
-            metadata: &self.0.metadata,
-            amounts: &self.0.amounts,
-            service_metadata: &self.0.service_metadata,
-            user_id: self.0.user_id.as_deref(),
-            headers: &self.0.headers,
-            location: self.0.location.as_ref(),
-            retry_after: self.0.retry_after,
-            format: self.0.format,
-        }
+    /// Returns the message.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.message
+    }
+
+    pub(crate) fn parts(&self) -> &ErrorParts {
+        &self.0
     }
 
     /// Returns the text of the innermost cause of a 503, such as a full disk, without numbers, which differ each time.
@@ -332,20 +327,6 @@ impl ApiError {
             tracing::debug!(http.status = status, error = cause, "request rejected");
         }
     }
-}
-
-/// The public part of an error.
-pub(crate) struct ErrorView<'a> {
-    pub(crate) status: StatusCode,
-    pub(crate) message: &'a str,
-    pub(crate) metadata: &'a Map<String, Value>,
-    pub(crate) amounts: &'a [(&'static str, Usd)],
-    pub(crate) service_metadata: &'a Map<String, Value>,
-    pub(crate) user_id: Option<&'a str>,
-    pub(crate) headers: &'a [(HeaderName, HeaderValue)],
-    pub(crate) location: Option<&'a ErrorLocation>,
-    pub(crate) retry_after: Option<Duration>,
-    pub(crate) format: Option<ErrorFormat>,
 }
 
 impl From<BodyError> for ApiError {

@@ -10,6 +10,7 @@ pub(crate) mod edge;
 pub(crate) mod encoding;
 pub(crate) mod envelope;
 pub(crate) mod error;
+pub(crate) mod operation;
 pub(crate) mod parameters;
 pub(crate) mod recorder;
 pub(crate) mod response;

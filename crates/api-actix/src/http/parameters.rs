@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn filter(query: &str) -> Result<Option<String>, String> {
-        value(query, "output_modalities").map_err(|error| error.view().message.to_owned())
+        value(query, "output_modalities").map_err(|error| error.text().to_owned())
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn switch_accepts_only_true_and_false() {
-        let include = |query: &str| switch(query, "include").map_err(|error| error.view().message.to_owned());
+        let include = |query: &str| switch(query, "include").map_err(|error| error.text().to_owned());
         assert_eq!(include("a=1").unwrap(), None);
         assert_eq!((include("include=true").unwrap(), include("include=false").unwrap()), (Some(true), Some(false)));
         for query in ["include", "include=", "include=1", "include=True"] {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn count_accepts_only_digits() {
-        let limit = |query: &str| count(query, "limit").map_err(|error| error.view().message.to_owned());
+        let limit = |query: &str| count(query, "limit").map_err(|error| error.text().to_owned());
         assert_eq!(limit("offset=1").unwrap(), None);
         assert_eq!(limit("limit=500").unwrap(), Some(500));
         for query in ["limit=", "limit", "limit=-1", "limit=%2B1", "limit=1.0", "limit=99999999999999999999999"] {

@@ -1,4 +1,4 @@
-//! Response bodies: envelopes, entity tags, JSON without floats, closed sets of values, and the schemas of all.
+//! Response bodies: envelopes, entity tags, JSON without floats, and closed sets of values.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
@@ -12,8 +12,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
 
 use super::error::ApiError;
 
@@ -139,7 +137,8 @@ pub(crate) fn usd(amount: Usd) -> Box<RawValue> {
 }
 
 /// A budget period in UTC; weeks start on Monday.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of names")]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResetInterval {
     Daily,
@@ -147,18 +146,9 @@ pub(crate) enum ResetInterval {
     Monthly,
 }
 
-impl From<domain::budget::ResetInterval> for ResetInterval {
-    fn from(interval: domain::budget::ResetInterval) -> Self {
-        match interval {
-            domain::budget::ResetInterval::Daily => Self::Daily,
-            domain::budget::ResetInterval::Weekly => Self::Weekly,
-            domain::budget::ResetInterval::Monthly => Self::Monthly,
-        }
-    }
-}
-
 /// The action on a match.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the schema of names")]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FilterAction {
     Block,
@@ -166,65 +156,12 @@ pub(crate) enum FilterAction {
     Flag,
 }
 
-impl From<domain::usage::FilterAction> for FilterAction {
-    fn from(action: domain::usage::FilterAction) -> Self {
-        match action {
-            domain::usage::FilterAction::Block => Self::Block,
-            domain::usage::FilterAction::Redact => Self::Redact,
-            domain::usage::FilterAction::Flag => Self::Flag,
-        }
-    }
-}
-
-/// The schemas of a document, each with its name.
-#[derive(Default)]
-pub(crate) struct SchemaList(Vec<(String, RefOr<Schema>)>);
-
-impl SchemaList {
-    /// Adds the schema of a type, and those that it refers to.
-    pub(crate) fn add<T: ToSchema>(&mut self) {
-        self.add_schema(&T::name(), T::schema());
-        T::schemas(&mut self.0);
-    }
-
-    /// Adds the schema of a type under a name other than the type's, and those that it refers to.
-    pub(crate) fn add_as<T: ToSchema>(&mut self, name: &str, description: &str) {
-        let mut schema = T::schema();
-        if let RefOr::T(Schema::Object(object)) = &mut schema {
-            object.description = Some(description.to_owned());
-        }
-        self.add_schema(name, schema);
-        T::schemas(&mut self.0);
-    }
-
-    /// Adds the schema of one record in an envelope. The name of a generic type does not tell its content.
-    pub(crate) fn add_data<T: ToSchema>(&mut self, name: &str, description: &str) {
-        self.add::<T>();
-        self.add_as::<Data<T>>(name, description);
-    }
-
-    /// Adds the schema of a page of records.
-    pub(crate) fn add_page<T: ToSchema>(&mut self, name: &str, description: &str) {
-        self.add::<T>();
-        self.add_as::<Page<T>>(name, description);
-    }
-
-    /// Adds a schema that no type has.
-    pub(crate) fn add_schema(&mut self, name: &str, schema: RefOr<Schema>) {
-        self.0.push((name.to_owned(), schema));
-    }
-
-    /// Returns the schemas. A schema that several routes use occurs several times.
-    pub(crate) fn into_inner(self) -> Vec<(String, RefOr<Schema>)> {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::body::{MessageBody, to_bytes};
     use actix_web::test::TestRequest;
-    use serde_json::to_value;
+    use serde_json::{json, to_value};
+    use utoipa::PartialSchema;
 
     use super::*;
 
@@ -289,11 +226,9 @@ mod tests {
 
     #[test]
     fn values_are_written_with_the_names_of_all_interfaces() {
-        for interval in domain::budget::ResetInterval::ALL {
-            assert_eq!(to_value(ResetInterval::from(interval)).unwrap(), interval.as_str());
-        }
-        for action in domain::usage::FilterAction::ALL {
-            assert_eq!(to_value(FilterAction::from(action)).unwrap(), action.as_str());
-        }
+        let intervals = domain::budget::ResetInterval::ALL.map(domain::budget::ResetInterval::as_str);
+        assert_eq!(to_value(ResetInterval::schema()).unwrap()["enum"], json!(intervals));
+        let [flag, redact, block] = domain::usage::FilterAction::ALL.map(domain::usage::FilterAction::as_str);
+        assert_eq!(to_value(FilterAction::schema()).unwrap()["enum"], json!([block, redact, flag]));
     }
 }

@@ -6,11 +6,10 @@ use actix_web::HttpResponse;
 use actix_web::web::Payload;
 use domain::api_key::{ManagementKey, Principal};
 use futures_util::future::LocalBoxFuture;
-use utoipa::openapi::path::OperationBuilder;
 
 use super::call::{Call, MAX_PARAMETERS, Parameters};
 use super::error::{ApiError, ErrorFormat};
-use super::response::SchemaList;
+use super::operation::Operation;
 
 /// The outcome of a handler.
 pub(crate) type Outcome = Result<HttpResponse, ApiError>;
@@ -101,12 +100,10 @@ pub(crate) struct Route {
     /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
     pub(crate) reads_body: bool,
     pub(crate) clients: Clients,
-    /// The tag in the OpenAPI document, one of `openapi::tags`.
+    /// The tag in the OpenAPI document, one of `operation::tags`.
     pub(crate) tag: &'static str,
     /// Describes parameters, body and responses for the OpenAPI document.
-    pub(crate) describe: fn() -> OperationBuilder,
-    /// Adds the schemas that the description names.
-    pub(crate) schemas: fn(&mut SchemaList),
+    pub(crate) describe: fn() -> Operation,
 }
 
 impl Route {
@@ -116,7 +113,7 @@ impl Route {
         pattern: &'static str,
         handle: for<'c> fn(&'c Call<'c>, &'c ManagementKey, Payload) -> Pending<'c>,
         tag: &'static str,
-        describe: fn() -> OperationBuilder,
+        describe: fn() -> Operation,
     ) -> Self {
         Self::new(method, pattern, Handler::Keyed(KeyedHandler::Management(handle)), tag, describe)
     }
@@ -127,7 +124,7 @@ impl Route {
         pattern: &'static str,
         handle: for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>,
         tag: &'static str,
-        describe: fn() -> OperationBuilder,
+        describe: fn() -> Operation,
     ) -> Self {
         Self::new(method, pattern, Handler::Keyed(KeyedHandler::AnyKey(handle)), tag, describe)
     }
@@ -138,7 +135,7 @@ impl Route {
         pattern: &'static str,
         handle: fn(&Call<'_>) -> Outcome,
         tag: &'static str,
-        describe: fn() -> OperationBuilder,
+        describe: fn() -> Operation,
     ) -> Self {
         Self::new(method, pattern, Handler::Keyed(KeyedHandler::Memory(handle)), tag, describe)
     }
@@ -148,7 +145,7 @@ impl Route {
         pattern: &'static str,
         handler: OpenHandler,
         tag: &'static str,
-        describe: fn() -> OperationBuilder,
+        describe: fn() -> Operation,
     ) -> Self {
         Self::new(Method::Get, pattern, Handler::Open(handler), tag, describe).outside_base()
     }
@@ -159,7 +156,7 @@ impl Route {
         pattern: &'static str,
         handler: Handler,
         tag: &'static str,
-        describe: fn() -> OperationBuilder,
+        describe: fn() -> Operation,
     ) -> Self {
         Self {
             method,
@@ -170,7 +167,6 @@ impl Route {
             clients: Clients::OfContract,
             tag,
             describe,
-            schemas: |_| {},
         }
     }
 
@@ -182,11 +178,6 @@ impl Route {
     /// Lets the handler read the body.
     pub(crate) const fn with_body(self) -> Self {
         Self { reads_body: true, ..self }
-    }
-
-    /// Adds the schemas of the bodies that the endpoint reads and writes.
-    pub(crate) const fn with_schemas(self, schemas: fn(&mut SchemaList)) -> Self {
-        Self { schemas, ..self }
     }
 
     /// Serves vendor clients.

@@ -2,14 +2,11 @@
 
 use utoipa::ToSchema;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr, Required};
 
-use super::operations;
-use super::operations::{COMMON_STATUSES, JSON, header, status_description};
 use super::schemas::{
     DecisionsForm, DecisionsRequest, DecisionsResponse, GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError,
     OpenAiDecisionsRequest, OpenAiDecisionsResponse, OpenAiError, SglangDecisionsRequest, SglangDecisionsResponse,
@@ -17,15 +14,16 @@ use super::schemas::{
 };
 use crate::detection::Entry;
 use crate::http::envelope::ErrorEnvelope;
-use crate::http::response::SchemaList;
+use crate::http::operation;
+use crate::http::operation::{BodySchema, COMMON_STATUSES, JSON, Operation, Schemas, header, status_description};
 
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
-pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
+pub(crate) fn describe(entry: Entry, under_base: bool) -> Operation {
     let (id, summary, description) = describe_entry(entry, under_base);
     let answers = answers(entry);
-    let example = answers.first().map(|schema| operations::answer_example(schema)).unwrap_or_default();
+    let example = answers.first().map(|schema| operation::answer_example(schema)).unwrap_or_default();
     let content = any_of(&answers).examples_from_iter(example).build();
     let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
@@ -37,31 +35,34 @@ pub(crate) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
             .build();
         responses = responses.response(status.to_string(), response);
     }
-    OperationBuilder::new()
-        .operation_id(Some(id))
-        .summary(Some(summary))
-        .description(Some(description))
+    let mut operation = Operation::new(id, summary)
+        .description(description)
         .parameter(header("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256))
-        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16))
-        .request_body(Some(body(entry)))
-        .responses(responses)
+        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16));
+    operation.description.request_body = Some(body(entry).into());
+    operation.description.responses = responses.build();
+    operation.schemas = schemas();
+    operation
 }
 
-/// Adds the schemas of all wires.
-pub(crate) fn schemas(all: &mut SchemaList) {
-    all.add::<DecisionsRequest>();
-    all.add::<DecisionsResponse>();
-    all.add::<DecisionsForm>();
-    all.add::<SystemOneError>();
-    all.add::<OpenAiDecisionsRequest>();
-    all.add::<OpenAiDecisionsResponse>();
-    all.add::<OpenAiError>();
-    all.add::<GeminiDecisionsRequest>();
-    all.add::<GeminiDecisionsResponse>();
-    all.add::<GeminiError>();
-    all.add::<SglangDecisionsRequest>();
-    all.add::<SglangDecisionsResponse>();
-    all.add::<SglangError>();
+/// Returns the schemas of all wires.
+fn schemas() -> Schemas {
+    let bodies = [
+        BodySchema::of::<DecisionsRequest>(),
+        BodySchema::of::<DecisionsResponse>(),
+        BodySchema::of::<DecisionsForm>(),
+        BodySchema::of::<SystemOneError>(),
+        BodySchema::of::<OpenAiDecisionsRequest>(),
+        BodySchema::of::<OpenAiDecisionsResponse>(),
+        BodySchema::of::<OpenAiError>(),
+        BodySchema::of::<GeminiDecisionsRequest>(),
+        BodySchema::of::<GeminiDecisionsResponse>(),
+        BodySchema::of::<GeminiError>(),
+        BodySchema::of::<SglangDecisionsRequest>(),
+        BodySchema::of::<SglangDecisionsResponse>(),
+        BodySchema::of::<SglangError>(),
+    ];
+    bodies.into_iter().flat_map(|body| body.schemas).collect()
 }
 
 fn describe_entry(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'static str) {
@@ -133,8 +134,8 @@ fn errors(entry: Entry) -> Vec<String> {
 }
 
 fn body(entry: Entry) -> RequestBody {
-    let example = if entry == Entry::Gemini { operations::gemini_request() } else { operations::decision_request() };
-    let content = any_of(&requests(entry)).examples_from_iter(operations::named_example(example)).build();
+    let example = if entry == Entry::Gemini { operation::gemini_request() } else { operation::decision_request() };
+    let content = any_of(&requests(entry)).examples_from_iter(operation::named_example(example)).build();
     let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
     let form = entry.takes_parts().then(|| any_of(&[name::<DecisionsForm>()]).build());
     match form {

@@ -111,7 +111,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
     context.output.show(&list, || {
         let row = |one: &DestinationView| {
             let state = if one.enabled { "enabled" } else { "disabled" };
-            [one.id.clone(), one.kind().as_str().to_owned(), state.to_owned(), one.url().to_owned(), one.name.clone()]
+            [one.id.clone(), one.kind().to_owned(), state.to_owned(), one.url().to_owned(), one.name.clone()]
         };
         table(["ID", "TYPE", "STATE", "URL", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
     })?;

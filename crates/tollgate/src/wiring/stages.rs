@@ -230,7 +230,8 @@ impl JournaledProcess<'_> {
         let reloader = Reloader::new((config, environment), upstreams, live, parts, measures.clone());
         background.watch_endpoints(reloader.routing(), &stores.clock);
         measures.watch_throttling(&reloader.routing(), &clock());
-        watch_records(config, measures, &reloader);
+        let quota = reloader.services().reader(|services| services.submit_decision.record_quota_status());
+        measures.watch_records(config.limits.workspace_record_bytes_per_day, quota);
         let limiter = rates.limiter;
         let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
         let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
@@ -277,16 +278,6 @@ fn probes(
     probes.extend(ledger.map(|ledger| Arc::new(JournalProbe(Arc::clone(ledger))) as Arc<dyn HealthProbe>));
     probes.extend(rates.shared.clone().map(|shared| Arc::new(RateLimitProbe(shared)) as Arc<dyn HealthProbe>));
     probes
-}
-
-/// Reports the record quota. The reference is weak: the metrics outlive the server and would keep the ledger open.
-fn watch_records(config: &Config, measures: &ProcessMetrics, reloader: &Reloader) {
-    let services = reloader.services().downgrade();
-    let status = move || {
-        let current = services.current();
-        current.map(|services| services.submit_decision.record_quota_status()).unwrap_or_default()
-    };
-    measures.watch_records(config.limits.workspace_record_bytes_per_day, status);
 }
 
 /// Starts the threads that parse and filter large requests.

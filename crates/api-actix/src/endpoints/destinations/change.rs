@@ -12,18 +12,14 @@ pub(crate) const CREATE: Route = Route::management(
     tags::DESTINATIONS,
     describe_create,
 )
-.with_body()
-.with_schemas(|all| {
-    all.add::<DestinationRequest>();
-    record::schemas(all);
-});
+.with_body();
 
-fn describe_create() -> OperationBuilder {
+fn describe_create() -> Operation {
     let description = "The destination first receives a test request (header `x-test-connection: true`) and must \
                        answer with 2xx or 400. A workspace has at most five destinations of each type.";
-    management_operation("createDestination", "Create a trace destination", description)
-        .request_body(Some(body("DestinationRequest")))
-        .responses(created_responses("The destination", "DestinationResponse", &[400, 409, 415]))
+    Operation::management("createDestination", "Create a trace destination", description)
+        .body(BodySchema::of::<DestinationRequest>(), None)
+        .created(record::response(), "The destination", &[400, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
@@ -41,19 +37,15 @@ pub(crate) const UPDATE: Route = Route::management(
     tags::DESTINATIONS,
     describe_update,
 )
-.with_body()
-.with_schemas(|all| {
-    all.add::<DestinationChange>();
-    record::schemas(all);
-});
+.with_body();
 
-fn describe_update() -> OperationBuilder {
+fn describe_update() -> Operation {
     let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
                        is tested with a request first. A URL with another scheme, host or port requires all secrets \
                        again: header values, secret, query.";
-    management_operation("updateDestination", "Update a trace destination", description)
-        .request_body(Some(body("DestinationChange")))
-        .responses(responses("The updated destination", "DestinationResponse", &[400, 404, 409, 415]))
+    Operation::management("updateDestination", "Update a trace destination", description)
+        .body(BodySchema::of::<DestinationChange>(), None)
+        .answer(record::response(), "The updated destination", &[400, 404, 409, 415])
         .parameter(path("id", "The destination's id"))
 }
 
@@ -71,12 +63,12 @@ pub(crate) const DELETE: Route = Route::management(
     |call, key, _| Box::pin(handle_delete(call, key)),
     tags::DESTINATIONS,
     describe_delete,
-)
-.with_schemas(|all| all.add_as::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."));
+);
 
-fn describe_delete() -> OperationBuilder {
-    management_operation("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
-        .responses(responses("Deleted", "DestinationDeletedResponse", &[404]))
+fn describe_delete() -> Operation {
+    let body = BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion.");
+    Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
+        .answer(body, "Deleted", &[404])
         .parameter(path("id", "The destination's id"))
 }
 

@@ -58,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
 /// # Errors
 /// The message of a 400 response.
 pub fn read_destination(text: &str) -> Result<(DestinationFields, Option<String>), String> {
-    read(text).map_err(|error| error.view().message.to_owned())
+    read(text).map_err(|error| error.text().to_owned())
 }
 
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
@@ -149,14 +149,11 @@ mod tests {
     }
 
     fn fields(text: &str) -> DestinationFields {
-        read(text)
-            .map_err(|error| error.view().message.to_owned())
-            .unwrap_or_else(|message| unreachable!("{message}"))
-            .0
+        read(text).map_err(|error| error.text().to_owned()).unwrap_or_else(|message| unreachable!("{message}")).0
     }
 
     fn fault(text: &str) -> String {
-        read(text).map(drop).unwrap_err().view().message.to_owned()
+        read(text).map(drop).unwrap_err().text().to_owned()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::record;
 use super::record::DestinationView;
 use crate::endpoints::prelude::*;
-use crate::openapi::operations;
+use crate::http::operation;
 
 /// `GET …/observability/destinations`: lists destinations.
 pub(crate) const LIST: Route = Route::management(
@@ -15,14 +15,14 @@ pub(crate) const LIST: Route = Route::management(
     |call, _, _| Box::pin(handle_list(call)),
     tags::DESTINATIONS,
     describe_list,
-)
-.with_schemas(|all| all.add_page::<DestinationView>("DestinationListResponse", "A list of trace destinations."));
+);
 
-fn describe_list() -> OperationBuilder {
+fn describe_list() -> Operation {
+    let body = BodySchema::page::<DestinationView>("DestinationListResponse", "A list of trace destinations.");
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    management_operation("listDestinations", "List trace destinations", "Oldest first.")
-        .parameter(operations::query("workspace_id", "The workspace id. Default: all workspaces.", id))
-        .responses(responses("The destinations", "DestinationListResponse", &[400]))
+    Operation::management("listDestinations", "List trace destinations", "Oldest first.")
+        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces.", id))
+        .answer(body, "The destinations", &[400])
 }
 
 async fn handle_list(call: &Call<'_>) -> Outcome {
@@ -41,13 +41,12 @@ pub(crate) const GET: Route = Route::management(
     |call, _, _| Box::pin(handle_get(call)),
     tags::DESTINATIONS,
     describe_get,
-)
-.with_schemas(record::schemas);
+);
 
-fn describe_get() -> OperationBuilder {
+fn describe_get() -> Operation {
     let description = "Header values, the secret and the URL query are masked.";
-    management_operation("getDestination", "Get a trace destination", description)
-        .responses(responses("The destination", "DestinationResponse", &[404]))
+    Operation::management("getDestination", "Get a trace destination", description)
+        .answer(record::response(), "The destination", &[404])
         .parameter(path("id", "The destination's id"))
 }
 

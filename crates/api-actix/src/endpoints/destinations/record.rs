@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::ids::ApiKeyId;
 use domain::json::Json;
-use domain::observability::{Destination, DestinationKind, MASK};
+use domain::observability::{Destination, MASK};
 use domain::secret::ApiKeyHash;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::response::{SchemaList, opaque, time};
+use crate::http::operation::BodySchema;
+use crate::http::response::{opaque, time};
 
 /// A trace destination.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,7 +23,8 @@ pub struct DestinationView {
     pub id: String,
     /// The name.
     pub name: String,
-    r#type: DestinationType,
+    #[schema(value_type = DestinationType)]
+    r#type: &'static str,
     config: ConfigView,
     /// False while nothing is sent.
     pub enabled: bool,
@@ -41,9 +43,9 @@ pub struct DestinationView {
 }
 
 /// The type of the destination.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum DestinationType {
+enum DestinationType {
     OtelCollector,
     Webhook,
 }
@@ -67,9 +69,9 @@ struct ConfigView {
 #[schema(pattern = "^[*]{4,}$")]
 struct MaskedSecret(&'static str);
 
-/// Adds the schema of one destination.
-pub(super) fn schemas(all: &mut SchemaList) {
-    all.add_data::<DestinationView>("DestinationResponse", "One trace destination.");
+/// Returns the schema of one destination.
+pub(super) fn response() -> BodySchema {
+    BodySchema::data::<DestinationView>("DestinationResponse", "One trace destination.")
 }
 
 impl DestinationView {
@@ -82,7 +84,7 @@ impl DestinationView {
         Self {
             id: destination.id.to_string(),
             name: destination.name.clone(),
-            r#type: destination.kind.into(),
+            r#type: destination.kind.as_str(),
             config: ConfigView {
                 url: destination.shown_url(),
                 headers: destination.headers.iter().map(|(name, _)| (name.clone(), MaskedSecret(MASK))).collect(),
@@ -103,21 +105,9 @@ impl DestinationView {
         &self.config.url
     }
 
-    /// Returns the kind of the destination.
-    pub fn kind(&self) -> DestinationKind {
-        match self.r#type {
-            DestinationType::OtelCollector => DestinationKind::OtelCollector,
-            DestinationType::Webhook => DestinationKind::Webhook,
-        }
-    }
-}
-
-impl From<DestinationKind> for DestinationType {
-    fn from(kind: DestinationKind) -> Self {
-        match kind {
-            DestinationKind::OtelCollector => Self::OtelCollector,
-            DestinationKind::Webhook => Self::Webhook,
-        }
+    /// Returns the type of the destination.
+    pub fn kind(&self) -> &'static str {
+        self.r#type
     }
 }
 
@@ -185,12 +175,15 @@ struct DestinationChoices {
 
 #[cfg(test)]
 mod tests {
+    use domain::observability::DestinationKind;
+    use utoipa::PartialSchema;
+
     use super::*;
 
     #[test]
     fn types_are_written_with_the_names_of_kinds() {
-        for kind in [DestinationKind::OtelCollector, DestinationKind::Webhook] {
-            assert_eq!(serde_json::to_value(DestinationType::from(kind)).unwrap(), kind.as_str());
-        }
+        let kinds = [DestinationKind::OtelCollector, DestinationKind::Webhook];
+        let schema = serde_json::to_value(DestinationType::schema()).unwrap();
+        assert_eq!(schema["enum"], serde_json::json!(kinds.map(DestinationKind::as_str)));
     }
 }

@@ -14,10 +14,7 @@ pub(crate) const LIST: Route = Route::management(
     |call, _, _| Box::pin(handle_list(call)),
     tags::GUARDRAILS,
     describe_list,
-)
-.with_schemas(|all| {
-    all.add_page::<AssignmentView<'_>>("KeyAssignmentListResponse", "A page of the keys assigned to a guardrail.");
-});
+);
 
 /// A key assigned to a guardrail.
 #[derive(Serialize, ToSchema)]
@@ -51,11 +48,13 @@ impl<'a> AssignmentView<'a> {
     }
 }
 
-fn describe_list() -> OperationBuilder {
-    management_operation("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
+fn describe_list() -> Operation {
+    let description = "A page of the keys assigned to a guardrail.";
+    let body = BodySchema::page::<AssignmentView<'_>>("KeyAssignmentListResponse", description);
+    Operation::management("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The assignments", "KeyAssignmentListResponse", &[400, 404]))
+        .answer(body, "The assignments", &[400, 404])
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -75,11 +74,7 @@ pub(crate) const REMOVE: Route = Route::management(
     tags::GUARDRAILS,
     describe_remove,
 )
-.with_body()
-.with_schemas(|all| {
-    all.add::<AssignKeysRequest>();
-    all.add::<UnassignedView>();
-});
+.with_body();
 
 /// The number of removed assignments.
 #[derive(Serialize, ToSchema)]
@@ -88,11 +83,11 @@ struct UnassignedView {
     unassigned_count: u64,
 }
 
-fn describe_remove() -> OperationBuilder {
+fn describe_remove() -> Operation {
     let description = "Keys without this guardrail are skipped and not counted.";
-    management_operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
-        .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("The number of removed assignments", "RemoveKeysResponse", &[400, 404, 415]))
+    Operation::management("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
+        .body(BodySchema::of::<AssignKeysRequest>(), None)
+        .answer(BodySchema::of::<UnassignedView>(), "The number of removed assignments", &[400, 404, 415])
         .parameter(path("id", "The guardrail's id"))
 }
 

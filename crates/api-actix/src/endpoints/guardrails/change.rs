@@ -12,20 +12,14 @@ pub(crate) const CREATE: Route = Route::management(
     tags::GUARDRAILS,
     describe_create,
 )
-.with_body()
-.with_schemas(schemas_create);
+.with_body();
 
-fn describe_create() -> OperationBuilder {
+fn describe_create() -> Operation {
     let description = "The new guardrail has no keys. `workspace_default` applies it to the whole workspace at once. \
                        Any resolvable model name is accepted and stored as a canonical slug.";
-    management_operation("createGuardrail", "Create a guardrail", description)
-        .request_body(Some(body("GuardrailRequest")))
-        .responses(created_responses("The guardrail", "GuardrailResponse", &[400, 404, 415]))
-}
-
-fn schemas_create(all: &mut SchemaList) {
-    all.add::<GuardrailRequest>();
-    record::schemas(all);
+    Operation::management("createGuardrail", "Create a guardrail", description)
+        .body(BodySchema::of::<GuardrailRequest>(), None)
+        .created(record::response(), "The guardrail", &[400, 404, 415])
 }
 
 async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
@@ -42,21 +36,15 @@ pub(crate) const UPDATE: Route = Route::management(
     tags::GUARDRAILS,
     describe_update,
 )
-.with_body()
-.with_schemas(schemas_update);
+.with_body();
 
-fn describe_update() -> OperationBuilder {
+fn describe_update() -> Operation {
     let description = "Changes the given members: null removes a rule, a list is replaced as a whole. A change \
                        creates a new version, which is effective on every replica within a second.";
-    management_operation("updateGuardrail", "Update a guardrail", description)
-        .request_body(Some(body("GuardrailChange")))
-        .responses(responses("The updated guardrail", "GuardrailResponse", &[400, 404, 409, 415]))
+    Operation::management("updateGuardrail", "Update a guardrail", description)
+        .body(BodySchema::of::<GuardrailChange>(), None)
+        .answer(record::response(), "The updated guardrail", &[400, 404, 409, 415])
         .parameter(path("id", "The guardrail's id"))
-}
-
-fn schemas_update(all: &mut SchemaList) {
-    all.add::<GuardrailChange>();
-    record::schemas(all);
 }
 
 async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
@@ -73,13 +61,13 @@ pub(crate) const DELETE: Route = Route::management(
     |call, key, _| Box::pin(handle_delete(call, key)),
     tags::GUARDRAILS,
     describe_delete,
-)
-.with_schemas(|all| all.add_as::<Deleted>("GuardrailDeletedResponse", "Confirms the deletion of a guardrail."));
+);
 
-fn describe_delete() -> OperationBuilder {
+fn describe_delete() -> Operation {
+    let body = BodySchema::named::<Deleted>("GuardrailDeletedResponse", "Confirms the deletion of a guardrail.");
     let description = "Removes the guardrail from its keys and from the workspace.";
-    management_operation("deleteGuardrail", "Delete a guardrail", description)
-        .responses(responses("Deleted", "GuardrailDeletedResponse", &[404]))
+    Operation::management("deleteGuardrail", "Delete a guardrail", description)
+        .answer(body, "Deleted", &[404])
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -95,14 +83,13 @@ pub(crate) const RESTORE_VERSION: Route = Route::management(
     |call, key, _| Box::pin(handle_restore_version(call, key)),
     tags::GUARDRAILS,
     describe_restore_version,
-)
-.with_schemas(record::schemas);
+);
 
-fn describe_restore_version() -> OperationBuilder {
+fn describe_restore_version() -> Operation {
     let description = "Creates a new version with the name, the budget and the rules of an earlier version.";
-    management_operation("restoreGuardrailVersion", "Restore a version of a guardrail", description)
+    Operation::management("restoreGuardrailVersion", "Restore a version of a guardrail", description)
         .parameter(path("version", "The version's number"))
-        .responses(responses("The updated guardrail", "GuardrailResponse", &[404, 409]))
+        .answer(record::response(), "The updated guardrail", &[404, 409])
         .parameter(path("id", "The guardrail's id"))
 }
 

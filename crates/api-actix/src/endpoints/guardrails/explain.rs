@@ -21,19 +21,16 @@ pub(crate) const ROUTE: Route = Route::management(
     tags::GUARDRAILS,
     describe,
 )
-.with_body()
-.with_schemas(|all| {
-    all.add::<ExplainRequest>();
-    all.add_data::<ExplanationView<'_>>("ExplainResponse", "An explanation.");
-});
+.with_body();
 
-fn describe() -> OperationBuilder {
+fn describe() -> Operation {
+    let response = BodySchema::data::<ExplanationView<'_>>("ExplainResponse", "An explanation.");
     let description = "Returns whether a key with this guardrail could send this body to the model, the deciding \
                        rule, and the redacted content. Nothing is sent, held or charged; the current health of \
                        endpoints is ignored.";
-    management_operation("explainGuardrail", "Explain the handling of a request", description)
-        .request_body(Some(body("ExplainRequest")))
-        .responses(responses("The explanation", "ExplainResponse", &[400, 404, 415]))
+    Operation::management("explainGuardrail", "Explain the handling of a request", description)
+        .body(BodySchema::of::<ExplainRequest>(), None)
+        .answer(response, "The explanation", &[400, 404, 415])
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -45,8 +42,8 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
         .transpose()?;
     let inner = inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?;
     let permit = call.permit();
-    let hold = |bytes| permit.map_or(Ok(()), |permit| permit.hold_structures(bytes));
-    let request = request(inner, call.gateway.draft_bounds, hold)?;
+    let hold = |bytes| permit.map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
+    let request = request(inner, call.gateway.settings.draft_bounds, hold)?;
     let routed = call.routed();
     let explanation = routed.guardrails.explain.execute(authority, &call.id()?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
@@ -58,7 +55,7 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
 /// The message of a 400 response.
 pub fn read_decision_request(body: &str, bounds: DraftBounds) -> Result<DecisionRequest, String> {
     let raw: &RawValue = serde_json::from_str(body).map_err(|error| error.to_string())?;
-    request(JsonText::from(raw), bounds, |_| Ok(())).map_err(|error| error.view().message.to_owned())
+    request(JsonText::from(raw), bounds, |_| Ok(())).map_err(|error| error.text().to_owned())
 }
 
 /// Reads the request in any format that a Decisions path accepts.
@@ -163,7 +160,8 @@ struct EndpointView<'a> {
 struct FindingView<'a> {
     guardrail_id: String,
     label: &'a str,
-    action: FilterAction,
+    #[schema(value_type = FilterAction)]
+    action: &'static str,
     /// The path of the first match.
     path: &'a str,
     #[schema(value_type = u64, minimum = 1)]
@@ -192,8 +190,8 @@ struct LimitView {
     is_credit: bool,
     #[schema(value_type = f64)]
     limit_usd: Box<RawValue>,
-    #[schema(required)]
-    reset_interval: Option<ResetInterval>,
+    #[schema(required, value_type = Option<ResetInterval>)]
+    reset_interval: Option<&'static str>,
     #[schema(value_type = f64)]
     spent_usd: Box<RawValue>,
     #[schema(value_type = f64)]
@@ -256,7 +254,7 @@ impl<'a> FindingView<'a> {
         Self {
             guardrail_id: finding.guardrail_id.to_string(),
             label: &finding.label,
-            action: finding.action.into(),
+            action: finding.action.as_str(),
             path: &finding.path,
             count: finding.count,
         }
@@ -276,7 +274,7 @@ impl LimitView {
             guardrail_id: standing.guardrail_id.map(|id| id.to_string()),
             is_credit: standing.is_credit,
             limit_usd: usd(standing.limit),
-            reset_interval: standing.reset.map(ResetInterval::from),
+            reset_interval: standing.reset.map(domain::budget::ResetInterval::as_str),
             spent_usd: usd(standing.spent),
             reserved_usd: usd(standing.reserved),
             resets_at: standing.resets_at.map(time),

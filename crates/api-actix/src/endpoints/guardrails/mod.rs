@@ -16,8 +16,8 @@ use wires::client::{ErrorLocation, read_object};
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
+use crate::http::operation;
 use crate::http::parameters;
-use crate::openapi::operations;
 
 pub use explain::{ExplanationView, read_decision_request};
 pub use record::{GuardrailVersionView, GuardrailView};
@@ -104,7 +104,7 @@ impl PageRange {
 
 /// Describes the parameter of a page's first element.
 fn offset() -> Parameter {
-    operations::query(
+    operation::query(
         "offset",
         "The number of elements to skip.",
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)),
@@ -114,7 +114,7 @@ fn offset() -> Parameter {
 /// Describes the parameter of a page's length.
 fn limit() -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
-    operations::query("limit", "The maximum number of elements on a page.", schema.default(Some(json!(DEFAULT_LIMIT))))
+    operation::query("limit", "The maximum number of elements on a page.", schema.default(Some(json!(DEFAULT_LIMIT))))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::record::{GuardrailVersionView, GuardrailView};
 use super::{PageRange, limit, offset, record, version_number};
 use crate::endpoints::prelude::*;
-use crate::openapi::operations;
+use crate::http::operation;
 
 /// `GET …/guardrails`: lists the guardrails of a workspace.
 pub(crate) const LIST: Route = Route::management(
@@ -15,16 +15,16 @@ pub(crate) const LIST: Route = Route::management(
     |call, _, _| Box::pin(handle_list(call)),
     tags::GUARDRAILS,
     describe_list,
-)
-.with_schemas(|all| all.add_page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails."));
+);
 
-fn describe_list() -> OperationBuilder {
+fn describe_list() -> Operation {
+    let body = BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails.");
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    management_operation("listGuardrails", "List the guardrails of a workspace", "Newest first.")
-        .parameter(operations::query("workspace_id", "The workspace id. Default: the default workspace.", id))
+    Operation::management("listGuardrails", "List the guardrails of a workspace", "Newest first.")
+        .parameter(operation::query("workspace_id", "The workspace id. Default: the default workspace.", id))
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The guardrails", "GuardrailListResponse", &[400, 404]))
+        .answer(body, "The guardrails", &[400, 404])
 }
 
 async fn handle_list(call: &Call<'_>) -> Outcome {
@@ -43,12 +43,11 @@ pub(crate) const GET: Route = Route::management(
     |call, _, _| Box::pin(handle_get(call)),
     tags::GUARDRAILS,
     describe_get,
-)
-.with_schemas(record::schemas);
+);
 
-fn describe_get() -> OperationBuilder {
-    management_operation("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
-        .responses(responses("The guardrail", "GuardrailResponse", &[404]))
+fn describe_get() -> Operation {
+    Operation::management("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
+        .answer(record::response(), "The guardrail", &[404])
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -64,16 +63,15 @@ pub(crate) const LIST_VERSIONS: Route = Route::management(
     |call, _, _| Box::pin(handle_list_versions(call)),
     tags::GUARDRAILS,
     describe_list_versions,
-)
-.with_schemas(|all| {
-    all.add_page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", "A page of versions of a guardrail.");
-});
+);
 
-fn describe_list_versions() -> OperationBuilder {
-    management_operation("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
+fn describe_list_versions() -> Operation {
+    let description = "A page of versions of a guardrail.";
+    let body = BodySchema::page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", description);
+    Operation::management("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
         .parameter(offset())
         .parameter(limit())
-        .responses(responses("The versions", "GuardrailVersionListResponse", &[400, 404]))
+        .answer(body, "The versions", &[400, 404])
         .parameter(path("id", "The guardrail's id"))
 }
 
@@ -92,13 +90,14 @@ pub(crate) const GET_VERSION: Route = Route::management(
     |call, _, _| Box::pin(handle_get_version(call)),
     tags::GUARDRAILS,
     describe_get_version,
-)
-.with_schemas(record::version_schemas);
+);
 
-fn describe_get_version() -> OperationBuilder {
-    management_operation("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
+fn describe_get_version() -> Operation {
+    let description = "One version of a guardrail.";
+    let body = BodySchema::data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", description);
+    Operation::management("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
         .parameter(path("version", "The version's number"))
-        .responses(responses("The version", "GuardrailVersionResponse", &[404]))
+        .answer(body, "The version", &[404])
         .parameter(path("id", "The guardrail's id"))
 }
 

@@ -3,14 +3,14 @@
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
 use domain::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, GuardrailVersion,
-    PlacedGuardrail,
+    BuiltinContentFilter, ContentFilter, Guardrail, GuardrailRules, GuardrailVersion, PlacedGuardrail,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::response::{FilterAction, ResetInterval, SchemaList, time, usd};
+use crate::http::operation::BodySchema;
+use crate::http::response::{FilterAction, ResetInterval, time, usd};
 
 /// A guardrail. All members are present; null means no rule.
 #[derive(Serialize, ToSchema)]
@@ -45,8 +45,8 @@ pub struct GuardrailView<'a> {
     ignored_providers: Option<&'a [String]>,
     #[schema(required, value_type = Option<f64>)]
     limit_usd: Option<Box<RawValue>>,
-    #[schema(required)]
-    reset_interval: Option<ResetInterval>,
+    #[schema(required, value_type = Option<ResetInterval>)]
+    reset_interval: Option<&'static str>,
     #[schema(required)]
     enforce_zdr: Option<bool>,
     #[schema(required)]
@@ -90,7 +90,8 @@ pub(super) struct ContentFilterView<'a> {
     /// A regular expression with linear-time matching: no look-around and no back-references.
     #[schema(min_length = 1)]
     pattern: &'a str,
-    action: FilterAction,
+    #[schema(value_type = FilterAction)]
+    action: &'static str,
     /// The name of the filter, and in brackets the replacement of a match.
     #[schema(min_length = 1, max_length = 100)]
     label: Option<&'a str>,
@@ -100,8 +101,10 @@ pub(super) struct ContentFilterView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BuiltinContentFilter)]
 pub(super) struct BuiltinFilterView {
-    slug: BuiltinFilterSlug,
-    action: FilterAction,
+    #[schema(value_type = BuiltinFilterSlug)]
+    slug: &'static str,
+    #[schema(value_type = FilterAction)]
+    action: &'static str,
     /// Read only.
     #[schema(value_type = Option<String>)]
     label: &'static str,
@@ -111,7 +114,7 @@ pub(super) struct BuiltinFilterView {
 }
 
 /// The built-in pattern.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = BuiltinFilter)]
 enum BuiltinFilterSlug {
@@ -133,14 +136,9 @@ enum ScanScope {
     AllMessages,
 }
 
-/// Adds the schema of one guardrail.
-pub(super) fn schemas(all: &mut SchemaList) {
-    all.add_data::<GuardrailView<'_>>("GuardrailResponse", "One guardrail.");
-}
-
-/// Adds the schema of one version.
-pub(super) fn version_schemas(all: &mut SchemaList) {
-    all.add_data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", "One version of a guardrail.");
+/// Returns the schema of one guardrail.
+pub(super) fn response() -> BodySchema {
+    BodySchema::data::<GuardrailView<'_>>("GuardrailResponse", "One guardrail.")
 }
 
 impl<'a> GuardrailView<'a> {
@@ -153,16 +151,7 @@ impl<'a> GuardrailView<'a> {
     pub(super) fn new_version(guardrail: &'a Guardrail) -> Self {
         let Guardrail { name, budget, rules, version, .. } = guardrail;
         let GuardrailRules { content_filters, content_filter_builtins, .. } = rules;
-        let DataPolicyRules {
-            enforce_zdr,
-            enforce_zdr_anthropic,
-            enforce_zdr_openai,
-            enforce_zdr_google,
-            enforce_zdr_xai,
-            enforce_zdr_other,
-            enable_paid_model_training,
-            enable_free_model_training,
-        } = rules.data_policy;
+        let policy = &rules.data_policy;
         Self {
             id: guardrail.id.to_string(),
             name: name.as_str(),
@@ -177,15 +166,15 @@ impl<'a> GuardrailView<'a> {
             allowed_providers: rules.allowed_providers.as_deref(),
             ignored_providers: rules.ignored_providers.as_deref(),
             limit_usd: budget.map(|budget| usd(budget.amount)),
-            reset_interval: budget.and_then(|budget| budget.reset).map(ResetInterval::from),
-            enforce_zdr,
-            enforce_zdr_anthropic,
-            enforce_zdr_openai,
-            enforce_zdr_google,
-            enforce_zdr_xai,
-            enforce_zdr_other,
-            enable_free_model_training,
-            enable_paid_model_training,
+            reset_interval: budget.and_then(|budget| budget.reset).map(domain::budget::ResetInterval::as_str),
+            enforce_zdr: policy.enforce_zdr,
+            enforce_zdr_anthropic: policy.enforce_zdr_anthropic,
+            enforce_zdr_openai: policy.enforce_zdr_openai,
+            enforce_zdr_google: policy.enforce_zdr_google,
+            enforce_zdr_xai: policy.enforce_zdr_xai,
+            enforce_zdr_other: policy.enforce_zdr_other,
+            enable_free_model_training: policy.enable_free_model_training,
+            enable_paid_model_training: policy.enable_paid_model_training,
             content_filters: non_empty(content_filters, ContentFilterView::new),
             content_filter_builtins: non_empty(content_filter_builtins, |filter| BuiltinFilterView::new(*filter)),
             enable_free_model_publication: None,
@@ -229,32 +218,18 @@ fn non_empty<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>
 
 impl<'a> ContentFilterView<'a> {
     fn new(filter: &'a ContentFilter) -> Self {
-        Self { pattern: &filter.pattern, action: filter.action.into(), label: filter.label.as_deref() }
+        Self { pattern: &filter.pattern, action: filter.action.as_str(), label: filter.label.as_deref() }
     }
 }
 
 impl BuiltinFilterView {
     fn new(filter: BuiltinContentFilter) -> Self {
         Self {
-            slug: filter.slug.into(),
-            action: filter.action.into(),
+            slug: filter.slug.as_str(),
+            action: filter.action.as_str(),
             label: filter.slug.label(),
             // All content is scanned, regardless of the requested scope.
             scan_scope: ScanScope::AllMessages,
-        }
-    }
-}
-
-impl From<BuiltinFilter> for BuiltinFilterSlug {
-    fn from(filter: BuiltinFilter) -> Self {
-        match filter {
-            BuiltinFilter::Email => Self::Email,
-            BuiltinFilter::Phone => Self::Phone,
-            BuiltinFilter::Ssn => Self::Ssn,
-            BuiltinFilter::CreditCard => Self::CreditCard,
-            BuiltinFilter::IpAddress => Self::IpAddress,
-            BuiltinFilter::Secrets => Self::Secrets,
-            BuiltinFilter::RegexPromptInjection => Self::RegexPromptInjection,
         }
     }
 }
@@ -322,7 +297,7 @@ struct GuardrailRulesBody {
 
 #[cfg(test)]
 mod tests {
-    use domain::guardrail::GuardrailDraft;
+    use domain::guardrail::{BuiltinFilter, GuardrailDraft};
     use domain::json::Json;
     use serde_json::{Value, to_value};
     use utoipa::PartialSchema;
@@ -331,9 +306,8 @@ mod tests {
 
     #[test]
     fn builtin_filters_are_written_with_their_slugs() {
-        for filter in BuiltinFilter::ALL {
-            assert_eq!(to_value(BuiltinFilterSlug::from(filter)).unwrap(), filter.as_str());
-        }
+        let schema = to_value(BuiltinFilterSlug::schema()).unwrap();
+        assert_eq!(schema["enum"], serde_json::json!(BuiltinFilter::ALL.map(BuiltinFilter::as_str)));
     }
 
     fn members(schema: &Value) -> impl Iterator<Item = &String> {

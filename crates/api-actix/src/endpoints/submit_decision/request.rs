@@ -44,7 +44,7 @@ pub(super) async fn receive(
         entry,
         under_base: call.under_base,
         session: session_id(call.request.headers()),
-        bounds: call.gateway.draft_bounds,
+        bounds: call.gateway.settings.draft_bounds,
         permit: call.permit(),
     };
     if body.len() <= INLINE_PARSE_MAX_BYTES {
@@ -74,7 +74,7 @@ impl UnparsedDecision {
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<ReceivedRequest, ApiError> {
         let Self { entry, under_base, session, bounds, permit } = self;
         let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
-        let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.hold_structures(bytes));
+        let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
         let parsed = detection::read(entry, body.text()?, parts, hold);
         let parsed = parsed.map_err(|(shape, error)| error.format(in_format(shape)))?;
         let body_bytes = body.len();

@@ -122,13 +122,13 @@ fn filter_failures_map_to_status_and_message() {
     ];
     for (why, status, message) in cases {
         let error = api_error(SubmitDecisionError::Filtering(why), 0);
-        assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
+        assert_eq!((error.status().as_u16(), error.text()), (status, message), "{why:?}");
     }
     let full = api_error(SubmitDecisionError::Filtering(FilteringError::TaskFailed(TaskError::QueueFull)), 0);
-    let view = full.view();
+    let view = full.parts();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
     assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));
-    assert!(view.message.contains("too many large requests of this workspace"), "{}", view.message);
+    assert!(full.text().contains("too many large requests of this workspace"), "{}", full.text());
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn full_usage_records_return_429_until_next_day() {
         resets_in: Duration::from_hours(2),
     };
     let error = api_error(SubmitDecisionError::RecordQuotaExceeded(full), 0);
-    let view = error.view();
+    let view = error.parts();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_hours(2))));
-    assert!(view.message.contains("take 1234 of 1000 bytes today"), "{}", view.message);
+    assert!(error.text().contains("take 1234 of 1000 bytes today"), "{}", error.text());
     let expected = json!({
         "scope": "workspace", "unit": "record_bytes", "limit": 1_000, "used": 1_234, "resets_at": "2026-01-02T00:00:00Z",
     });
@@ -202,8 +202,8 @@ fn failed_with_cause(
 fn failed_attempts_include_retry_delay() {
     let wait = Some(Duration::from_millis(6_200));
     let error = failed(ErrorKind::ProviderOverloaded, AttemptFailureKind::Overloaded, wait);
-    let view = error.view();
-    assert_eq!((view.status.as_u16(), view.message), (529, "Provider returned error"));
+    let view = error.parts();
+    assert_eq!((view.status.as_u16(), error.text()), (529, "Provider returned error"));
     assert_eq!(view.metadata["provider_name"], "Acme");
     assert_eq!(view.metadata["retry_after_seconds"], 7);
     assert_eq!(
@@ -239,8 +239,8 @@ fn failure_message_names_the_cause() {
         (AttemptFailureKind::InvalidResponse, None, "Provider returned error"),
     ] {
         let error = failed_with_cause(ErrorKind::ProviderFailure, last, None, cause);
-        let view = error.view();
-        assert_eq!(view.message, expected);
+        let view = error.parts();
+        assert_eq!(error.text(), expected);
         let shown = view.metadata["attempts"][0].get("cause").and_then(|cause| cause.as_str().map(str::to_owned));
         assert_eq!(shown.as_deref(), cause.map(FailureCause::as_str));
     }
@@ -250,12 +250,12 @@ fn failure_message_names_the_cause() {
 fn rejected_credentials_name_provider_and_status() {
     let error = failed(ErrorKind::ProviderFailure, AttemptFailureKind::ProviderAuthFailed, None);
     assert_eq!(
-        error.view().message,
+        error.text(),
         "Provider returned error: acme rejected this gateway's credentials with 429; the operator must check the \
          provider's API key"
     );
     let error = failed(ErrorKind::ProviderFailure, AttemptFailureKind::HttpError, None);
-    assert_eq!(error.view().message, "Provider returned error");
+    assert_eq!(error.text(), "Provider returned error");
 }
 
 #[test]
@@ -272,15 +272,15 @@ fn simulated_failures_match_real_ones_and_are_marked() {
     ];
     for (simulated, status) in statuses {
         let error = failed(simulated.kind(), AttemptFailureKind::Simulated(simulated), None);
-        assert_eq!((error.status().as_u16(), error.view().metadata["simulated"].clone()), (status, true.into()));
+        assert_eq!((error.status().as_u16(), error.parts().metadata["simulated"].clone()), (status, true.into()));
     }
     let credits = failed(S::InsufficientCredits.kind(), AttemptFailureKind::Simulated(S::InsufficientCredits), None);
-    assert_eq!(credits.view().metadata["scope"], "workspace");
-    let amounts: Vec<&str> = credits.view().amounts.iter().map(|(name, _)| *name).collect();
+    assert_eq!(credits.parts().metadata["scope"], "workspace");
+    let amounts: Vec<&str> = credits.parts().amounts.iter().map(|(name, _)| *name).collect();
     assert_eq!(amounts, ["charged_usd", "limit_usd", "spent_usd", "reserved_usd"]);
-    assert_eq!(credits.view().metadata["resets_at"], Value::Null);
+    assert_eq!(credits.parts().metadata["resets_at"], Value::Null);
     let limited = failed(S::RateLimited.kind(), AttemptFailureKind::Simulated(S::RateLimited), None);
-    let names: Vec<_> = limited.view().headers.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = limited.parts().headers.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
         assert!(names.contains(&name), "{name}");
     }
@@ -312,32 +312,30 @@ fn limit_error_names_limit_usage_and_correction() {
     let error = |overspent| api_error(SubmitDecisionError::LimitExceeded(overspent), 0);
     let key = error(daily(overspent(BudgetScope::Key, 8, 0)));
     assert_eq!(
-        key.view().message,
+        key.text(),
         "Insufficient credits: of the key's daily limit of 0.000000000008 USD, 0.000000000005 USD are spent and 0 USD \
          reserved by requests in flight, and this request may come to 0.000000000004 USD. It resets at \
          2026-11-22T00:00:00Z; the operator of this gateway can raise it with `tollgate key update`"
     );
-    let view = key.view();
+    let view = key.parts();
     assert_eq!((view.status.as_u16(), &view.metadata["resets_at"]), (402, &json!("2026-11-22T00:00:00Z")));
     assert_eq!((&view.metadata["scope"], view.metadata.get("guardrail_id")), (&json!("key"), None));
     let amounts = [("limit_usd", 8), ("spent_usd", 5), ("reserved_usd", 0)].map(|(name, n)| (name, Usd::from_pico(n)));
-    assert_eq!((view.amounts, view.retry_after), (&amounts[..], None));
+    assert_eq!((&view.amounts[..], view.retry_after), (&amounts[..], None));
 
     let credit = error(LimitExceeded { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
-    assert!(credit.view().message.contains("of the workspace's credit of"));
-    assert!(credit.view().message.ends_with("can add more with `tollgate workspace credit`"));
-    assert_eq!(credit.view().metadata["resets_at"], Value::Null);
+    assert!(credit.text().contains("of the workspace's credit of"));
+    assert!(credit.text().ends_with("can add more with `tollgate workspace credit`"));
+    assert_eq!(credit.parts().metadata["resets_at"], Value::Null);
     let budget = error(overspent(BudgetScope::Workspace, 8, 0));
-    assert!(budget.view().message.contains("of the workspace's budget of"), "{}", budget.view().message);
-    assert!(
-        budget.view().message.ends_with(". The operator of this gateway can raise it with `tollgate workspace budget`")
-    );
+    assert!(budget.text().contains("of the workspace's budget of"), "{}", budget.text());
+    assert!(budget.text().ends_with(". The operator of this gateway can raise it with `tollgate workspace budget`"));
     let guardrail = error(daily(LimitExceeded { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
-    assert!(guardrail.view().message.contains(&format!("the daily budget of the guardrail {id}")));
-    assert_eq!(guardrail.view().metadata["guardrail_id"], id.to_string());
+    assert!(guardrail.text().contains(&format!("the daily budget of the guardrail {id}")));
+    assert_eq!(guardrail.parts().metadata["guardrail_id"], id.to_string());
     let busy = error(overspent(BudgetScope::Key, 10, 2));
-    assert_eq!(busy.view().retry_after, Some(Duration::from_secs(1)));
-    assert!(busy.view().message.ends_with("Try again once requests in flight have ended"));
+    assert_eq!(busy.parts().retry_after, Some(Duration::from_secs(1)));
+    assert!(busy.text().ends_with("Try again once requests in flight have ended"));
 }
 
 #[test]
@@ -346,25 +344,22 @@ fn guardrail_error_names_guardrail_and_rule() {
     let blocked =
         Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned(), is_too_large: false };
     let blocked = api_error(SubmitDecisionError::Blocked(blocked), 0);
+    assert_eq!((blocked.status().as_u16(), blocked.text()), (403, "Request blocked by content filter: [EMAIL]"));
     assert_eq!(
-        (blocked.status().as_u16(), blocked.view().message),
-        (403, "Request blocked by content filter: [EMAIL]")
-    );
-    assert_eq!(
-        Value::Object(blocked.view().metadata.clone()),
+        Value::Object(blocked.parts().metadata.clone()),
         json!({"guardrail_id": guardrail_id.to_string(), "label": "EMAIL", "path": "state.from"})
     );
     let model = || "acme/judge".parse().unwrap();
     let forbidden = Forbidden { guardrail_id, rule: "allowed_models" };
     let forbidden = api_error(SubmitDecisionError::Forbidden { model: model(), forbidden, funnel: Vec::new() }, 0);
-    assert!(forbidden.view().message.starts_with("acme/judge may not be used with this key"));
+    assert!(forbidden.text().starts_with("acme/judge may not be used with this key"));
     assert_eq!(
-        (forbidden.status().as_u16(), Value::Object(forbidden.view().metadata.clone())),
+        (forbidden.status().as_u16(), Value::Object(forbidden.parts().metadata.clone())),
         (403, json!({"guardrail_id": guardrail_id.to_string(), "rule": "allowed_models", "model": "acme/judge"}))
     );
     let unpriced = api_error(SubmitDecisionError::Unpriced(model()), 0);
     assert_eq!(unpriced.status().as_u16(), 403);
-    assert!(unpriced.view().message.contains("money.unpriced_models"), "{}", unpriced.view().message);
+    assert!(unpriced.text().contains("money.unpriced_models"), "{}", unpriced.text());
 }
 
 #[test]
@@ -385,31 +380,31 @@ fn filter_findings_appear_in_service_metadata() {
 #[test]
 fn routing_errors_name_correction() {
     let unknown = api_error(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
-    assert_eq!((unknown.status().as_u16(), unknown.view().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
+    assert_eq!((unknown.status().as_u16(), unknown.parts().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
     let model = || "acme/judge".parse().unwrap();
-    assert_eq!(unknown.view().message, "Model not found; nearest callable models: acme/judge");
+    assert_eq!(unknown.text(), "Model not found; nearest callable models: acme/judge");
     let nearest = vec!["acme/jury".to_owned(), "acme/judge:free".to_owned()];
     let none = api_error(SubmitDecisionError::NoEndpoint { model: model(), nearest, funnel: vec![("model", 0)] }, 0);
     assert_eq!(none.status().as_u16(), 404);
     let message = "no endpoint is configured for acme/judge; nearest callable models: acme/jury, acme/judge:free";
-    assert_eq!(none.view().message, message);
-    assert_eq!(none.view().metadata["nearest"], json!(["acme/jury", "acme/judge:free"]));
-    assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
+    assert_eq!(none.text(), message);
+    assert_eq!(none.parts().metadata["nearest"], json!(["acme/jury", "acme/judge:free"]));
+    assert_eq!(none.parts().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
     let excluded = |unknown: Option<UnknownProvider>| {
         let funnel = vec![("only", 0)];
         api_error(SubmitDecisionError::ExcludedByPreferences { model: model(), unknown, funnel }, 0)
     };
     let unwanted = excluded(None);
-    assert!(unwanted.view().metadata.get("nearest").is_none());
+    assert!(unwanted.parts().metadata.get("nearest").is_none());
     let misspelt = excluded(Some(UnknownProvider::new("typesave", ["typesafe"])));
-    assert_eq!(misspelt.view().metadata["nearest"], json!(["typesafe"]));
+    assert_eq!(misspelt.parts().metadata["nearest"], json!(["typesafe"]));
     assert_eq!(
-        misspelt.view().message,
+        misspelt.text(),
         "no endpoint of acme/judge is left by the provider preferences: \"typesave\" is not a configured provider; \
          nearest: typesafe"
     );
     assert_eq!(
-        (unwanted.status().as_u16(), unwanted.view().metadata["routing_funnel"][0]["step"].clone()),
+        (unwanted.status().as_u16(), unwanted.parts().metadata["routing_funnel"][0]["step"].clone()),
         (404, "only".into())
     );
     let retry_in = Duration::from_millis(1_500);
@@ -418,13 +413,13 @@ fn routing_errors_name_correction() {
     let endpoint = ThrottledEndpoint { provider: "typesafe".to_owned(), last_error: Some(last_error) };
     let endpoints = ThrottledEndpoints::new(endpoint, retry_in);
     let throttled = api_error(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);
-    assert_eq!((throttled.status().as_u16(), throttled.view().retry_after), (503, Some(retry_in)));
-    assert_eq!(throttled.view().metadata["retry_after_seconds"], 2);
+    assert_eq!((throttled.status().as_u16(), throttled.parts().retry_after), (503, Some(retry_in)));
+    assert_eq!(throttled.parts().metadata["retry_after_seconds"], 2);
     assert_eq!(
-        throttled.view().message,
+        throttled.text(),
         "no endpoint of acme/judge is available: typesafe throttled, last failed with 401; retry in 2 s"
     );
-    assert_eq!(api_error(SubmitDecisionError::Defect("x"), 0).view().message, "Internal Server Error");
+    assert_eq!(api_error(SubmitDecisionError::Defect("x"), 0).text(), "Internal Server Error");
     assert_eq!(api_error(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
-    assert_eq!(api_error(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");
+    assert_eq!(api_error(SubmitDecisionError::ChargeOutOfRange, 0).text(), "Provider returned error");
 }

@@ -91,12 +91,12 @@ fn arriving_answers_are_held_within_the_limits_until_they_are_written() {
 fn rejection_says_which_share_and_when_to_retry() {
     let memory = memory(100, 60);
     let error = memory.lease(account(1)).resize(61).unwrap_err();
-    let view = error.view();
+    let view = error.parts();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(RETRY_AFTER)));
-    assert!(view.message.contains("share of 60 bytes"), "{}", view.message);
+    assert!(error.text().contains("share of 60 bytes"), "{}", error.text());
     assert_eq!((&view.metadata["unit"], &view.metadata["limit"]), (&"body_bytes".into(), &60.into()));
     let mut other = memory.lease(account(2));
     other.resize(60).unwrap();
     let error = memory.lease(account(1)).resize(41).unwrap_err();
-    assert_eq!((error.view().status.as_u16(), error.view().retry_after), (503, Some(RETRY_AFTER)));
+    assert_eq!((error.parts().status.as_u16(), error.parts().retry_after), (503, Some(RETRY_AFTER)));
 }

@@ -42,6 +42,10 @@ fn admission(all: usize, per_key: usize, per_workspace: usize) -> (Arc<Admission
     (Arc::new(Admission::new(settings, Arc::clone(&recorder) as Arc<dyn Recorder>)), recorder)
 }
 
+fn lease() -> BodyLease {
+    memory_tests::memory(usize::MAX, usize::MAX).lease(memory_tests::account(1))
+}
+
 fn status(entered: Result<InFlightPermit, ApiError>) -> u16 {
     entered.err().map_or(200, |error| error.status().as_u16())
 }
@@ -49,20 +53,21 @@ fn status(entered: Result<InFlightPermit, ApiError>) -> u16 {
 #[test]
 fn admission_rejects_only_key_above_its_share() {
     let (admission, recorder) = admission(8, 4, 6);
-    let mut permits: Vec<InFlightPermit> = (0..4).map(|_| admission.enter(owner(1, Some(1)), None).unwrap()).collect();
+    let mut permits: Vec<InFlightPermit> =
+        (0..4).map(|_| admission.enter(owner(1, Some(1)), lease()).unwrap()).collect();
     assert_eq!(admission.counts(), InFlightCounts { largest_key: 4, largest_workspace: 4 });
     assert!(admission.check(owner(1, Some(1))).is_err());
-    let error = admission.enter(owner(1, Some(1)), None).err().unwrap();
-    let view = error.view();
+    let error = admission.enter(owner(1, Some(1)), lease()).err().unwrap();
+    let view = error.parts();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(RETRY_AFTER)));
-    assert!(view.message.contains("this key has 4 requests in flight"), "{}", view.message);
+    assert!(error.text().contains("this key has 4 requests in flight"), "{}", error.text());
     assert_eq!((&view.metadata["scope"], &view.metadata["limit"]), (&"key".into(), &4.into()));
     // Another key of the workspace gets the rest of the workspace's share.
-    permits.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), None).unwrap()));
-    assert_eq!(status(admission.enter(owner(2, Some(1)), None)), 429);
+    permits.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), lease()).unwrap()));
+    assert_eq!(status(admission.enter(owner(2, Some(1)), lease())), 429);
     // A key without a workspace and another workspace get the rest.
-    permits.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
-    assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
+    permits.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, lease()).unwrap()));
+    assert_eq!(status(admission.enter(owner(5, Some(3)), lease())), 503);
     assert!(admission.check_total().is_err());
     assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
     assert_eq!(recorder.1.load(Ordering::Relaxed), 8);
@@ -71,10 +76,10 @@ fn admission_rejects_only_key_above_its_share() {
 #[test]
 fn permit_is_released_when_last_clone_is_dropped() {
     let (admission, recorder) = admission(1, 1, 1);
-    let permit = admission.enter(owner(1, Some(1)), None).unwrap();
+    let permit = admission.enter(owner(1, Some(1)), lease()).unwrap();
     let clone = permit.clone();
     drop(permit);
-    assert_eq!(status(admission.enter(owner(2, Some(2)), None)), 503);
+    assert_eq!(status(admission.enter(owner(2, Some(2)), lease())), 503);
     drop(clone);
     assert!(admission.check(owner(1, Some(1))).is_ok() && admission.check_total().is_ok());
     let taken = admission.lock();

@@ -19,11 +19,11 @@ fn each_error_kind_has_status_and_message() {
     ];
     for (kind, status, message) in table {
         let error = ApiError::from_kind(kind);
-        assert_eq!((error.status().as_u16(), error.view().message), (status, message));
+        assert_eq!((error.status().as_u16(), error.text()), (status, message));
     }
     let credits = ApiError::from_kind(ErrorKind::InsufficientCredits);
     assert_eq!(credits.status().as_u16(), 402);
-    assert!(credits.view().message.starts_with("Insufficient credits") && credits.view().message.contains("add more"));
+    assert!(credits.text().starts_with("Insufficient credits") && credits.text().contains("add more"));
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn retry_after_rounds_up_to_at_least_one_second() {
 #[test]
 fn unavailable_store_sets_retry_after() {
     let error = ApiError::store(StoreError::unavailable("disk of db-7 is full"));
-    assert_eq!(error.view().status.as_u16(), 503);
-    assert_eq!(error.view().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
-    assert!(!error.view().message.contains("db-7"));
+    assert_eq!(error.parts().status.as_u16(), 503);
+    assert_eq!(error.parts().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
+    assert!(!error.text().contains("db-7"));
     assert_eq!(ApiError::store(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
 }

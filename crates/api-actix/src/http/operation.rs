@@ -1,111 +1,154 @@
-//! The parts of OpenAPI operations: parameters, request bodies, responses, tags and examples. Each endpoint describes its
-//! own.
+//! The description of an operation for the OpenAPI document: parameters, bodies with their schemas, responses, tag and
+//! examples. Each endpoint describes its own.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use utoipa::openapi::content::ContentBuilder;
+use utoipa::ToSchema;
+use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::example::{Example, ExampleBuilder};
-use utoipa::openapi::path::{Operation as Description, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
-use utoipa::openapi::response::{Response, ResponseBuilder, ResponsesBuilder};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{Ref, Required};
+use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr, Required};
 
-use crate::http::routes::Route;
+use super::response::{Data, Page};
 use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
 pub(crate) const JSON: &str = "application/json";
 
-/// The security scheme of every operation that needs a key.
-pub(super) const BEARER: &str = "bearer";
-/// Headers that the vendor routes accept in place of the bearer token.
-pub(super) const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
-
-/// The statuses of every operation.
+/// The statuses of every operation that needs a key.
 pub(crate) const COMMON_STATUSES: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
+/// The statuses of every operation that needs no key.
+pub(crate) const OPEN_STATUSES: [u16; 2] = [405, 500];
 
-/// Describes a route: what its endpoint says, with what is common to all.
-pub(super) fn describe(route: &Route) -> Description {
-    let builder = (route.describe)().tags(Some([route.tag]));
-    if route.is_open() {
-        // An empty list declares that no key is needed.
-        return builder.securities(Some([])).build();
+/// Schemas, each with its name. One that several bodies use may occur several times.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// The schema of a body, with those that it refers to.
+pub(crate) struct BodySchema {
+    pub(crate) name: String,
+    pub(crate) schemas: Schemas,
+}
+
+impl BodySchema {
+    /// Returns the schema of a type.
+    pub(crate) fn of<T: ToSchema>() -> Self {
+        let mut schemas = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut schemas);
+        Self { name: T::name().into_owned(), schemas }
     }
-    let vendors = KEY_HEADERS.iter().filter(|_| route.is_for_vendor_clients());
-    let schemes = std::iter::once(BEARER).chain(vendors.copied());
-    builder
-        .securities(Some(schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []))))
-        .parameter(header(
-            "x-request-id",
-            "Names the request in the answer and in logs; made up where it is absent.",
-            128,
-        ))
-        .parameter(header(
-            "x-tollgate-metadata",
-            "`enabled` adds service metadata about the handling of the request.",
-            16,
-        ))
-        .build()
+
+    /// Returns the schema of a type under another name than the type's.
+    pub(crate) fn named<T: ToSchema>(name: &str, description: &str) -> Self {
+        let mut schema = T::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.description = Some(description.to_owned());
+        }
+        let mut schemas = vec![(name.to_owned(), schema)];
+        T::schemas(&mut schemas);
+        Self { name: name.to_owned(), schemas }
+    }
+
+    /// Returns the schema of one record in an envelope. The name of a generic type does not tell its content.
+    pub(crate) fn data<T: ToSchema>(name: &str, description: &str) -> Self {
+        Self::named::<Data<T>>(name, description).with::<T>()
+    }
+
+    /// Returns the schema of a page of records.
+    pub(crate) fn page<T: ToSchema>(name: &str, description: &str) -> Self {
+        Self::named::<Page<T>>(name, description).with::<T>()
+    }
+
+    fn with<T: ToSchema>(mut self) -> Self {
+        self.schemas.extend(Self::of::<T>().schemas);
+        self
+    }
 }
 
-/// Begins the description of an operation.
-pub(crate) fn operation(id: &str, summary: &str) -> OperationBuilder {
-    OperationBuilder::new().operation_id(Some(id)).summary(Some(summary))
+/// The description of an operation, with the schemas that it names.
+pub(crate) struct Operation {
+    pub(crate) description: utoipa::openapi::path::Operation,
+    pub(crate) schemas: Schemas,
 }
 
-/// Begins the description of an operation for management keys.
-pub(crate) fn management_operation(id: &str, summary: &str, description: &str) -> OperationBuilder {
-    operation(id, summary).description(Some(format!("{description} Needs a management key.")))
+impl Operation {
+    /// Begins a description.
+    pub(crate) fn new(id: &str, summary: &str) -> Self {
+        let description = OperationBuilder::new().operation_id(Some(id)).summary(Some(summary)).build();
+        Self { description, schemas: Schemas::new() }
+    }
+
+    /// Begins the description of an operation for management keys.
+    pub(crate) fn management(id: &str, summary: &str, description: &str) -> Self {
+        Self::new(id, summary).description(format!("{description} Needs a management key."))
+    }
+
+    pub(crate) fn description(mut self, text: impl Into<String>) -> Self {
+        self.description.description = Some(text.into());
+        self
+    }
+
+    pub(crate) fn parameter(mut self, parameter: Parameter) -> Self {
+        self.description.parameters.get_or_insert_default().push(parameter.into());
+        self
+    }
+
+    /// Describes the body of the request.
+    pub(crate) fn body(mut self, body: BodySchema, example: Option<Value>) -> Self {
+        let content = content(&body.name, example.map(named_example).into_iter().flatten());
+        let request = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build();
+        self.description.request_body = Some(request.into());
+        self.schemas.extend(body.schemas);
+        self
+    }
+
+    /// Describes the response 200 and the errors beside the common ones.
+    pub(crate) fn answer(self, body: BodySchema, description: &str, errors: &[u16]) -> Self {
+        self.respond(200, body, description, errors)
+    }
+
+    /// Describes the response 201 and the errors beside the common ones.
+    pub(crate) fn created(self, body: BodySchema, description: &str, errors: &[u16]) -> Self {
+        self.respond(201, body, description, errors)
+    }
+
+    fn respond(mut self, status: u16, body: BodySchema, description: &str, errors: &[u16]) -> Self {
+        let content = content(&body.name, answer_example(&body.name));
+        let response = ResponseBuilder::new().description(description).content(JSON, content).build();
+        self.schemas.extend(body.schemas);
+        self.add_errors(errors).response(status, response)
+    }
+
+    /// Describes the response 200 with text of a media type.
+    pub(crate) fn text(self, description: &str, media_type: &str, schema: Type, example: Value) -> Self {
+        let content = ContentBuilder::new()
+            .schema(Some(ObjectBuilder::new().schema_type(schema)))
+            .examples_from_iter(named_example(example))
+            .build();
+        self.response(200, ResponseBuilder::new().description(description).content(media_type, content).build())
+    }
+
+    /// Adds the errors whose statuses have no description.
+    pub(crate) fn add_errors(self, statuses: &[u16]) -> Self {
+        statuses.iter().fold(self, |operation, status| operation.response(*status, error_response(*status)))
+    }
+
+    fn response(mut self, status: u16, response: Response) -> Self {
+        self.description.responses.responses.entry(status.to_string()).or_insert_with(|| response.into());
+        self
+    }
 }
 
-/// Returns the responses of an operation that needs a key; `own` are its error statuses beside the common ones.
-pub(crate) fn responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
-    success_and_errors("200", description, schema, own, &COMMON_STATUSES)
-}
-
-/// Returns the responses of an operation that creates a record; see [`responses`].
-pub(crate) fn created_responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
-    success_and_errors("201", description, schema, own, &COMMON_STATUSES)
-}
-
-/// Returns the responses of an operation that needs no key; see [`responses`].
-pub(crate) fn open_responses(description: &str, schema: &str, own: &[u16]) -> ResponsesBuilder {
-    success_and_errors("200", description, schema, own, &[405, 500])
-}
-
-fn success_and_errors(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(schema)))
-        .examples_from_iter(answer_example(schema))
-        .build();
-    let found = ResponseBuilder::new().description(description).content(JSON, content).build();
-    add_error_responses(add_error_responses(ResponsesBuilder::new().response(status, found), own), common)
-}
-
-/// Returns the responses of an open operation that answers with text of a media type.
-pub(crate) fn text_responses(description: &str, media_type: &str, schema: Type, example: Value) -> ResponsesBuilder {
-    let content = ContentBuilder::new()
-        .schema(Some(ObjectBuilder::new().schema_type(schema)))
-        .examples_from_iter(named_example(example))
-        .build();
-    let found = ResponseBuilder::new().description(description).content(media_type, content).build();
-    add_error_responses(ResponsesBuilder::new().response("200", found), &[405, 500])
-}
-
-fn add_error_responses(builder: ResponsesBuilder, statuses: &[u16]) -> ResponsesBuilder {
-    statuses.iter().fold(builder, |builder, status| builder.response(status.to_string(), error_response(*status)))
+fn content(schema: &str, examples: impl IntoIterator<Item = (&'static str, Example)>) -> Content {
+    ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).examples_from_iter(examples).build()
 }
 
 fn error_response(status: u16) -> Response {
     let builder = ResponseBuilder::new().description(status_description(status));
-    if status == 304 {
-        return builder.build();
-    }
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorEnvelope"))).build();
-    builder.content(JSON, content).build()
+    if status == 304 { builder.build() } else { builder.content(JSON, content("ErrorEnvelope", [])).build() }
 }
 
 pub(crate) fn status_description(status: u16) -> &'static str {
@@ -128,19 +171,6 @@ pub(crate) fn status_description(status: u16) -> &'static str {
         529 => "Provider overloaded",
         _ => "Unexpected server error",
     }
-}
-
-pub(crate) fn body(schema: &str) -> RequestBody {
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
-    RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
-}
-
-pub(crate) fn example_body(schema: &str, example: Value) -> RequestBody {
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(schema)))
-        .examples_from_iter(named_example(example))
-        .build();
-    RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
 
 pub(crate) fn path(name: &str, description: &str) -> Parameter {
@@ -200,7 +230,7 @@ pub(crate) mod tags {
     pub(crate) const SERVICE: &str = "Service";
 
     /// Returns all tags, in the order in which viewers show them.
-    pub(in crate::openapi) fn all() -> Vec<Tag> {
+    pub(crate) fn all() -> Vec<Tag> {
         [
             (DECISIONS, "Ask a model typed questions about a state."),
             (FILES, "Copy files of a container into the workspace's documents."),
