@@ -44,8 +44,7 @@ pub async fn run(context: &Context, args: AskArgs) -> anyhow::Result<ExitCode> {
         let message = error_message(&response).unwrap_or_else(|| "no message".to_owned());
         bail!("{status}: {message}");
     }
-    context.output.show(&raw, || answers_text(&response).unwrap_or_else(|| indent(&response)))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&raw, || answers_text(&response).unwrap_or_else(|| indent(&response)))
 }
 
 /// Returns the address and the base path of a running server, or those of the configuration.

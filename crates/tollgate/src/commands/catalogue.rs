@@ -171,8 +171,7 @@ async fn list(context: &Context, output_modalities: &str) -> anyhow::Result<Exit
     context.output.show(&List { data }, || {
         let rows: Vec<[String; 4]> = kept.iter().map(|row| line(row)).collect();
         table(["ID", "OUTPUT", "USD/M TOKENS IN", "USD/M TOKENS OUT"], &rows)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn passes(row: &Model, filter: ModalityFilter) -> bool {
@@ -200,8 +199,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
         bail!("model {id:?} not found{hint}")
     };
     let row = raw(context, &found.model)?;
-    context.output.show(&row, || pretty(row.get()))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&row, || pretty(row.get()))
 }
 
 /// Returns a row in the format of the model operation.

@@ -70,8 +70,7 @@ async fn remove(context: &Context, file: &ContainerFile) -> anyhow::Result<ExitC
     let meta = file.stores.blobs.stat(&file.key).await?.with_context(|| file.not_found())?;
     file.stores.blobs.delete(&file.key).await?;
     let view = ContainerFileView::new(&file.container, &file.path, meta.size_bytes);
-    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.path, view.size_bytes))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.path, view.size_bytes))
 }
 
 async fn put(
@@ -98,8 +97,7 @@ async fn put(
     let uploaded = upload(&stores, &key, source).await;
     let size_bytes = uploaded.with_context(|| format!("cannot upload {} into the container", file.display()))?;
     let view = ContainerFileView::new(&container, &path, size_bytes);
-    context.output.show(&view, || format!("{}\n\n{size_bytes} bytes at {path}", view.file_id, path = view.path))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("{}\n\n{size_bytes} bytes at {path}", view.file_id, path = view.path))
 }
 
 /// Copies the source into the blob store. A signal or an error leaves no part of it.
@@ -136,8 +134,7 @@ async fn list(context: &Context, container: &str, workspace: Option<&str>) -> an
     context.output.show(&list, || {
         let row = |file: &ContainerFileView| [file.file_id.clone(), file.size_bytes.to_string(), file.path.clone()];
         table(["FILE ID", "BYTES", "PATH"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// A local file, read in pieces.
@@ -205,8 +202,7 @@ async fn list_documents(context: &Context, workspace: Option<&str>) -> anyhow::R
             [id.clone(), size_bytes.to_string(), media_type.clone(), created_at.clone(), filename.clone()]
         };
         table(["ID", "BYTES", "TYPE", "CREATED AT", "FILENAME"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -226,8 +222,7 @@ async fn remove_document(context: &Context, id: &str, workspace: Option<&str>) -
     let delete = DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _);
     let deleted = delete.execute(workspace, &id, &context.actor()).await?.with_context(|| not_found(&id))?;
     let view = DocumentView::from(&deleted);
-    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.id, view.size_bytes))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.id, view.size_bytes))
 }
 
 fn not_found(id: &DocumentId) -> String {
@@ -268,8 +263,7 @@ pub async fn download(context: &Context, object: OpenBlob, output: Option<&Path>
         return Err(error.context(format!("cannot write {}", path.display())));
     }
     let view = DownloadView { file: path.display().to_string(), size_bytes };
-    context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))
 }
 
 async fn copy_durably(object: OpenBlob, file: &mut File) -> anyhow::Result<()> {

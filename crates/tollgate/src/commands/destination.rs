@@ -52,8 +52,7 @@ async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let delete = DeleteDestination::new(broadcast::destination_ports(&context.config, &stores)?);
     delete.execute(&context.actor(), id).await.map_err(|error| name_missing(error, id))?;
     let view = Deleted { id, deleted: true };
-    context.output.show(&view, || format!("The destination {id} is deleted."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The destination {id} is deleted."))
 }
 
 /// Returns the fields of the file with those of the options, and the workspace that the file names.
@@ -95,8 +94,7 @@ async fn show(context: &Context, stores: &Stores, destination: &Destination, don
     let hashes = keys.execute(std::slice::from_ref(destination)).await.unwrap_or_default();
     let view = DestinationView::new(destination, &hashes);
     let text = serde_json::to_string(&view)?;
-    context.output.show(&view, || format!("{done} the destination {}.\n{}", destination.id, indent(&text)))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("{done} the destination {}.\n{}", destination.id, indent(&text)))
 }
 
 async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -114,8 +112,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
             [one.id.clone(), one.kind().to_owned(), state.to_owned(), one.url().to_owned(), one.name.clone()]
         };
         table(["ID", "TYPE", "STATE", "URL", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
@@ -123,8 +120,7 @@ async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let test = TestDestination::new(broadcast::destination_ports(&context.config, &stores)?);
     let tested = test.execute(id).await.map_err(|error| name_missing(error, id))?;
     let view = TestedDestination { id: tested.id.to_string(), reached: true };
-    context.output.show(&view, || format!("The destination {id} accepts traces."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The destination {id} accepts traces."))
 }
 
 async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -135,6 +131,5 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
     let retried_count = retry.execute(&context.actor(), id).await?;
     context.output.show(&RetriedView { retried_count }, || {
         format!("{retried_count} dead letters are queued for delivery by a running server.")
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

@@ -42,8 +42,7 @@ async fn list(context: &Context, model: Option<&str>) -> anyhow::Result<ExitCode
     context.output.show_lines(&list, || {
         let rows: Vec<_> = list.data.iter().map(EndpointView::line).collect();
         table_lines(EndpointView::HEAD, &rows, |row| list.data[row].is_failing())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Returns the status of each running server; notes why the health is unknown otherwise.

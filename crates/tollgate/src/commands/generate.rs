@@ -23,16 +23,14 @@ pub fn create_configuration(output: &Output, file: &Path) -> anyhow::Result<Exit
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let mut created = created.with_context(|| format!("cannot create {shown}"))?;
     created.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
-    output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))?;
-    Ok(ExitCode::SUCCESS)
+    output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))
 }
 
 /// Prints the document, with or without `--json`.
 pub fn print_openapi(context: &Context) -> anyhow::Result<ExitCode> {
     let document = api_actix::openapi_document(&context.config.server.base_path);
     let pretty = serde_json::to_string_pretty(&document)?;
-    context.output.show(&document, || pretty)?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&document, || pretty)
 }
 
 #[cfg(test)]

@@ -70,8 +70,7 @@ async fn create(
     }
     let made = CreateGuardrail::new(ports).execute(&context.actor(), &draft).await.map_err(describe_error)?.guardrail;
     let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))
 }
 
 /// Returns the draft of a record. The command line's name has precedence over the record's; the default name comes
@@ -113,8 +112,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
     context.output.show(&list, || {
         let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
         table(["ID", "CREATED", "VERSION", "DEFAULT", "NAME"], &rows)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn row(placed: &PlacedGuardrail) -> [String; 5] {
@@ -140,8 +138,7 @@ async fn show_guardrail(context: &Context, stores: &Stores, placed: &PlacedGuard
     let key_count = stores.guardrails.count_keys(placed.guardrail.id).await?;
     let view = ShownGuardrail { record: GuardrailView::new(placed), key_count };
     let text = serde_json::to_string(&view)?;
-    context.output.show(&view, || indent(&text))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || indent(&text))
 }
 
 async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
@@ -159,8 +156,7 @@ async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
             [guardrail.version.to_string(), time(version.changed_at), version.changed_by.clone(), name]
         };
         table(["VERSION", "CHANGED", "BY", "NAME"], &found.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<ExitCode> {
@@ -180,8 +176,7 @@ async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let deleted = DeleteGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
     deleted.map_err(|error| describe_error_of(error, id))?;
     let document = Deleted { id: &id.to_string(), deleted: true };
-    context.output.show(&document, || format!("The guardrail {id} is deleted."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&document, || format!("The guardrail {id} is deleted."))
 }
 
 async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
@@ -232,8 +227,7 @@ async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Re
     };
     context.output.show(&UnassignmentView { unassigned_count }, || {
         format!("{unassigned_count} of {} keys removed from the guardrail {id}.", keys.len())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
@@ -264,8 +258,7 @@ fn show_default_guardrail(
     context.output.show(&view, || match guardrail {
         Some(id) => format!("The guardrail {id} is the default of the workspace {workspace}."),
         None => format!("The workspace {workspace} has no default guardrail."),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Converts an error to a message: an error of the record as a whole has no path.
@@ -324,8 +317,7 @@ async fn explain(context: &Context, id: &str, from: &str, key: Option<&str>) -> 
     });
     let explanation = explanation.context("the request cannot be explained")?;
     let view = ExplanationView::new(&explanation);
-    context.output.show(&view, || explanation_text(&explanation))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || explanation_text(&explanation))
 }
 
 #[cfg(test)]

@@ -67,8 +67,7 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
             "{}\n\nThis is shown once. Name: {}, {kind}.\nHash: {}\nId: {}",
             view.key, view.name, view.hash, view.id
         )
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
@@ -85,8 +84,7 @@ async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCo
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
     let key = use_case.execute(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
-    context.output.show(&view, || describe(&view))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || describe(&view))
 }
 
 /// Checks that no other key of the same workspace, or no other management key, has the name.
@@ -144,8 +142,7 @@ async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let rejections = stores.rejections.list(&filter, SHOWN_REJECTIONS).await?;
     let rejections = rejections.iter().map(RejectionView::from).collect();
     let view = KeyView { limits: Some(limits), rejections: Some(rejections), ..KeyView::from(&key) };
-    context.output.show(&view, || describe(&view))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || describe(&view))
 }
 
 /// Returns every limit of a key; a management key has none.
@@ -200,8 +197,7 @@ async fn list(context: &Context, management: bool, workspace: Option<&str>) -> a
     context.output.show(&list, || {
         let rows: Vec<[String; 8]> = list.data.iter().map(row).collect();
         table(["HASH", "KEY", "STATE", "LIMIT USD", "SPENT USD", "LAST USED", "CREATED", "NAME"], &rows)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Adds the spend and the last use to the views of inference keys.
@@ -241,8 +237,7 @@ async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::
     let key = SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name, disabled).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
-    context.output.show(&document, || format!("The key {name} is {word}."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&document, || format!("The key {name} is {word}."))
 }
 
 /// Running servers receive the change through the change feed.
@@ -255,8 +250,7 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     context.output.show(&view, || {
         let rest = "This is shown once. The old secret stops working within a second.";
         format!("{}\n\n{rest} Name: {}.\nHash: {}\nId: {}", view.key, view.name, view.hash, view.id)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
@@ -264,8 +258,7 @@ async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let name = find_key(&stores, name).await?;
     let key = DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
-    context.output.show(&document, || format!("The key {name} is deleted."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&document, || format!("The key {name} is deleted."))
 }
 
 #[cfg(test)]

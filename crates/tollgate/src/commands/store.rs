@@ -83,8 +83,7 @@ async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<E
 
     let rows = tables.iter().map(|table| table.rows).sum();
     let report = Report { from: from_name, to: to_name, rows, tables, verified: verification.is_ok(), verification };
-    context.output.show(&report, || text(&report))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&report, || text(&report))
 }
 
 /// Checks that the source exists: a wrong path must not create an empty database.
@@ -180,8 +179,7 @@ pub async fn run_migrate(context: &Context, command: MigrateCommand) -> anyhow::
         };
         let row = |one: &MigrationView| [word(one).to_owned(), one.name.clone()];
         table(["STATE", "MIGRATION"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn make_bucket(context: &Context) -> anyhow::Result<()> {
@@ -211,14 +209,12 @@ async fn list_processes(context: &Context) -> anyhow::Result<ExitCode> {
     let processes = forget_processes(&context.config, &stores).await?.list().await?;
     let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
     let rows: Vec<[String; 3]> = list.data.iter().map(ProcessView::row).collect();
-    context.output.show(&list, || table(ProcessView::HEAD, &rows))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&list, || table(ProcessView::HEAD, &rows))
 }
 
 async fn forget_process(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     forget_processes(&context.config, &stores).await?.forget(process).await?;
     let view = ForgottenView { id: process.to_string(), forgotten: true };
-    context.output.show(&view, || format!("Ended the process {}.", view.id))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Ended the process {}.", view.id))
 }

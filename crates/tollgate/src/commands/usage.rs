@@ -56,8 +56,7 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
             ["ID", "CREATED", "KEY", "MODEL", "PROVIDER", "STATUS", "REASON", "IN", "OUT", "COST USD"],
             &list.data.iter().map(row).collect::<Vec<_>>(),
         )
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Opens the stores and resolves the filter.
@@ -160,8 +159,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let Some(record) = stores.find_record().execute(&id).await? else { bail!("usage record {id} not found") };
     let view = UsageView::from(&record);
     let text = serde_json::to_string(&view)?;
-    context.output.show(&view, || indent(&text))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || indent(&text))
 }
 
 /// A property that usage records are grouped by.
@@ -242,8 +240,7 @@ pub async fn sum(
         data.push(UsageSumView { group, name, sum: sum.view()? });
     }
     let view = UsageSumsView { by: word(by), data, total: total.view()? };
-    context.output.show(&view, || describe_sum(&view, by))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || describe_sum(&view, by))
 }
 
 fn group_of(record: &UsageRecord, by: RecordGroup) -> String {
@@ -297,8 +294,7 @@ pub async fn sum_rejections(context: &Context, stores: &Stores, filter: UsageFil
     let requests = sums.iter().map(|sum| sum.count).fold(0, u64::saturating_add);
     let data = sums.iter().map(RejectionSumView::from).collect();
     let view = RejectionSumsView { by: "reason", data, total: RejectionTotalsView { requests } };
-    context.output.show(&view, || describe_rejections(&view))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || describe_rejections(&view))
 }
 
 /// Converts the filter of usage records; rejected requests have neither a provider nor an outcome.

@@ -66,8 +66,7 @@ async fn create(
     };
     let workspace = created?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))
 }
 
 async fn list(context: &Context) -> anyhow::Result<ExitCode> {
@@ -76,8 +75,7 @@ async fn list(context: &Context) -> anyhow::Result<ExitCode> {
     let list = List { data: workspaces.iter().map(WorkspaceView::from).collect::<Vec<_>>() };
     context.output.show(&list, || {
         table(["ID", "STATE", "CREDIT USD", "STORED BYTES", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn row(workspace: &WorkspaceView) -> [String; 5] {
@@ -103,8 +101,7 @@ async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitC
     let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("workspace {id} not found") };
     let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
     let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };
-    context.output.show(&view, || describe(&view))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || describe(&view))
 }
 
 fn describe(workspace: &WorkspaceView) -> String {
@@ -139,8 +136,7 @@ async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) 
     }
     RenameWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, name).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
-    context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
 }
 
 async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyhow::Result<ExitCode> {
@@ -149,8 +145,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
     let id = context.workspace(&stores, named.id()).await?;
     let balance = AddCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, amount).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
-    context.output.show(&view, || format!("The workspace {id} has {balance} USD."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The workspace {id} has {balance} USD."))
 }
 
 async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
@@ -158,8 +153,7 @@ async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<
     let id = context.workspace(&stores, named.id()).await?;
     ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
-    context.output.show(&view, || format!("The workspace {id} has no credit limit."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The workspace {id} has no credit limit."))
 }
 
 async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode> {
@@ -183,8 +177,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
             usd(budgets.monthly),
             usd(budgets.lifetime)
         )
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
@@ -206,8 +199,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
         format!(
             "All keys of the workspace {id} together, requests per minute: {requests}, tokens per minute: {tokens}."
         )
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Parses an edit: a value, `none` to clear it, or no text to keep it.
@@ -228,8 +220,7 @@ async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::
     SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };
-    context.output.show(&view, || format!("The workspace {id} is {word}."))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&view, || format!("The workspace {id} is {word}."))
 }
 
 /// Documents that are read at a time.
@@ -254,8 +245,7 @@ async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceConte
     context.output.show(&view, || {
         let with = if contents.is_empty() { String::new() } else { format!(" with its {contents}") };
         format!("The workspace {id} is deleted{with}. Its usage records stay.")
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn contents(context: &Context, stores: &Stores, id: WorkspaceId) -> anyhow::Result<WorkspaceContents> {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 
 use serde::Serialize;
 
@@ -63,11 +64,11 @@ impl Output {
         self.written.get()
     }
 
-    /// Writes the document or, without `--json`, the result of `text`.
+    /// Writes the document or, without `--json`, the result of `text`. Returns the code of a command that succeeded.
     ///
     /// # Errors
     /// Standard output failed. A closed pipe is no error.
-    pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
         if self.json {
             self.write(&escape_json(&serde_json::to_string(document)?))
         } else {
@@ -79,7 +80,11 @@ impl Output {
     ///
     /// # Errors
     /// Standard output failed. A closed pipe is no error.
-    pub fn show_lines<T: Serialize>(&self, document: &T, lines: impl FnOnce() -> Vec<Line>) -> anyhow::Result<()> {
+    pub fn show_lines<T: Serialize>(
+        &self,
+        document: &T,
+        lines: impl FnOnce() -> Vec<Line>,
+    ) -> anyhow::Result<ExitCode> {
         if self.json { self.show(document, String::new) } else { self.write(&paint(&lines(), self.coloured)) }
     }
 
@@ -87,11 +92,11 @@ impl Output {
     ///
     /// # Errors
     /// Standard output failed. A closed pipe is no error.
-    pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        if self.json { Ok(()) } else { self.write(&escape_text(text)) }
+    pub fn text(&self, text: &str) -> anyhow::Result<ExitCode> {
+        if self.json { Ok(ExitCode::SUCCESS) } else { self.write(&escape_text(text)) }
     }
 
-    fn write(&self, text: &str) -> anyhow::Result<()> {
+    fn write(&self, text: &str) -> anyhow::Result<ExitCode> {
         self.written.set(true);
         let mut stdout = io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -101,7 +106,7 @@ impl Output {
             .and_then(|()| stdout.flush())
         {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
+            _ => Ok(ExitCode::SUCCESS),
         }
     }
 }

@@ -81,8 +81,7 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
         verified: verification.is_ok(),
         verification,
     };
-    context.output.show(&report, || text(&report))?;
-    Ok(ExitCode::SUCCESS)
+    context.output.show(&report, || text(&report))
 }
 
 /// Fails if the database or one of its side files exists: SQLite would apply an old write-ahead log to the new file.
