@@ -138,7 +138,7 @@ async fn test_here(context: &Context, slug: &ProviderSlug, model: Option<&str>) 
     let config = &context.config;
     let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
     let endpoint = test_endpoint(&directory(config), slug, model, wire)?;
-    let provider = single_provider(config, &context.environment, slug)?;
+    let provider = single_provider(config, slug)?;
     let provider = provider.with_context(|| format!("provider {slug} not found"))?;
     let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
     Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))

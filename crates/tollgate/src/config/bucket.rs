@@ -225,8 +225,7 @@ fn part(
     usual: &str,
 ) -> Option<NamedSecret> {
     let usual = environment.get(usual).map(|_| SecretSource::Variable(usual.to_owned()));
-    let source = SecretSource::of(section, key.trim_start_matches("blobs."), source).or(usual)?;
-    Some(NamedSecret::new(key, source, environment))
+    NamedSecret::of(section, key, source.or(usual.as_ref()), environment)
 }
 
 /// Returns the source of temporary credentials that the platform announces in the environment.

@@ -1,6 +1,6 @@
 //! The process's environment, read in one place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// A copy of the environment variables, so that tests can use their own.
@@ -16,14 +16,6 @@ impl Environment {
     /// Returns a variable that is set, not empty and UTF-8.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
-    }
-
-    /// Returns a copy with a placeholder for each of these variables, to check settings without their secrets.
-    #[must_use]
-    pub fn with_placeholders(&self, names: &BTreeSet<&str>) -> Self {
-        let mut copy = self.clone();
-        copy.0.extend(names.iter().map(|name| ((*name).to_owned(), OsString::from("placeholder"))));
-        copy
     }
 
     /// Returns the first of several variables that is set.

@@ -47,7 +47,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
 
 /// Checks every value and applies the defaults.
 fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<Config, ConfigError> {
-    let providers = providers(&tree.list_of_pairs("providers")?)?;
+    let providers = providers(&tree.list_of_pairs("providers")?, environment)?;
     let limits = limits(&tree.section("limits")?)?;
     let storage = storage(&tree.section("storage")?, environment)?;
     let money_section = tree.section("money")?;
@@ -66,7 +66,7 @@ fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<
         unknown_usage: unknown_usage(&money_section),
         money: money(&money_section)?,
         limits,
-        rate_limits: rate_limits(&tree.section("rate_limits")?)?,
+        rate_limits: rate_limits(&tree.section("rate_limits")?, environment)?,
         seed: tree.section::<RawRouting>("routing")?.seed,
         throttling: throttling(&tree.section("throttling")?),
         retention: retention(&tree.section("retention")?),

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use wires::provider::ModelLocation;
 use wires::system_one::ResponseWrapper;
 
-use super::secret::SecretSource;
+use super::secret::{NamedSecret, SecretSource};
 use super::section::{ConfigError, Section};
 use super::values::{Millis, Name, Named, PositiveMillis, RequiredText, Within, alternatives, nearest_hint};
-use super::{headers, urls};
+use super::{Environment, headers, urls};
 
 /// One of `[[providers]]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct ProviderConfig {
     /// The wrapper of its responses.
     pub response_wrapper: ResponseWrapper,
     /// Its key; `None` sends none.
-    pub api_key: Option<SecretSource>,
+    pub api_key: Option<NamedSecret>,
     /// The header of the key, in lower case; `None` is the wire's default.
     pub auth_header: Option<String>,
     /// The prefix of the key, `""` for none; `None` is the header's default.
@@ -55,7 +55,7 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     /// Returns the name of the environment variable with the API key, if it is in one.
     pub fn secret_variable(&self) -> Option<&str> {
-        self.api_key.as_ref().and_then(SecretSource::variable)
+        self.api_key.as_ref().and_then(NamedSecret::variable)
     }
 }
 
@@ -141,10 +141,11 @@ impl Named for ResponseWrapper {
 /// Checks `[[providers]]`.
 pub fn providers(
     sections: &[(Section<RawProvider>, Section<RawCapabilities>)],
+    environment: &Environment,
 ) -> Result<Vec<ProviderConfig>, ConfigError> {
     let mut providers: Vec<ProviderConfig> = Vec::with_capacity(sections.len());
     for (section, shared) in sections {
-        let provider = provider(section, shared)?;
+        let provider = provider(section, shared, environment)?;
         if providers.iter().any(|other| other.slug == provider.slug) {
             return Err(section.fault("slug", format!("is a duplicate provider slug: \"{}\"", provider.slug)));
         }
@@ -153,7 +154,11 @@ pub fn providers(
     Ok(providers)
 }
 
-fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -> Result<ProviderConfig, ConfigError> {
+fn provider(
+    section: &Section<RawProvider>,
+    shared: &Section<RawCapabilities>,
+    environment: &Environment,
+) -> Result<ProviderConfig, ConfigError> {
     let (slug, base_url) = (section.slug.as_str(), section.base_url.as_str());
     if slug == SANDBOX_AUTHOR {
         return Err(section.fault("slug", "sandbox is reserved for the built-in sandbox"));
@@ -170,7 +175,7 @@ fn provider(section: &Section<RawProvider>, shared: &Section<RawCapabilities>) -
         path,
         model_location,
         response_wrapper: response_wrapper(section, wire)?,
-        api_key: SecretSource::of(section, "api_key", section.api_key.as_ref()),
+        api_key: NamedSecret::of(section, "api_key", section.api_key.as_ref(), environment),
         headers: fixed_headers(section, auth_header.as_deref())?,
         auth_header,
         auth_scheme: auth_scheme(section)?,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::section::Section;
 use super::values::Millis;
-use super::{ConfigError, Environment, OnRateStoreFailure, RateLimitsConfig, SecretSource};
+use super::{ConfigError, Environment, NamedSecret, OnRateStoreFailure, RateLimitsConfig, SecretSource};
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(50);
@@ -31,7 +31,10 @@ pub struct RawRateLimits {
 }
 
 /// Checks `[rate_limits]`. Returns `None` if no server is configured.
-pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimitsConfig>, ConfigError> {
+pub fn rate_limits(
+    section: &Section<RawRateLimits>,
+    environment: &Environment,
+) -> Result<Option<RateLimitsConfig>, ConfigError> {
     let Some(url) = &section.url else {
         let other = section.first_beside(&["url"]);
         return other.map_or(Ok(None), |key| Err(section.fault(&key, "requires url")));
@@ -41,7 +44,7 @@ pub fn rate_limits(section: &Section<RawRateLimits>) -> Result<Option<RateLimits
     if let Some(key) = of_tls.into_iter().find(|key| section.has(key) && !address.is_tls) {
         return Err(section.fault(key, "requires a rediss:// URL"));
     }
-    let password = SecretSource::of(section, "password", section.password.as_ref());
+    let password = NamedSecret::of(section, "rate_limits.password", section.password.as_ref(), environment);
     if section.username.is_some() && password.is_none() {
         return Err(section.fault("username", "requires a password"));
     }
@@ -110,16 +113,16 @@ impl RateLimitsConfig {
     ///
     /// # Errors
     /// The password cannot be read. The message does not contain it.
-    pub fn settings(&self, environment: &Environment) -> Result<ValkeySettings, ConfigError> {
-        let read = |source: &SecretSource| source.read("rate_limits.password", environment);
-        let password = self.password.as_ref().map(read).transpose()?.map(|password| password.expose().to_owned());
+    pub fn settings(&self) -> Result<ValkeySettings, ConfigError> {
+        let password = self.password.as_ref().map(NamedSecret::read).transpose()?;
+        let password = password.map(|password| password.expose().to_owned());
         let username = self.store.credentials.username.clone();
         Ok(ValkeySettings { credentials: Credentials { username, password }, ..self.store.clone() })
     }
 
     /// Returns the name of the environment variable with the password, if it is in one.
     pub fn secret_variable(&self) -> Option<&str> {
-        self.password.as_ref().and_then(SecretSource::variable)
+        self.password.as_ref().and_then(NamedSecret::variable)
     }
 }
 
@@ -188,8 +191,8 @@ mod tests {
     fn password_is_read_from_variable_or_file() {
         let environment = Environment::from_iter([("RATES", "s3cret")]);
         let settings = |lines: &str, environment: &Environment| {
-            let config = read(&format!("url = \"redis://h\"\n{lines}")).unwrap();
-            config.rate_limits.unwrap().settings(environment).map_err(|error| error.to_string())
+            let config = load_text(None, &format!("[rate_limits]\nurl = \"redis://h\"\n{lines}"), environment).unwrap();
+            config.rate_limits.unwrap().settings().map_err(|error| error.to_string())
         };
         let found = settings("username = \"u\"\npassword = \"env:RATES\"", &environment).unwrap();
         let expected = Credentials { username: Some("u".to_owned()), password: Some("s3cret".to_owned()) };

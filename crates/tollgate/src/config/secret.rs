@@ -47,41 +47,6 @@ impl<'de> Deserialize<'de> for SecretSource {
     }
 }
 
-impl SecretSource {
-    /// Returns the location that a key of a section names; its path is resolved.
-    pub fn of<T>(section: &Section<T>, key: &str, source: Option<&Self>) -> Option<Self> {
-        source.map(|source| match source {
-            Self::File(path) => Self::File(section.resolve(key, path)),
-            Self::Variable(_) => source.clone(),
-        })
-    }
-
-    /// Returns the name of the environment variable, if the secret is in one.
-    pub fn variable(&self) -> Option<&str> {
-        match self {
-            Self::Variable(name) => Some(name),
-            Self::File(_) => None,
-        }
-    }
-
-    /// Returns the path of the file, if the secret is in one.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) => Some(path),
-            Self::Variable(_) => None,
-        }
-    }
-
-    /// Reads the secret that a key of the configuration names.
-    ///
-    /// # Errors
-    /// The variable is not set, the file cannot be read, or the secret is empty or has characters that are invalid in a
-    /// header. The message names the key and the variable, but no path.
-    pub fn read(&self, key: &'static str, environment: &Environment) -> Result<SecretString, ConfigError> {
-        NamedSecret::new(key, self.clone(), environment).read()
-    }
-}
-
 /// A secret with the key of the configuration that names it, and the value of its variable at the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSecret {
@@ -91,26 +56,55 @@ pub struct NamedSecret {
 }
 
 impl NamedSecret {
-    /// Reads the variable, if the secret is in one. Its absence is an error of those that need the secret.
+    /// Reads the variable, if the secret is in one. Its absence is an error of those that need the secret. `key` is the
+    /// name in messages.
     pub fn new(key: &'static str, source: SecretSource, environment: &Environment) -> Self {
-        let value = source.variable().and_then(|name| environment.get(name)).map(SecretString::new);
-        Self { key, source, value }
+        let mut secret = Self { key, source, value: None };
+        secret.value = secret.variable().and_then(|name| environment.get(name)).map(SecretString::new);
+        secret
+    }
+
+    /// Returns the secret that a key of a section names; the path of a file is resolved.
+    pub fn of<T>(
+        section: &Section<T>,
+        key: &'static str,
+        source: Option<&SecretSource>,
+        environment: &Environment,
+    ) -> Option<Self> {
+        let of_section = key.rsplit('.').next().unwrap_or(key);
+        let source = match source? {
+            SecretSource::File(path) => SecretSource::File(section.resolve(of_section, path)),
+            SecretSource::Variable(name) => SecretSource::Variable(name.clone()),
+        };
+        Some(Self::new(key, source, environment))
     }
 
     /// Returns the key and the path of the file, if the secret is in one.
     pub fn file(&self) -> Option<(&'static str, &Path)> {
-        self.source.file().map(|path| (self.key, path))
+        match &self.source {
+            SecretSource::File(path) => Some((self.key, path)),
+            SecretSource::Variable(_) => None,
+        }
+    }
+
+    /// Returns the name of the environment variable, if the secret is in one.
+    pub fn variable(&self) -> Option<&str> {
+        match &self.source {
+            SecretSource::Variable(name) => Some(name),
+            SecretSource::File(_) => None,
+        }
     }
 
     /// Returns the secret.
     ///
     /// # Errors
-    /// Those of [`SecretSource::read`].
+    /// The variable is not set, the file cannot be read, or the secret is empty or has characters that are invalid in a
+    /// header. The message names the key and the variable, but no path.
     pub fn read(&self) -> Result<SecretString, ConfigError> {
         let text = self.read_text().map_err(|problem| ConfigError::new(format!("{} {problem}", self.key)))?;
         let secret = text.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let place = if self.source.file().is_some() { "a file" } else { "an environment variable" };
+            let place = if self.file().is_some() { "a file" } else { "an environment variable" };
             let problem = format!("names {place} that holds no secret: visible ASCII characters are wanted");
             return Err(ConfigError::new(format!("{} {problem}", self.key)));
         }

@@ -20,7 +20,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use toml::Value;
 
-use super::{BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, SecretSource, TelemetryConfig};
+use super::{BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, TelemetryConfig};
 
 /// All settings of the process.
 #[derive(Debug, Clone)]
@@ -261,8 +261,8 @@ pub struct LimitsConfig {
 pub struct RateLimitsConfig {
     /// The address of the server, and the rules of its use.
     pub store: ValkeySettings,
-    /// The location of the password.
-    pub password: Option<SecretSource>,
+    /// The password.
+    pub password: Option<NamedSecret>,
     /// The decision about requests while the server is not used.
     pub on_failure: OnRateStoreFailure,
 }

@@ -47,8 +47,8 @@ enum Synchronous {
 pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = section.url.as_deref().unwrap_or("sqlite://tollgate-data/tollgate.db");
     let (url, file) = database(section, url)?;
-    let key = SecretSource::of(section, "encryption_key", section.encryption_key.as_ref());
-    let encryption_key = key.map(|source| NamedSecret::new("storage.encryption_key", source, environment));
+    let source = section.encryption_key.as_ref();
+    let encryption_key = NamedSecret::of(section, "storage.encryption_key", source, environment);
     // A missing variable is an error of those that need the key.
     let value = encryption_key.as_ref().and_then(NamedSecret::value);
     if value.is_some_and(|text| EncryptionKey::from_base64(text).is_none()) {

@@ -53,8 +53,8 @@ pub fn telemetry(
         let other = section.first_beside(&["otlp_url"]);
         return other.map_or(Ok(None), |key| Err(section.fault(&key, "requires otlp_url")));
     };
-    let secret = SecretSource::of(section, "otlp_secret_headers", section.otlp_secret_headers.as_ref());
-    let secret_headers = secret.map(|source| NamedSecret::new("telemetry.otlp_secret_headers", source, environment));
+    let source = section.otlp_secret_headers.as_ref();
+    let secret_headers = NamedSecret::of(section, "telemetry.otlp_secret_headers", source, environment);
     Ok(Some(TelemetryConfig {
         otlp_headers: telemetry_headers(section, secret_headers.as_ref())?,
         secret_headers,

@@ -142,7 +142,7 @@ fn every_key_is_read() {
     assert_eq!(config.log.format, LogFormat::Json);
     let provider = &config.providers[0];
     assert_eq!(provider.path.as_deref(), Some("decide"));
-    assert_eq!(provider.api_key, Some(SecretSource::Variable("TYPESAFE_API_KEY".to_owned())));
+    assert_eq!(provider.secret_variable(), Some("TYPESAFE_API_KEY"));
     assert!(provider.http2_prior_knowledge && provider.ca_file.is_some());
     let endpoint = &config.endpoints[0];
     assert_eq!((endpoint.model.as_str(), endpoint.prompt_overhead_tokens), ("typesafe/jev-1.14", 7));
@@ -268,7 +268,8 @@ fn relative_path_in_file_is_relative_to_its_folder() {
     assert_eq!(config.blobs.folder().unwrap().root.to_str(), Some("/etc/a b%?/data/blobs"));
     assert_eq!(config.journal.path.to_str(), Some("/etc/a b%?/data/t-journal"), "beside the database");
     assert_eq!(config.providers[0].ca_file.as_deref().unwrap().to_str(), Some("/etc/a b%?/tls/ca.pem"));
-    assert_eq!(config.providers[0].api_key, Some(SecretSource::File("/etc/a b%?/../keys/p".into())));
+    let (_, file) = config.providers[0].api_key.as_ref().and_then(NamedSecret::file).unwrap();
+    assert_eq!(file.to_str(), Some("/etc/a b%?/../keys/p"));
     assert_eq!(at("conf/t.toml").storage.url.as_str(), "sqlite://conf/data/t.db?mode=ro");
     assert_eq!(at("tollgate.toml").blobs.folder().unwrap().root.to_str(), Some("data/blobs"));
     let journal = "[journal]\npath = \"j\"\n";

@@ -5,7 +5,7 @@ use domain::money::Price;
 use domain::routing::{Endpoint, EndpointDirectory};
 
 use super::values::nearest;
-use super::{BlobsConfig, Config, Environment, ModelConfig, NamedSecret, SecretSource};
+use super::{BlobsConfig, Config, ModelConfig, NamedSecret};
 
 /// The warning about a secret in quotation marks: `docker --env-file` and some editors keep the marks of
 /// `NAME="value"`, and a server rejects the secret with them.
@@ -67,12 +67,12 @@ fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Optio
 }
 
 /// Returns the owners of readable secrets in quotation marks, such as `provider openai`.
-pub fn quoted_secrets(config: &Config, environment: &Environment) -> Vec<String> {
-    let quoted = |source: &SecretSource| NamedSecret::new("", source.clone(), environment).is_quoted();
-    let providers = config.providers.iter().filter(|provider| provider.api_key.as_ref().is_some_and(quoted));
+pub fn quoted_secrets(config: &Config) -> Vec<String> {
+    let providers =
+        config.providers.iter().filter(|provider| provider.api_key.as_ref().is_some_and(NamedSecret::is_quoted));
     let mut owners: Vec<String> = providers.map(|provider| format!("provider {}", provider.slug)).collect();
     let password = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref());
-    owners.extend(password.is_some_and(quoted).then(|| "rate limits".to_owned()));
+    owners.extend(password.is_some_and(NamedSecret::is_quoted).then(|| "rate limits".to_owned()));
     if let BlobsConfig::Bucket(bucket) = &config.blobs {
         owners.extend(bucket.secrets().any(NamedSecret::is_quoted).then(|| "blobs".to_owned()));
     }
@@ -86,7 +86,7 @@ mod tests {
     use domain::routing::Wire;
 
     use super::*;
-    use crate::config::load_text;
+    use crate::config::{Environment, load_text};
 
     #[test]
     fn quoted_secrets_are_found_wherever_they_are_read() {
@@ -95,10 +95,8 @@ mod tests {
                     [[providers]]\nslug = \"c\"\nbase_url = \"http://h\"\n\
                     [rate_limits]\nurl = \"redis://h\"\npassword = \"env:R\"\n\
                     [blobs]\nurl = \"s3://bucket\"\nregion = \"r\"\naccess_key_id = \"env:I\"\nsecret_access_key = \"env:S\"\n";
-        let found = |values: [(&str, &str); 5]| {
-            let environment: Environment = values.into_iter().collect();
-            quoted_secrets(&load_text(None, text, &environment).unwrap(), &environment)
-        };
+        let found =
+            |values: [(&str, &str); 5]| quoted_secrets(&load_text(None, text, &values.into_iter().collect()).unwrap());
         let plain = [("A", "sk-1"), ("B", "\"sk"), ("R", "'"), ("I", "id"), ("S", "s\"")];
         assert_eq!(found(plain), Vec::<String>::new());
         let quoted = [("A", "\"sk-1\""), ("B", "'sk-2'"), ("R", "'p'"), ("I", "id"), ("S", "\"s\"")];

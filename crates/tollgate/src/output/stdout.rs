@@ -69,11 +69,9 @@ impl Output {
     /// # Errors
     /// Standard output failed. A closed pipe is no error.
     pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
-        if self.json {
-            self.write(&escape_json(&serde_json::to_string(document)?))
-        } else {
-            self.write(&escape_text(&text()))
-        }
+        let text = if self.json { serde_json::to_string(document)? } else { text() };
+        self.write(&if self.json { escape_json(&text) } else { escape_text(&text) })?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Writes the document or, without `--json`, the lines of `lines`, problems in red if colours are permitted.
@@ -85,18 +83,22 @@ impl Output {
         document: &T,
         lines: impl FnOnce() -> Vec<Line>,
     ) -> anyhow::Result<ExitCode> {
-        if self.json { self.show(document, String::new) } else { self.write(&paint(&lines(), self.coloured)) }
+        if self.json {
+            return self.show(document, String::new);
+        }
+        self.write(&paint(&lines(), self.coloured))?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Writes a text; nothing with `--json`.
     ///
     /// # Errors
     /// Standard output failed. A closed pipe is no error.
-    pub fn text(&self, text: &str) -> anyhow::Result<ExitCode> {
-        if self.json { Ok(ExitCode::SUCCESS) } else { self.write(&escape_text(text)) }
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        if self.json { Ok(()) } else { self.write(&escape_text(text)) }
     }
 
-    fn write(&self, text: &str) -> anyhow::Result<ExitCode> {
+    fn write(&self, text: &str) -> anyhow::Result<()> {
         self.written.set(true);
         let mut stdout = io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -106,7 +108,7 @@ impl Output {
             .and_then(|()| stdout.flush())
         {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(ExitCode::SUCCESS),
+            _ => Ok(()),
         }
     }
 }

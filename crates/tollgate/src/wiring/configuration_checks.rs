@@ -8,11 +8,11 @@ use domain::model::{Catalogue as _, Model};
 use domain::routing::EndpointDirectory;
 
 use super::{Stores, configured_endpoints, minimal_rows};
-use crate::config::{Config, Environment, QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
+use crate::config::{Config, QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
 
 /// Logs the warnings.
-pub fn warn_about((config, environment): (&Config, &Environment), live: &LiveCatalogue, endpoints: &EndpointDirectory) {
-    for secret in quoted_secrets(config, environment) {
+pub fn warn_about(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
+    for secret in quoted_secrets(config) {
         tracing::warn!(secret, reason = QUOTED_SECRET, "secret in quotation marks");
     }
     warn_about_prices(config, live);

@@ -22,7 +22,7 @@ use http::header::AUTHORIZATION;
 use http_client::{Http2, HttpClient, HttpClientSettings, ProxySettings};
 
 use super::endpoints;
-use crate::config::{Config, Environment, ProviderConfig};
+use crate::config::{Config, NamedSecret, ProviderConfig};
 
 /// The maximum time to wait for a list of models.
 const CREDENTIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,12 +42,12 @@ impl Upstreams {
     ///
     /// # Errors
     /// A secret is missing, or a provider's settings are invalid.
-    pub fn build(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
+    pub fn build(config: &Config) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         let mut identities = HashMap::new();
         for provider in &config.providers {
-            let (built, api_key) = build(provider, &mut clients, environment)
+            let (built, api_key) = build(provider, &mut clients)
                 .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
             providers.insert(provider.slug.clone(), built);
             identities.insert(provider.slug.clone(), (provider.clone(), api_key));
@@ -86,17 +86,13 @@ impl Upstreams {
 ///
 /// # Errors
 /// Its secret is missing, or its settings are invalid.
-pub fn single_provider(
-    config: &Config,
-    environment: &Environment,
-    slug: &ProviderSlug,
-) -> anyhow::Result<Option<Arc<dyn DecisionProvider>>> {
+pub fn single_provider(config: &Config, slug: &ProviderSlug) -> anyhow::Result<Option<Arc<dyn DecisionProvider>>> {
     if config.sandbox.enabled && slug.as_str() == SANDBOX_AUTHOR {
         return Ok(Some(Arc::new(SandboxProvider::new())));
     }
     let Some(provider) = config.providers.iter().find(|provider| provider.slug == *slug) else { return Ok(None) };
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
-    let built = build(provider, &mut clients, environment);
+    let built = build(provider, &mut clients);
     let (built, _) = built.with_context(|| format!("the provider {slug} cannot be used"))?;
     Ok(Some(built))
 }
@@ -105,13 +101,9 @@ pub fn single_provider(
 ///
 /// # Errors
 /// The secret is missing, or the settings are invalid.
-pub async fn check_provider_credential(
-    config: &Config,
-    environment: &Environment,
-    provider: &ProviderConfig,
-) -> anyhow::Result<CredentialCheck> {
+pub async fn check_provider_credential(config: &Config, provider: &ProviderConfig) -> anyhow::Result<CredentialCheck> {
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
-    let settings = settings(provider, environment)?;
+    let settings = settings(provider)?;
     let timeout = provider.attempt_timeout.min(CREDENTIAL_TIMEOUT);
     Ok(check_credential(&clients.of(provider)?, &clock(), &settings, timeout).await?)
 }
@@ -129,16 +121,15 @@ pub async fn check_provider_connection(config: &Config, provider: &ProviderConfi
 fn build(
     provider: &ProviderConfig,
     clients: &mut Clients<'_>,
-    environment: &Environment,
 ) -> anyhow::Result<(Arc<dyn DecisionProvider>, Option<SecretString>)> {
-    let settings = settings(provider, environment)?;
+    let settings = settings(provider)?;
     let api_key = settings.api_key.clone();
     Ok((http_provider(clients.of(provider)?, clock(), provider.wire, settings)?, api_key))
 }
 
 /// Returns the wire's default settings with the configured overrides.
-fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Result<ProviderSettings> {
-    let api_key = provider.api_key.as_ref().map(|source| source.read("api_key", environment)).transpose()?;
+fn settings(provider: &ProviderConfig) -> anyhow::Result<ProviderSettings> {
+    let api_key = provider.api_key.as_ref().map(NamedSecret::read).transpose()?;
     let usual = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
     let (auth_header, usual_scheme) = match &provider.auth_header {
         None => (usual.auth_header, usual.auth_scheme),
@@ -217,7 +208,7 @@ mod tests {
     use wires::system_one::ResponseWrapper;
 
     use super::*;
-    use crate::config::load_text;
+    use crate::config::{Environment, load_text};
     use domain::routing::Wire;
 
     const CONFIG: &str = r#"
@@ -251,17 +242,17 @@ mod tests {
     #[test]
     fn endpoints_keep_their_order_and_the_sandbox_comes_last() {
         let on: Environment = [("ONE_KEY", "k"), ("TOLLGATE__SANDBOX__ENABLED", "true")].into_iter().collect();
-        let upstreams = Upstreams::build(&load_text(None, CONFIG, &on).unwrap(), &on).unwrap();
+        let upstreams = Upstreams::build(&load_text(None, CONFIG, &on).unwrap()).unwrap();
         let slugs: Vec<&str> = upstreams.endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
         assert_eq!(slugs[..4], ["two", "one", "one", "sandbox"]);
         let config = load_text(None, CONFIG, &with_key()).unwrap();
-        assert_eq!(Upstreams::build(&config, &with_key()).unwrap().endpoints.all().len(), 3, "beside a provider");
+        assert_eq!(Upstreams::build(&config).unwrap().endpoints.all().len(), 3, "beside a provider");
     }
 
     #[test]
     fn same_endpoint_is_found_unless_its_provider_changed() {
         let built = |text: &str, environment: &Environment| {
-            Upstreams::build(&load_text(None, text, environment).unwrap(), environment).unwrap()
+            Upstreams::build(&load_text(None, text, environment).unwrap()).unwrap()
         };
         let off: Environment = [("ONE_KEY", "sk-1"), ("TOLLGATE__SANDBOX__ENABLED", "false")].into_iter().collect();
         let before = built(CONFIG, &off);
@@ -278,8 +269,8 @@ mod tests {
 
     #[test]
     fn missing_secret_stops_the_start() {
-        let config = load_text(None, CONFIG, &with_key()).unwrap();
-        let error = Upstreams::build(&config, &Environment::default()).err().unwrap();
+        let config = load_text(None, CONFIG, &Environment::default()).unwrap();
+        let error = Upstreams::build(&config).err().unwrap();
         let message = format!("{error:#}");
         assert!(
             message.starts_with("the provider one cannot be used") && message.contains("api_key names"),
@@ -309,7 +300,7 @@ mod tests {
     fn settings_of(lines: &str) -> ProviderSettings {
         let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://127.0.0.1:9/v1\"\n{lines}");
         let config = load_text(None, &text, &with_key()).unwrap();
-        settings(&config.providers[0], &with_key()).unwrap()
+        settings(&config.providers[0]).unwrap()
     }
 
     #[test]
@@ -356,7 +347,7 @@ mod tests {
         for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Sandbox).map(Wire::as_str) {
             let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nwire = \"{wire}\"");
             let config = load_text(None, &text, &with_key()).unwrap();
-            assert!(Upstreams::build(&config, &with_key()).is_ok(), "{wire}");
+            assert!(Upstreams::build(&config).is_ok(), "{wire}");
         }
     }
 }

@@ -16,7 +16,7 @@ use domain::system::HealthProbe;
 
 use super::background::heartbeat;
 use super::{Background, Stores};
-use crate::config::{Config, Environment, OnRateStoreFailure, RateLimitsConfig};
+use crate::config::{Config, OnRateStoreFailure, RateLimitsConfig};
 
 /// The interval in which the live processes are counted.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -38,18 +38,13 @@ impl RateLimits {
     ///
     /// # Errors
     /// The server of `rate_limits.url` rejects the settings.
-    pub async fn start(
-        config: &Config,
-        environment: &Environment,
-        stores: &Stores,
-        background: &Background,
-    ) -> anyhow::Result<Self> {
+    pub async fn start(config: &Config, stores: &Stores, background: &Background) -> anyhow::Result<Self> {
         let replicas = ReplicaCount::default();
         let local: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(Arc::clone(&stores.clock), replicas.clone()));
         let Some(shared) = &config.rate_limits else {
             return Ok(Self { limiter: local, shared: None, replicas });
         };
-        let shared = connect(shared, environment, local, background).await?;
+        let shared = connect(shared, local, background).await?;
         let (keeping, clock) = (shared.clone(), Arc::clone(&stores.clock));
         background.tasks.spawn(keeping.keep_connected(clock, background.cancelled.clone()));
         Ok(Self { limiter: Arc::new(shared.clone()), shared: Some(shared), replicas })
@@ -78,7 +73,6 @@ impl RateLimits {
 
 async fn connect(
     config: &RateLimitsConfig,
-    environment: &Environment,
     local: Arc<dyn RateLimiter>,
     background: &Background,
 ) -> anyhow::Result<ValkeyRateLimiter> {
@@ -86,7 +80,7 @@ async fn connect(
         OnRateStoreFailure::Local => Fallback::Local(local),
         OnRateStoreFailure::Reject => Fallback::Reject,
     };
-    let settings = config.settings(environment)?;
+    let settings = config.settings()?;
     let connected = ValkeyRateLimiter::connect(&settings, fallback, background.tasks.clone()).await;
     connected.context("the server of rate_limits.url cannot be used; without that key each replica limits by its share")
 }
@@ -95,8 +89,8 @@ async fn connect(
 ///
 /// # Errors
 /// The server cannot be used.
-pub async fn check_rate_store(config: &RateLimitsConfig, environment: &Environment) -> anyhow::Result<String> {
-    let settings = config.settings(environment)?;
+pub async fn check_rate_store(config: &RateLimitsConfig) -> anyhow::Result<String> {
+    let settings = config.settings()?;
     let limiter = ValkeyRateLimiter::connect(&settings, Fallback::Reject, tokio_util::task::TaskTracker::new()).await?;
     limiter.status().outage.map_or_else(|| Ok(settings.name()), |outage| Err(anyhow::anyhow!(outage)))
 }

@@ -225,7 +225,7 @@ impl Reloader {
         if !restart_keys.is_empty() {
             tracing::warn!(settings = restart_keys.join(", "), "changed settings need a restart");
         }
-        warn_about((&self.config, &self.environment), &self.catalogue, &self.upstreams.endpoints);
+        warn_about(&self.config, &self.catalogue, &self.upstreams.endpoints);
         configuration_checks::record_endpoints(&self.config, &self.parts.stores).await;
         Ok(())
     }
@@ -266,7 +266,7 @@ fn load(running: &Config, environment: &Environment) -> anyhow::Result<Loaded> {
         None => Some(LevelFilter::parse(telemetry::server_level(&config.log))?),
         Some(_) => None,
     };
-    Ok(Loaded { upstreams: Upstreams::build(&config, environment)?, filter, restart_keys, config })
+    Ok(Loaded { upstreams: Upstreams::build(&config)?, filter, restart_keys, config })
 }
 
 /// Returns the use case over the stores.
@@ -277,7 +277,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     // No request is sent, so secrets are not needed.
     let mut without_secrets = config.clone();
     without_secrets.providers.iter_mut().for_each(|provider| provider.api_key = None);
-    let Upstreams { provider, endpoints, .. } = Upstreams::build(&without_secrets, &Environment::default())?;
+    let Upstreams { provider, endpoints, .. } = Upstreams::build(&without_secrets)?;
     let overlay = minimal_rows(&config.endpoints);
     let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, sandbox_models(config));
     let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);

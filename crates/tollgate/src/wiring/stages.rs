@@ -59,7 +59,7 @@ const RETENTION_JITTER: Duration = Duration::from_mins(10);
 pub struct StartContext<'a> {
     /// The configuration.
     pub config: &'a Config,
-    /// The environment variables, for secrets.
+    /// The environment variables, for reloads.
     pub environment: &'a Environment,
     /// The stores.
     pub stores: &'a Stores,
@@ -118,14 +118,14 @@ impl<'a> FollowedStores<'a> {
     /// # Errors
     /// A provider's settings are invalid, or the catalogue cannot be read.
     pub async fn start(start: StartContext<'a>) -> anyhow::Result<Self> {
-        let StartContext { config, environment, stores, background, measures } = start;
-        let upstreams = Upstreams::build(config, environment)?;
+        let StartContext { config, stores, background, measures, .. } = start;
+        let upstreams = Upstreams::build(config)?;
         let changes = Changes::load(start).await?;
-        warn_about((config, environment), &changes.catalogue, &upstreams.endpoints);
+        warn_about(config, &changes.catalogue, &upstreams.endpoints);
         let (watcher, catalogue) = (Arc::clone(&changes.watcher), Arc::clone(&changes.catalogue));
         background.follow_changes(stores.database.clone(), watcher, catalogue);
         measures.watch_outbox(stores, background);
-        let rates = RateLimits::start(config, environment, stores, background).await?;
+        let rates = RateLimits::start(config, stores, background).await?;
         measures.watch_rate_limits(&rates);
         Ok(Self { start, upstreams, changes, rates })
     }

@@ -64,7 +64,7 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
                 } else {
                     invitation(address, &config.server.base_path, &fixtures, verbose)
                 };
-                outcome = Some(context.output.text(&next_steps).map(drop));
+                outcome = Some(context.output.text(&next_steps));
                 if !exit && matches!(outcome, Some(Ok(()))) {
                     shutdown.next().await;
                 }

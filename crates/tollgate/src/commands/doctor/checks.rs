@@ -207,7 +207,7 @@ pub async fn rate_limits(context: &Context, of_servers: &BTreeSet<&str>) -> Opti
         let detail = "not checked: the variable of rate_limits.password is set in the running server, not here";
         return Some(Check::new("rate limits", Status::Ok, detail));
     }
-    let checked = check_rate_store(config, &context.environment).await;
+    let checked = check_rate_store(config).await;
     Some(Check::of("rate limits", checked.map(|name| format!("{name} can be used"))))
 }
 
@@ -243,7 +243,7 @@ async fn credential(context: &Context, provider: &ProviderConfig) -> Check {
     let name = format!("provider {}, credential", provider.slug);
     let not_checked =
         |reason: String| format!("not checked: {reason}; `tollgate provider test {}` makes a real call", provider.slug);
-    match check_provider_credential(&context.config, &context.environment, provider).await {
+    match check_provider_credential(&context.config, provider).await {
         Ok(CredentialCheck::Accepted) => Check::new(name, Status::Ok, "accepted for the list of models"),
         Ok(CredentialCheck::Rejected(reason)) => Check::new(name, Status::Broken, format!("rejected: {reason}")),
         Ok(CredentialCheck::Failed(reason)) => Check::new(name, Status::Warning, not_checked(reason)),
@@ -259,7 +259,11 @@ pub fn provider_settings(context: &Context, of_servers: &BTreeSet<&str>) -> Chec
     let lacks = |name: &&str| context.environment.get(name).is_none() && of_servers.contains(name);
     let elsewhere: BTreeSet<&str> =
         config.providers.iter().filter_map(ProviderConfig::secret_variable).filter(lacks).collect();
-    let built = Upstreams::build(config, &context.environment.with_placeholders(&elsewhere));
+    let mut usable = config.clone();
+    let lacking =
+        |provider: &&mut ProviderConfig| provider.secret_variable().is_some_and(|name| elsewhere.contains(name));
+    usable.providers.iter_mut().filter(lacking).for_each(|provider| provider.api_key = None);
+    let built = Upstreams::build(&usable);
     let mut detail = format!("{} configured, the sandbox is {}", config.providers.len(), on(config.sandbox.enabled));
     if !elsewhere.is_empty() {
         let names = elsewhere.into_iter().collect::<Vec<_>>().join(", ");
@@ -288,7 +292,7 @@ pub fn setting_warnings(context: &Context) -> Vec<Check> {
 
 /// Reports secrets in quotation marks.
 pub fn quoted(context: &Context) -> impl Iterator<Item = Check> {
-    let owners = quoted_secrets(&context.config, &context.environment).into_iter();
+    let owners = quoted_secrets(&context.config).into_iter();
     owners.map(|owner| Check::new(owner, Status::Warning, QUOTED_SECRET))
 }
 

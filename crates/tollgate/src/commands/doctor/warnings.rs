@@ -10,7 +10,7 @@ use domain::routing::{AttachmentForm, Endpoint, Wire};
 use http::Uri;
 
 use super::report::{Check, Status};
-use crate::config::{BlobsConfig, Config, NamedSecret, ProviderConfig, SecretSource};
+use crate::config::{BlobsConfig, Config, NamedSecret, ProviderConfig};
 
 /// Returns warnings about a provider.
 pub fn provider_warnings(config: &Config, provider: &ProviderConfig) -> Vec<String> {
@@ -111,7 +111,7 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
         files.push(("configuration, with otlp_headers".to_owned(), file.clone()));
     }
     for provider in &config.providers {
-        if let Some(path) = provider.api_key.as_ref().and_then(SecretSource::file) {
+        if let Some((_, path)) = provider.api_key.as_ref().and_then(NamedSecret::file) {
             files.push((format!("provider {}, api_key", provider.slug), path.to_owned()));
         }
         if let Some((_, key)) = &provider.client_identity {
@@ -119,7 +119,7 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
         }
     }
     let password = config.rate_limits.as_ref().and_then(|limits| limits.password.as_ref());
-    if let Some(path) = password.and_then(SecretSource::file) {
+    if let Some((_, path)) = password.and_then(NamedSecret::file) {
         files.push(("rate_limits, password".to_owned(), path.to_owned()));
     }
     if let Some((_, key)) = config.rate_limits.as_ref().and_then(|limits| limits.store.client_identity.as_ref()) {

@@ -16,7 +16,8 @@ fn secret_in_file_is_rejected_and_not_shown() {
 #[test]
 fn secrets_are_read_from_variable_and_file() {
     let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
-    let of = |name: &str| SecretSource::Variable(name.to_owned()).read("api_key", &variables);
+    let secret = |source| NamedSecret::new("api_key", source, &variables);
+    let of = |name: &str| secret(SecretSource::Variable(name.to_owned())).read();
     assert_eq!(of("KEY").unwrap().expose(), "sk-1");
     for (unset, shown) in [("EMPTY", ": EMPTY"), ("A_9", ": A_9"), ("sk_very_secret", ""), ("SK_very_secret", "")] {
         assert_eq!(
@@ -28,12 +29,12 @@ fn secrets_are_read_from_variable_and_file() {
     assert!(!broken.contains("a b") && broken.contains("holds no secret"), "{broken}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
-    let file = SecretSource::File(path.clone());
-    assert!(file.read("api_key", &variables).unwrap_err().to_string().contains("cannot be read"));
+    let file = secret(SecretSource::File(path.clone()));
+    assert!(file.read().unwrap_err().to_string().contains("cannot be read"));
     std::fs::write(&path, "sk-2\n").unwrap();
-    assert_eq!(file.read("api_key", &variables).unwrap().expose(), "sk-2");
+    assert_eq!(file.read().unwrap().expose(), "sk-2");
     for wrong in ["sk-very-secret", "sk-very-secret\0", &"sk-very-secret".repeat(1000)] {
-        let message = SecretSource::File(wrong.into()).read("api_key", &variables).unwrap_err().to_string();
+        let message = secret(SecretSource::File(wrong.into())).read().unwrap_err().to_string();
         assert!(message.starts_with("api_key names a file that cannot be read"), "{message}");
         assert!(!message.contains("sk-very-secret"), "{message}");
     }
